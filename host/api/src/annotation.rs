@@ -36,6 +36,10 @@ pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
 /// `"true"` on a ServiceAccount: Targets of its namespace may name it (C-38). Not in the original.
 pub const ALLOW_TARGETS: &str = "orangery.dev/allow-targets";
 
+/// On an Execution or DeployItem of a namespace where signatures are required: the signed blueprint that its spec comes
+/// from, with a seal of the operator (C-75). Not in the original.
+pub const SIGNED_ORIGIN: &str = "orangery.dev/signed-origin";
+
 /// The finalizer, and the label, of what is in use and stays until nobody uses it any more (ORC-36 … ORC-42). Not in
 /// the original.
 pub const GUARD: &str = "orangery.dev/in-use";
@@ -62,6 +66,7 @@ mod tests {
             DEPENDS_ON,
             HASH,
             ALLOW_TARGETS,
+            SIGNED_ORIGIN,
         ];
         let is_part = |part: &str, more: &[char]| {
             let inside = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);

@@ -465,6 +465,12 @@ impl Installation {
     pub fn is_root(&self) -> bool {
         self.parent_installation().is_none()
     }
+
+    /// Whether its blueprint is of a component version whose signature it asks for. Any other counts as unsigned (C-47).
+    pub fn asks_for_signature(&self) -> bool {
+        let InstallationSpec { blueprint, component_descriptor, verification, .. } = &self.spec;
+        blueprint.inline.is_none() && component_descriptor.is_some() && verification.is_some()
+    }
 }
 
 crate::job::implement_job!(Installation);

@@ -28,11 +28,19 @@ use crate::{
     controller_context::ControllerContext,
     namespace_policy::refused,
     object::message_of,
+    signed_origin::SignedOrigin,
     tree::{DEEPEST, parent},
 };
 
+/// The component version of an Installation.
+pub(crate) struct InstallationComponent {
+    pub(crate) opened: OpenedComponent,
+    /// Whose signature held, where it did by a key of the policies.
+    pub(crate) origin: Option<SignedOrigin>,
+}
+
 /// Opens the component version of an Installation; `None` where it names none.
-pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Option<OpenedComponent>> {
+pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Option<InstallationComponent>> {
     let source = source_of(of)?;
     // That the Context exists was asked before.
     let key = Key { name: of.spec.context.clone().into(), ..Key::of(of) };
@@ -40,31 +48,34 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     check_signed(&rules, of)?;
     let policy = host.components.signature_policy();
     let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
-    let verifies = verifies.map_err(|error| stall("NotSigned", &error))? || rules.requires_signatures();
+    // What an administrator has a key for is verified wherever it is asked for.
+    let verifies = verifies.map_err(|error| stall("NotSigned", &error))? || rules.decides_on_keys();
     let Some(source) = source else { return Ok(None) };
     let context = context_of(host, &key);
     let verification = of.spec.verification.as_ref().filter(|_| verifies);
     let above = if verifies { above(host, of, &key.namespace)? } else { None };
     // Keys of a policy take the place of those that the Context names.
-    let (by_policy, by_context) = if rules.has_trusted_keys() { (verification, None) } else { (None, verification) };
+    let (by_policy, by_context) = if rules.decides_on_keys() { (verification, None) } else { (None, verification) };
     let objects = gather(host, &ContextNames::of(&context, &key.namespace, by_context), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut request = inputs.request(source, by_context, above.clone()).map_err(|error| invalid(&error))?;
+    let mut origin = None;
     if let Some(wanted) = by_policy {
-        request.verification = Some(trusted(&rules, &request, &wanted.signature_name, above)?);
+        let (verification, verified) = trusted(&rules, &request, &wanted.signature_name, above)?;
+        (request.verification, origin) = (Some(verification), verified);
     }
     request.credentials.allowed = rules.sources(PolicySubject::Installation);
     let opened = host.components.open(&request).await;
     let version = opened.map_err(|fault| load_halt(&LoadError::Component(fault)))?;
     let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
     let source = serde_json::to_value(source).unwrap_or_default();
-    Ok(Some(OpenedComponent { version, source, overwritten: request.overwritten() }))
+    let opened = OpenedComponent { version, source, overwritten: request.overwritten() };
+    Ok(Some(InstallationComponent { opened, origin }))
 }
 
 /// Whether a signature covers the blueprint of an Installation, where the policies of its namespace require one (C-47).
 pub(crate) fn check_signed(rules: &EffectivePolicy, of: &Installation) -> Step<()> {
-    let spec = &of.spec;
-    if spec.blueprint.inline.is_none() && spec.component_descriptor.is_some() && spec.verification.is_some() {
+    if of.asks_for_signature() {
         return Ok(());
     }
     let checked = rules.check(PolicySubject::Installation, PolicyRequest::UnsignedBlueprint);
@@ -78,7 +89,7 @@ fn trusted(
     request: &ComponentRequest,
     signature: &str,
     above: Option<ComponentSource>,
-) -> Step<Verification> {
+) -> Step<(Verification, Option<SignedOrigin>)> {
     let component = match above.as_ref().unwrap_or(&request.source) {
         ComponentSource::Reference(reference) => replace(&request.overwrites, reference).reference.name,
         ComponentSource::Inline(document) => {
@@ -88,7 +99,9 @@ fn trusted(
     };
     let key = rules.trusted_key(&component, signature).map_err(|violation| refused(&violation))?;
     let public_key = key.map(|pem| pem.as_bytes().to_vec());
-    Ok(Verification { signature: signature.to_owned(), public_key, ca_certificate: None, above })
+    let origin = key.map(|pem| SignedOrigin::new(component.clone(), signature.to_owned(), pem));
+    let verification = Verification { signature: signature.to_owned(), public_key, ca_certificate: None, above };
+    Ok((verification, origin))
 }
 
 /// What `spec.componentDescriptor` of an Installation names; `None` where it has none.
@@ -200,3 +213,6 @@ fn invalid(error: &ContextError) -> Halt {
 fn stall(reason: &str, error: &impl std::error::Error) -> Halt {
     Halt::Stall(Failure::new("ReadComponent", reason, error.to_string()).with_code(Code::ConfigurationProblem))
 }
+
+#[cfg(test)]
+mod tests;

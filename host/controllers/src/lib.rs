@@ -47,6 +47,7 @@ mod seal;
 mod secret_imports;
 mod secret_values;
 mod seed;
+mod signed_origin;
 mod stores;
 mod target_access;
 mod timeout;

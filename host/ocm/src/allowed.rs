@@ -12,6 +12,9 @@ pub struct AllowedSources {
     pub registries: Vec<SourceList>,
     /// Hosts of chart repositories and web servers.
     pub hosts: Vec<SourceList>,
+    /// What refuses content that no digest names, such as `NamespacePolicy team, line spec.signatures.required`; empty where
+    /// such content may be read.
+    pub digests_required_by: Vec<String>,
 }
 
 /// One list of sources.
@@ -39,17 +42,39 @@ impl AllowedSources {
     pub fn host(&self, host: &str) -> Result<(), Fault> {
         check(&self.hosts, host)
     }
+
+    /// Whether content may be read that is named by a tag, a version or an address, and not by its digest (C-76).
+    ///
+    /// # Errors
+    /// A denial that names the line.
+    pub fn without_digest(&self, content: &str) -> Result<(), Fault> {
+        let Some(line) = self.digests_required_by.first() else { return Ok(()) };
+        let message = format!(
+            "{}, which is not named by its digest, is refused by {line}; take it from the component version of the \
+             Installation, or name it as in repository@sha256:…",
+            quoted(content)
+        );
+        Err(denied(message))
+    }
+}
+
+/// What others wrote, as a message has it.
+fn quoted(text: &str) -> String {
+    text.escape_debug().take(256).collect()
+}
+
+fn denied(message: String) -> Fault {
+    Fault::Denied(Problem { code: Code::PolicyViolation, message, at: None })
 }
 
 fn check(lists: &[SourceList], source: &str) -> Result<(), Fault> {
     let has = |list: &SourceList| list.patterns.iter().any(|pattern| matches(pattern, source));
     lists.iter().find(|list| !has(list)).map_or(Ok(()), |SourceList { line, .. }| {
-        let shown = source.escape_debug().take(256).collect::<String>();
-        let message = format!(
-            "content of {shown} is refused by {line}; take it from elsewhere, or have an administrator add a pattern for it \
-             to that line"
-        );
-        Err(Fault::Denied(Problem { code: Code::PolicyViolation, message, at: None }))
+        Err(denied(format!(
+            "content of {} is refused by {line}; take it from elsewhere, or have an administrator add a pattern for it to \
+             that line",
+            quoted(source)
+        )))
     })
 }
 
@@ -66,7 +91,7 @@ mod tests {
         let everywhere = AllowedSources::default();
         assert_eq!((everywhere.registry("any.example/x"), everywhere.host("any.example")), (Ok(()), Ok(())));
         let registries = vec![list(&["ghcr.io/*"], "line a"), list(&["ghcr.io/acme/*", "docker.io/*"], "line b")];
-        let allowed = AllowedSources { registries, hosts: vec![list(&[], "line c")] };
+        let allowed = AllowedSources { registries, hosts: vec![list(&[], "line c")], ..AllowedSources::default() };
         let refused = |answer: Result<(), Fault>| answer.err().map(|fault| fault.problem().clone());
         assert_eq!(refused(allowed.registry("ghcr.io/acme/app")), None);
         let lines =

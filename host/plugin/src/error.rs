@@ -150,6 +150,19 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The component's file is another one than its registration names.
+    #[error(
+        "the component {path} has the digest {found}, and its registration names {expected}; put that component there, or \
+         correct `component.digest`"
+    )]
+    Digest {
+        /// The file.
+        path: PathBuf,
+        /// The digest that is asked for.
+        expected: String,
+        /// The digest of what is there.
+        found: String,
+    },
     /// The component ships with the host, but not with this build of it.
     #[error("{sentence}, or register the component with `--plugins`")]
     NotBuilt {
@@ -223,6 +236,7 @@ impl Error {
             | Error::NotAComponent { .. }
             | Error::Compile { .. }
             | Error::Read { .. }
+            | Error::Digest { .. }
             | Error::NotBuilt { .. }
             | Error::Engine { .. } => Fault::invalid(Code::InternalProblem, message),
         }
@@ -247,6 +261,7 @@ impl Error {
             | Error::Compile { .. }
             | Error::CompileLimit { .. }
             | Error::Read { .. }
+            | Error::Digest { .. }
             | Error::NotBuilt { .. }
             | Error::Engine { .. } => false,
         }
@@ -279,7 +294,8 @@ mod tests {
 
     #[test]
     fn a_fault_names_the_component_and_keeps_the_sentence() {
-        let who = PluginIdentity { name: "mine".into(), version: "1.2.3".into(), digest: "sha256:0".into() };
+        let who =
+            PluginIdentity { name: "mine".into(), version: "1.2.3".into(), digest: "sha256:0".into(), is_pinned: true };
         let cpu = Error::limit(BudgetLimit::Cpu, &Budget::default());
         assert_eq!(
             cpu.fault(&who),

@@ -56,7 +56,7 @@ const SHORT_DIGEST: usize = "sha256:".len() + 12;
 impl Plugin {
     /// Takes a registration over. Nothing is compiled yet.
     pub fn new(registered: Registered, sandbox: Arc<Sandbox>) -> Self {
-        let Registered { registration, content, origin: _ } = registered;
+        let Registered { registration, content, origin: _, is_pinned } = registered;
         let digest = content.digest();
         let name = registration.metadata.name;
         let spec = registration.spec;
@@ -67,7 +67,7 @@ impl Plugin {
             content,
             origin: ComponentOrigin::Registered,
             slot: sandbox.slot(ComponentOrigin::Registered, &digest),
-            identity: PluginIdentity { name: name.clone(), version: spec.version, digest },
+            identity: PluginIdentity { name: name.clone(), version: spec.version, digest, is_pinned },
             name: name.into(),
             sandbox,
         }
@@ -89,6 +89,7 @@ impl Plugin {
                 name: name.to_owned(),
                 version: digest.chars().take(SHORT_DIGEST).collect(),
                 digest,
+                is_pinned: true,
             },
             name: name.into(),
             sandbox,

@@ -90,6 +90,9 @@ pub struct RegistrationSpec {
 pub struct ComponentLocation {
     /// A file, relative to the registration.
     pub file: PathBuf,
+    /// `sha256:…` of the file. One with other content is not used. Needed where a policy requires signatures (C-77).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// The deploy items of a component.
@@ -139,6 +142,17 @@ impl ComponentBytes {
         }
     }
 
+    /// The same bytes, where they have the digest that is asked for.
+    fn held_against(self, digest: Option<&str>, file: &Path) -> Self {
+        match digest {
+            Some(expected) if self.digest() != expected => {
+                let (path, expected, found) = (file.to_path_buf(), expected.to_owned(), self.digest());
+                ComponentBytes::Missing(Arc::new(Error::Digest { path, expected, found }))
+            }
+            Some(_) | None => self,
+        }
+    }
+
     pub(crate) fn read(bytes: Vec<u8>) -> Self {
         ComponentBytes::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: Cow::Owned(bytes) }
     }
@@ -150,6 +164,8 @@ pub struct Registered {
     pub(crate) registration: Registration,
     pub(crate) content: ComponentBytes,
     pub(crate) origin: String,
+    /// Whether the content is what a digest names.
+    pub(crate) is_pinned: bool,
 }
 
 /// Why there is no registration.
@@ -305,12 +321,12 @@ impl Registered {
             Ok((bytes, digest)) => ComponentBytes::Bytes { bytes: Cow::Borrowed(bytes), digest: Cow::Borrowed(digest) },
             Err(sentence) => ComponentBytes::Missing(Arc::new(Error::NotBuilt { sentence })),
         };
-        Ok(Self { registration, content, origin })
+        Ok(Self { registration, content, origin, is_pinned: true })
     }
 
     /// A registration with the bytes of its component.
     pub fn new(registration: Registration, bytes: Vec<u8>, origin: String) -> Self {
-        Self { registration, content: ComponentBytes::read(bytes), origin }
+        Self { registration, content: ComponentBytes::read(bytes), origin, is_pinned: false }
     }
 
     /// The registration.
@@ -330,16 +346,17 @@ impl Registered {
         let origin = path.display().to_string();
         let registration = Registration::parse(&text, &origin)?;
         let content = match &registration.spec.component {
-            Some(ComponentLocation { file }) => {
+            Some(ComponentLocation { file, digest }) => {
                 let file = path.parent().unwrap_or(Path::new("")).join(file);
                 match fs::read(&file) {
-                    Ok(bytes) => ComponentBytes::read(bytes),
+                    Ok(bytes) => ComponentBytes::read(bytes).held_against(digest.as_deref(), &file),
                     Err(source) => ComponentBytes::Missing(Arc::new(Error::Read { path: file, source })),
                 }
             }
             None => ComponentBytes::read(Vec::new()),
         };
-        Ok(Self { registration, content, origin })
+        let is_pinned = registration.spec.component.as_ref().is_some_and(|component| component.digest.is_some());
+        Ok(Self { registration, content, origin, is_pinned })
     }
 }
 
@@ -386,7 +403,7 @@ mod tests {
             metadata: Metadata { name: "mine".into() },
             spec: RegistrationSpec {
                 version: "1.0.0".into(),
-                component: Some(ComponentLocation { file: "a.wasm".into() }),
+                component: Some(ComponentLocation { file: "a.wasm".into(), digest: None }),
                 deployer: None,
                 template: Some(TemplateClaim { types: vec!["Mine".into()] }),
                 gate: None,
@@ -420,6 +437,32 @@ mod tests {
             &spec(", template: {types: [A]}, limits: {memoryMiB: 1024}"),
             "mine.yaml: `limits.memoryMiB` of plugin mine is at most 512; lower it",
         );
+    }
+
+    #[test]
+    fn c_77_a_component_with_another_digest_than_its_registration_says_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, registration) = (folder.path().join("a.wasm"), folder.path().join("a.yaml"));
+        fs::write(&file, b"some bytes").unwrap();
+        let read = |digest: &str| {
+            let text =
+                format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm{digest}}}, gate: {{types: [A]}}}}");
+            fs::write(&registration, text).unwrap();
+            let Registered { content, is_pinned, .. } = Registered::read(&registration).unwrap();
+            match content {
+                ComponentBytes::Bytes { digest, .. } => Ok((digest.into_owned(), is_pinned)),
+                ComponentBytes::Missing(error) => Err(error.to_string()),
+            }
+        };
+        let digest = digest::sha256(b"some bytes");
+        assert_eq!(read(""), Ok((digest.clone(), false)));
+        assert_eq!(read(&format!(", digest: '{digest}'")), Ok((digest.clone(), true)));
+        let refused = format!(
+            "the component {} has the digest {digest}, and its registration names sha256:0; put that component there, or \
+             correct `component.digest`",
+            file.display()
+        );
+        assert_eq!(read(", digest: 'sha256:0'"), Err(refused));
     }
 
     #[test]

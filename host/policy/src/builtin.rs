@@ -9,7 +9,7 @@ use crate::{
         BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
         SourceRules, TargetRules,
     },
-    trust::SignatureDemand,
+    trust::SignatureRules,
 };
 
 /// Deploy items of one namespace that may be under way at once under [`Profile::Restricted`].
@@ -36,13 +36,8 @@ fn open() -> PolicySpec {
     let all_items =
         ItemTypeRule { item_type: Pattern::any(), registries: None, hosts: None, namespaces: None, kinds: None };
     PolicySpec {
-        blueprints: BlueprintRules {
-            inline: Some(true),
-            components: Some(true),
-            templates: any(),
-            signatures: Some(SignatureDemand::WhenAsked),
-            trusted_keys: Some(Vec::new()),
-        },
+        blueprints: BlueprintRules { inline: Some(true), components: Some(true), templates: any() },
+        signatures: SignatureRules { required: Some(false), trusted_keys: Some(Vec::new()) },
         sources: SourceRules { registries: any(), hosts: any() },
         items: ItemRules { types: Some(vec![all_items]) },
         targets: TargetRules {
@@ -80,10 +75,8 @@ mod tests {
         let compatible = json!({
             "profile": "compatible",
             "priority": 0,
-            "blueprints": {
-                "inline": true, "components": true, "templates": ["*"],
-                "signatures": "WhenAsked", "trustedKeys": [],
-            },
+            "blueprints": {"inline": true, "components": true, "templates": ["*"]},
+            "signatures": {"required": false, "trustedKeys": []},
             "sources": {"registries": ["*"], "hosts": ["*"]},
             "items": {"types": [{"type": "*"}]},
             "targets": {

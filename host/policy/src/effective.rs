@@ -10,7 +10,6 @@ use crate::{
     read::Policy,
     request::{PolicyRequest, PolicySubject},
     spec::{ItemTypeRule, KindPattern, PolicySpec},
-    trust::SignatureDemand,
     violation::Violation,
 };
 
@@ -47,14 +46,15 @@ impl EffectivePolicy {
         self.policies().try_for_each(|policy| check(policy, subject, request))
     }
 
-    /// Whether every blueprint has to be covered by a signature (C-47).
+    /// Whether everything has to be covered by a signature (C-47, C-75).
     pub fn requires_signatures(&self) -> bool {
         self.policies().any(|policy| policy.lines().map_or(true, requires_signatures))
     }
 
-    /// Whether keys of a policy count, and not those that Contexts name (C-47).
-    pub fn has_trusted_keys(&self) -> bool {
-        self.policies().any(|policy| policy.lines().map_or(true, has_trusted_keys))
+    /// Whether keys of a policy count, and not those that Contexts name (C-47): where there are any, and where signatures are
+    /// required, whether there are any or not.
+    pub fn decides_on_keys(&self) -> bool {
+        self.policies().any(|policy| policy.lines().map_or(true, decides_on_keys))
     }
 
     /// The key, in PEM, by which a signature of a component version is verified; `None` where no policy has keys.
@@ -106,14 +106,17 @@ impl EffectivePolicy {
     }
 }
 
-const TRUSTED_KEYS: &str = "spec.blueprints.trustedKeys";
+/// The line that everything unsigned is refused by.
+pub(crate) const SIGNATURES_REQUIRED: &str = "spec.signatures.required";
+const TRUSTED_KEYS: &str = "spec.signatures.trustedKeys";
 
-fn has_trusted_keys(lines: &PolicySpec) -> bool {
-    lines.blueprints.trusted_keys.as_ref().is_some_and(|keys| !keys.is_empty())
+fn decides_on_keys(lines: &PolicySpec) -> bool {
+    requires_signatures(lines) || lines.trusted_keys().next().is_some()
 }
 
-fn requires_signatures(lines: &PolicySpec) -> bool {
-    lines.blueprints.signatures == Some(SignatureDemand::Required)
+/// No profile requires any.
+pub(crate) fn requires_signatures(lines: &PolicySpec) -> bool {
+    lines.signatures.required == Some(true)
 }
 
 /// A line with its value: of the policy, else of its profile.
@@ -171,15 +174,17 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         PolicyRequest::InlineBlueprint => {
             yes("spec.blueprints.inline", |spec| spec.blueprints.inline.as_ref(), "inline: true")
         }
-        PolicyRequest::UnsignedBlueprint | PolicyRequest::UnsignedComponent(_) => {
-            let line = PolicyLine::of(lines, "spec.blueprints.signatures", |spec| spec.blueprints.signatures.as_ref());
-            let line = line.filter(|line| *line.value == SignatureDemand::Required);
-            line.map_or(Ok(()), |line| Err(RefusedLine::by(&line, "signatures: WhenAsked".to_owned())))
+        PolicyRequest::UnsignedBlueprint
+        | PolicyRequest::UnsignedComponent(_)
+        | PolicyRequest::UnsignedItem(_)
+        | PolicyRequest::UnpinnedPlugin(_) => {
+            let line = PolicyLine::of(lines, SIGNATURES_REQUIRED, |spec| spec.signatures.required.as_ref());
+            let line = line.filter(|line| *line.value);
+            line.map_or(Ok(()), |line| Err(RefusedLine::by(&line, "required: false".to_owned())))
         }
         PolicyRequest::Signature { component, signature } => {
-            let line = PolicyLine::of(lines, TRUSTED_KEYS, |spec| spec.blueprints.trusted_keys.as_ref());
-            let counts = has_trusted_keys(lines) || requires_signatures(lines);
-            match line.filter(|_| counts && lines.key_for(component, signature).is_none()) {
+            let line = PolicyLine::of(lines, TRUSTED_KEYS, |spec| spec.signatures.trusted_keys.as_ref());
+            match line.filter(|_| decides_on_keys(lines) && lines.key_for(component, signature).is_none()) {
                 Some(line) => Err(RefusedLine::by(&line, format!("an entry for {:?}", cut(component)))),
                 None => Ok(()),
             }

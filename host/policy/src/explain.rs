@@ -85,11 +85,11 @@ mod tests {
             [
                 "spec.blueprints.components false (profile restricted)",
                 "spec.blueprints.inline true (profile restricted)",
-                "spec.blueprints.signatures \"WhenAsked\" (profile restricted)",
                 "spec.blueprints.templates [\"*\"] (profile restricted)",
-                "spec.blueprints.trustedKeys [] (profile restricted)",
                 "spec.items.types [{\"type\":\"*\"}] (profile restricted)",
                 "spec.quotas.items 100 (profile restricted)",
+                "spec.signatures.required false (profile restricted)",
+                "spec.signatures.trustedKeys [] (profile restricted)",
                 "spec.sources.hosts [\"*\"] (profile restricted)",
                 "spec.sources.registries [\"*\"] (profile restricted)",
                 "spec.targets.clusterScoped true (policy)",

@@ -30,6 +30,6 @@ pub use crate::{
         BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
         SourceRules, TargetRules,
     },
-    trust::{SignatureDemand, TrustedKey},
+    trust::{SignatureRules, TrustedKey},
     violation::Violation,
 };

@@ -24,6 +24,10 @@ pub enum PolicyRequest<'a> {
     UnsignedBlueprint,
     /// A component version of this name, without a signature.
     UnsignedComponent(&'a str),
+    /// A deploy item of this name that stems from no blueprint whose signature held, or is not as it was made from one.
+    UnsignedItem(&'a str),
+    /// A component of the operator of this name, whose registration does not name the digest of its content.
+    UnpinnedPlugin(&'a str),
     /// The key by which a signature of a component version is verified.
     Signature {
         /// The name of the component version.
@@ -61,6 +65,14 @@ impl fmt::Display for PolicyRequest<'_> {
                 "a blueprint that no signature covers (a ref into spec.componentDescriptor with spec.verification would be)",
             ),
             Self::UnsignedComponent(name) => write!(f, "the component {}, which no signature covers", shown(name)),
+            Self::UnsignedItem(name) => write!(
+                f,
+                "the deploy item {}, which is not as an Installation with a signed blueprint has made it",
+                shown(name)
+            ),
+            Self::UnpinnedPlugin(name) => {
+                write!(f, "the plugin {}, whose registration names no digest of its component", shown(name))
+            }
             Self::Signature { component, signature } => {
                 write!(f, "the signature {} of the component {}", shown(signature), shown(component))
             }

@@ -3,7 +3,7 @@
 use orangery_ocm::{AllowedSources, SourceList};
 
 use crate::{
-    effective::EffectivePolicy,
+    effective::{EffectivePolicy, SIGNATURES_REQUIRED, requires_signatures},
     pattern::Pattern,
     request::PolicySubject,
     spec::{ItemTypeRule, PolicySpec},
@@ -21,8 +21,12 @@ impl EffectivePolicy {
                     || SourceList { patterns: Vec::new(), line: format!("{origin}, line spec (it cannot be used)") };
                 allowed.registries.push(nothing());
                 allowed.hosts.push(nothing());
+                allowed.digests_required_by.push(format!("{origin}, line spec (it cannot be used)"));
                 continue;
             };
+            if requires_signatures(lines) {
+                allowed.digests_required_by.push(format!("{origin}, line {SIGNATURES_REQUIRED}"));
+            }
             let rule = rule(lines, subject);
             let own = |field: &str| rule.as_ref().map(|(path, _)| format!("{origin}, line {path}.{field}"));
             let of_rule = |get: fn(&ItemTypeRule) -> &Option<Vec<Pattern>>| {
@@ -104,17 +108,27 @@ mod tests {
         let registries =
             source(&["ghcr.io/acme/charts/*"], "NamespacePolicy team, line spec.items.types[0].registries");
         let hosts = source(&["h"], "NamespacePolicy team, line spec.items.types[0].hosts");
-        let plain = AllowedSources { registries: vec![section.clone()], hosts: Vec::new() };
+        let plain = AllowedSources { registries: vec![section.clone()], ..AllowedSources::default() };
         assert_eq!(sources(spec(), PolicySubject::Installation), plain);
         assert_eq!(sources(spec(), PolicySubject::Item("x/manifest")), plain);
-        let narrowed = AllowedSources { registries: vec![section, registries], hosts: vec![hosts] };
+        let registries = vec![section, registries];
+        let narrowed = AllowedSources { registries, hosts: vec![hosts], ..AllowedSources::default() };
         assert_eq!(sources(spec(), PolicySubject::Item("x/helm")), narrowed);
+    }
+
+    #[test]
+    fn c_76_where_signatures_are_required_content_is_named_by_digest() {
+        let digests = |spec| sources(spec, PolicySubject::Item("t")).digests_required_by;
+        assert_eq!(digests(json!({"signatures": {"trustedKeys": []}})), Vec::<String>::new());
+        let line = "NamespacePolicy team, line spec.signatures.required";
+        assert_eq!(digests(json!({"signatures": {"required": true}})), [line]);
     }
 
     #[test]
     fn a_policy_that_cannot_be_used_allows_no_source() {
         let allowed = sources(json!({"sources": 5}), PolicySubject::Installation);
         let nothing = vec![source(&[], "NamespacePolicy team, line spec (it cannot be used)")];
-        assert_eq!(allowed, AllowedSources { registries: nothing.clone(), hosts: nothing });
+        let digests_required_by = vec!["NamespacePolicy team, line spec (it cannot be used)".to_owned()];
+        assert_eq!(allowed, AllowedSources { registries: nothing.clone(), hosts: nothing, digests_required_by });
     }
 }

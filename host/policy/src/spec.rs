@@ -7,7 +7,7 @@ use crate::{
     pattern::Pattern,
     profile::Profile,
     selector::NamespaceSelector,
-    trust::{SignatureDemand, TrustedKey},
+    trust::{SignatureRules, TrustedKey},
 };
 
 /// What the objects of the selected namespaces may do. A field that is left out is that of the profile.
@@ -27,6 +27,9 @@ pub struct PolicySpec {
     /// What blueprints may bring.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub blueprints: BlueprintRules,
+    /// What has to be signed, and by whose keys.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub signatures: SignatureRules,
     /// Where content may come from.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub sources: SourceRules,
@@ -58,13 +61,6 @@ pub struct BlueprintRules {
     /// Types of template executions, such as `GoTemplate`, but `Wasm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub templates: Option<Vec<Pattern>>,
-    /// Which blueprints have to come out of a component version whose signature holds: `Required` for all, and each by one of
-    /// `trustedKeys`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signatures: Option<SignatureDemand>,
-    /// Keys of signatures. Where there are any, keys that Contexts name do not count. The first entry that matches counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted_keys: Option<Vec<TrustedKey>>,
 }
 
 /// Where content may come from.
@@ -189,17 +185,21 @@ pub struct Quotas {
 }
 
 impl PolicySpec {
+    /// Its own keys: no profile has any.
+    pub(crate) fn trusted_keys(&self) -> impl Iterator<Item = &TrustedKey> {
+        self.signatures.trusted_keys.iter().flatten()
+    }
+
     /// The key for a signature of a component version: the first entry that counts for both.
     pub(crate) fn key_for(&self, component: &str, signature: &str) -> Option<&str> {
-        let mut keys = self.blueprints.trusted_keys.iter().flatten();
-        keys.find(|key| key.counts_for(component, signature)).map(|key| key.public_key.as_str())
+        self.trusted_keys().find(|key| key.counts_for(component, signature)).map(|key| key.public_key.as_str())
     }
 
     /// Why it cannot be used: one sentence with the place.
     pub fn fault(&self) -> Option<String> {
-        let keys = self.blueprints.trusted_keys.iter().flatten().enumerate();
+        let keys = self.trusted_keys().enumerate();
         let of_keys = keys
-            .filter_map(|(number, key)| key.fault().map(|why| format!("spec.blueprints.trustedKeys[{number}] {why}")));
+            .filter_map(|(number, key)| key.fault().map(|why| format!("spec.signatures.trustedKeys[{number}] {why}")));
         self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(|| {
             let lists = self.patterns();
             lists.into_iter().find_map(|(at, patterns)| {
@@ -227,9 +227,9 @@ impl PolicySpec {
             ("spec.targets.kinds.allow".to_owned(), pairs(&targets.kinds.allow)),
             ("spec.targets.kinds.deny".to_owned(), pairs(&targets.kinds.deny)),
         ];
-        for (number, key) in self.blueprints.trusted_keys.iter().flatten().enumerate() {
+        for (number, key) in self.trusted_keys().enumerate() {
             let of_key = key.components.iter().chain([&key.signature]).collect();
-            all.push((format!("spec.blueprints.trustedKeys[{number}]"), of_key));
+            all.push((format!("spec.signatures.trustedKeys[{number}]"), of_key));
         }
         for (number, rule) in self.items.types.iter().flatten().enumerate() {
             let lists = [&rule.registries, &rule.hosts, &rule.namespaces].map(plain).into_iter().flatten();

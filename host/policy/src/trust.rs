@@ -1,18 +1,23 @@
-//! Which signatures hold: whether blueprints need one, and the keys of the administrator (C-47).
+//! Which signatures hold: whether everything needs one, and the keys of the administrator (C-47, C-75).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::Pattern;
 
-/// Which blueprints have to be covered by a signature.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SignatureDemand {
-    /// Those of Installations that ask for it.
-    #[default]
-    WhenAsked,
-    /// All, and each by a key of the policy.
-    Required,
+/// What has to be signed, and by whose keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SignatureRules {
+    /// Whether everything needs a signature that holds by one of `trustedKeys`: blueprints, deploy items, which have to come out
+    /// of such a blueprint, and what items read in registries, which is named by the signed component version or by its
+    /// digest. Of components of the operator the registration has to name the digest. Else a signature counts where an
+    /// Installation asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+    /// Keys of signatures. Where there are any, keys that Contexts name do not count. The first entry that matches counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted_keys: Option<Vec<TrustedKey>>,
 }
 
 /// A key that an administrator trusts. It stands in the policy itself: it is no secret, and nobody else can change it there

@@ -70,6 +70,9 @@ pub struct PluginIdentity {
     pub version: String,
     /// `sha256:…` of the component's bytes.
     pub digest: String,
+    /// Whether these are the bytes that whoever registered the component has named by their digest: in its registration, in the
+    /// build of the host, or in a blueprint that is verified as a whole (C-77).
+    pub is_pinned: bool,
 }
 
 impl fmt::Display for PluginIdentity {

@@ -371,7 +371,8 @@ mod tests {
 
     #[test]
     fn c_09_only_later_is_tried_again() {
-        let by = PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into() };
+        let by =
+            PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into(), is_pinned: true };
         let stalled = classify(Fault::invalid(Code::ConfigurationProblem, "no manifests"), &by);
         let expected = Failure::new("Plan", "InvalidConfiguration", "plugin mine: no manifests");
         assert_eq!(stalled, Halt::Stall(expected.with_code(Code::ConfigurationProblem)));

@@ -12,7 +12,10 @@ use orangery_ocm::{Artifact, ArtifactFuture, Artifacts, ComponentReference, Laye
 use crate::{
     access::{ResourceAccess, pushed_as},
     cache::Bytes,
-    oci::{ArtifactReference, CHART, Consumer, FileRequest, Manifest, OciDescriptor, OciRepository, PROVENANCE},
+    oci::{
+        ArtifactReference, ArtifactSelector, CHART, Consumer, FileRequest, Manifest, OciDescriptor, OciRepository,
+        PROVENANCE,
+    },
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -27,10 +30,19 @@ impl Remote {
         text.parse().map_err(|error| invalid(format!("{text} {error}")))
     }
 
+    /// The artifact that a text names, where it may be named so.
+    async fn artifact(&self, text: &str) -> Result<Arc<dyn Artifact>, Fault> {
+        let reference = Self::reference(text)?;
+        if let ArtifactSelector::Tag(_) = reference.selector {
+            self.0.keyring.allows_without_digest(text)?;
+        }
+        self.0.content_layer(&reference).await
+    }
+
     /// A chart of a registry, by the address that `helm pull` takes.
     async fn in_registry(&self, url: &str, chart: &str, version: &str) -> Result<Arc<dyn Artifact>, Fault> {
         let named = pushed_as(url.trim_start_matches("oci://"), chart, version);
-        self.0.content_layer(&Self::reference(&named)?).await
+        self.artifact(&named).await
     }
 }
 
@@ -46,7 +58,7 @@ impl Artifacts for Remote {
     }
 
     fn oci<'a>(&'a self, reference: &'a str) -> ArtifactFuture<'a> {
-        Box::pin(async move { self.0.content_layer(&Self::reference(reference)?).await })
+        Box::pin(self.artifact(reference))
     }
 
     fn url<'a>(&'a self, url: &'a str) -> ArtifactFuture<'a> {
@@ -54,6 +66,7 @@ impl Artifacts for Remote {
             let ResourceAccess { registries, keyring } = &self.0;
             let file = FileRequest::new(url, Consumer::Files)
                 .map_err(|why| invalid(format!("the address of the file {why}")))?;
+            keyring.allows_without_digest("a file of a web server")?;
             let got = registries.client().file(&file, keyring).await?;
             Ok(held(ResourceContent { media_type: got.media_type, bytes: Bytes::new(got.bytes) }))
         })
@@ -64,6 +77,7 @@ impl Artifacts for Remote {
             if url.starts_with("oci://") {
                 return self.in_registry(url, chart, version).await;
             }
+            self.0.keyring.allows_without_digest(&format!("the chart {chart} {version}"))?;
             if version.is_empty() {
                 let message = format!("the chart {chart} has no version; say which one, such as 1.2.3");
                 return Err(invalid(message));

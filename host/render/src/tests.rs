@@ -96,13 +96,18 @@ impl Plugins for Engines {
         if !self.template_types().contains(&template_type.to_owned()) {
             return None;
         }
-        let identity =
-            PluginIdentity { name: template_type.to_owned(), version: "1".to_owned(), digest: String::new() };
+        let identity = PluginIdentity {
+            name: template_type.to_owned(),
+            version: "1".to_owned(),
+            digest: String::new(),
+            is_pinned: true,
+        };
         Some(Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: None }))
     }
 
     fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
-        let identity = PluginIdentity { name: name.to_owned(), version: "1".to_owned(), digest: String::new() };
+        let identity =
+            PluginIdentity { name: name.to_owned(), version: "1".to_owned(), digest: String::new(), is_pinned: true };
         Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: Some(String::from_utf8(bytes).unwrap()) })
     }
 

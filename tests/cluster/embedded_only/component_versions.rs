@@ -7,5 +7,6 @@ mod chart_sources;
 mod real_registry;
 pub(super) mod registry;
 mod signatures;
+mod signed_items;
 
 pub(super) use real_registry::{PASSWORD, RealRegistry};

@@ -150,7 +150,7 @@ impl Plugins for Maker {
 
     fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
         let digest = String::from_utf8(bytes).unwrap();
-        Arc::new(Named(PluginIdentity { name: name.to_owned(), version: String::new(), digest }))
+        Arc::new(Named(PluginIdentity { name: name.to_owned(), version: String::new(), digest, is_pinned: true }))
     }
 
     fn template_types(&self) -> Vec<String> {

@@ -51,12 +51,17 @@ impl Plugins for Still {
 
 /// A host whose cluster is never asked: nothing listens there.
 pub(crate) fn host() -> Arc<ControllerContext> {
+    host_with(Arc::new(Unavailable))
+}
+
+/// The same over component versions.
+pub(crate) fn host_with(components: Arc<dyn ComponentVersions>) -> Arc<ControllerContext> {
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
     let key = HostKey::new(&[0; 32]);
     Arc::new(ControllerContext::new(
         (client, crate::stores()),
         Arc::new(Still),
-        Arc::new(Unavailable),
+        components,
         Arc::new(Still),
         Arc::new(Still),
         key,

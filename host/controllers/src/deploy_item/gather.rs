@@ -86,10 +86,11 @@ impl GatheredItem {
         provider_status::read(status, &self.job.id, Sealer::of(&self.host, &self.item))
     }
 
-    /// The same, where the policy of the namespace allows the type of the item, and its target exists: without either
+    /// The same, where the policy of the namespace allows the type of the item and where it comes from, and its target exists: without either
     /// nothing is begun.
     pub(super) async fn state_with_target(&self) -> Step<ReadStatus> {
         self.allowed(PolicyRequest::ItemType(&self.item.spec.type_))?;
+        self.check_origin()?;
         self.targets.exist().await?;
         self.state()
     }

@@ -11,7 +11,8 @@ use orangery_core::{
     step::Halt,
     workflow::GateKind,
 };
-use orangery_proposal::{ClusterRef, ObjectKey};
+use orangery_policy::{PolicyRequest, PolicySubject};
+use orangery_proposal::{ClusterRef, ObjectKey, deployer::PluginIdentity};
 use serde_json::{Map, Value};
 
 use super::{Evaluation, Evaluator, GateScope, Item};
@@ -64,6 +65,18 @@ impl<T: Sync> Evaluator<'_, T> {
             );
             return Err(Unanswered::Lasting(Failure::new("AskGateExpression", "UnknownGateType", message)));
         };
+        let PluginIdentity { name, is_pinned, .. } = evaluator.identity();
+        if !is_pinned {
+            let request = PolicyRequest::UnpinnedPlugin(name);
+            let checked = self.host.policies.check(&self.namespace, PolicySubject::Installation, request);
+            checked.map_err(|halt| match halt {
+                Halt::Stall(failure) => Unanswered::Lasting(failure),
+                Halt::Retry(failure) => Unanswered::Passing(failure),
+                Halt::Wait(wait) => {
+                    Unanswered::Passing(Failure::new("AskGateExpression", "PolicyUnknown", wait.to_string()))
+                }
+            })?;
+        }
         let paths: Vec<Vec<&str>> = [gate::IMPORTS, gate::ITEM, gate::OBJECTS]
             .iter()
             .map(|root| vec![*root])

@@ -289,24 +289,29 @@ fn what_somebody_wrote_is_cut_and_escaped() {
 const PEM: &str = "-----BEGIN PUBLIC KEY-----\nAA==\n-----END PUBLIC KEY-----\n";
 const OTHER: &str = "-----BEGIN PUBLIC KEY-----\nAQ==\n-----END PUBLIC KEY-----\n";
 
-fn blueprints(rules: Value) -> Value {
-    json!({"blueprints": rules})
+fn signatures(rules: Value) -> Value {
+    json!({"signatures": rules})
 }
 
 #[test]
 fn c_47_what_no_signature_covers_is_refused_where_signatures_are_required() {
-    for request in [PolicyRequest::UnsignedBlueprint, PolicyRequest::UnsignedComponent("example.org/app")] {
-        let line = |demand: &str| refused(blueprints(json!({"signatures": demand})), request);
-        assert_eq!(line("Required").as_deref(), Some("spec.blueprints.signatures"));
-        assert_eq!((line("WhenAsked"), refused(json!({}), request)), (None, None));
+    for request in [
+        PolicyRequest::UnsignedBlueprint,
+        PolicyRequest::UnsignedComponent("example.org/app"),
+        PolicyRequest::UnsignedItem("item"),
+        PolicyRequest::UnpinnedPlugin("plugin"),
+    ] {
+        let line = |required: bool| refused(signatures(json!({"required": required})), request);
+        assert_eq!(line(true).as_deref(), Some("spec.signatures.required"));
+        assert_eq!((line(false), refused(json!({}), request)), (None, None));
     }
-    let required = effective(&[blueprints(json!({"signatures": "Required"}))]);
+    let required = effective(&[signatures(json!({"required": true}))]);
     let refusal = required.check(PolicySubject::Installation, PolicyRequest::UnsignedBlueprint).unwrap_err();
     assert_eq!(
         refusal.to_string(),
         "a blueprint that no signature covers (a ref into spec.componentDescriptor with spec.verification would be) is \
-         refused by NamespacePolicy p0, line spec.blueprints.signatures; leave it out, or have an administrator set \
-         signatures: WhenAsked there"
+         refused by NamespacePolicy p0, line spec.signatures.required; leave it out, or have an administrator set \
+         required: false there"
     );
 }
 
@@ -316,36 +321,37 @@ fn c_47_the_first_key_that_matches_component_and_signature_counts() {
         {"components": ["example.org/*"], "signature": "release", "publicKey": PEM},
         {"components": ["example.org/app"], "publicKey": OTHER},
     ]);
-    let policy = effective(&[blueprints(json!({"trustedKeys": keys}))]);
+    let policy = effective(&[signatures(json!({"trustedKeys": keys}))]);
     let key = |component: &str, signature: &str| {
         policy.trusted_key(component, signature).map(|key| key.map(str::to_owned)).map_err(|violation| violation.line)
     };
     assert_eq!(key("example.org/app", "release"), Ok(Some(PEM.to_owned())));
     assert_eq!(key("example.org/app", "nightly"), Ok(Some(OTHER.to_owned())));
-    let none = Err("spec.blueprints.trustedKeys".to_owned());
+    let none = Err("spec.signatures.trustedKeys".to_owned());
     assert_eq!((key("example.org/part", "nightly"), key("example.com/app", "release")), (none.clone(), none));
-    assert!(policy.has_trusted_keys() && !policy.requires_signatures());
+    assert!(policy.decides_on_keys() && !policy.requires_signatures());
 }
 
 #[test]
 fn c_47_without_keys_those_of_the_context_count_unless_signatures_are_required() {
     let open = effective(&[json!({})]);
-    assert_eq!((open.trusted_key("a", "b"), open.has_trusted_keys()), (Ok(None), false));
-    let required = effective(&[blueprints(json!({"signatures": "Required"}))]);
-    assert_eq!(required.trusted_key("a", "b").unwrap_err().line, "spec.blueprints.trustedKeys");
+    assert_eq!((open.trusted_key("a", "b"), open.decides_on_keys()), (Ok(None), false));
+    let required = effective(&[signatures(json!({"required": true}))]);
+    assert_eq!(required.trusted_key("a", "b").unwrap_err().line, "spec.signatures.trustedKeys");
+    assert!(required.decides_on_keys(), "keys of a Context count for nothing where signatures are required");
     let unusable = effective(&[json!({"quotas": 5})]);
-    assert!(unusable.has_trusted_keys() && unusable.requires_signatures(), "nothing is open by mistake");
+    assert!(unusable.decides_on_keys() && unusable.requires_signatures(), "nothing is open by mistake");
 }
 
 #[test]
 fn c_47_of_two_policies_neither_replaces_the_key_of_the_other() {
-    let with = |key: &str| blueprints(json!({"trustedKeys": [{"publicKey": key}]}));
+    let with = |key: &str| signatures(json!({"trustedKeys": [{"publicKey": key}]}));
     let same = effective(&[with(PEM), with(PEM)]);
     assert_eq!(same.trusted_key("a", "b"), Ok(Some(PEM)));
     let refusal = effective(&[with(PEM), with(OTHER)]).trusted_key("a", "b").unwrap_err().to_string();
     assert_eq!(
         refusal,
-        "the signature b of the component a is refused by NamespacePolicy p1, line spec.blueprints.trustedKeys \
+        "the signature b of the component a is refused by NamespacePolicy p1, line spec.signatures.trustedKeys \
          (NamespacePolicy p0 has another key for it); have an administrator correct that policy"
     );
 }
@@ -353,14 +359,14 @@ fn c_47_of_two_policies_neither_replaces_the_key_of_the_other() {
 #[test]
 fn c_47_a_key_that_is_none_makes_the_policy_unusable() {
     let fault = |key: &str| {
-        let policy = Policy::read("p", &blueprints(json!({"trustedKeys": [{"publicKey": key}]})));
+        let policy = Policy::read("p", &signatures(json!({"trustedKeys": [{"publicKey": key}]})));
         policy.lines().map(drop).map_err(str::to_owned)
     };
     assert_eq!(fault(PEM), Ok(()));
     let no_pem =
-        "spec.blueprints.trustedKeys[0] has no PEM in publicKey; put a public key there, from -----BEGIN to END";
+        "spec.signatures.trustedKeys[0] has no PEM in publicKey; put a public key there, from -----BEGIN to END";
     assert_eq!(fault("release"), Err(no_pem.to_owned()));
-    let private = "spec.blueprints.trustedKeys[0] has a private key in publicKey; put the public one there, and replace the \
+    let private = "spec.signatures.trustedKeys[0] has a private key in publicKey; put the public one there, and replace the \
                    pair";
     assert_eq!(fault("-----BEGIN PRIVATE KEY-----\nAA==\n"), Err(private.to_owned()));
 }

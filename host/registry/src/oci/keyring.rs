@@ -126,6 +126,11 @@ impl Keyring {
         self.allowed.host(host)
     }
 
+    /// Whether content may be read that is not named by its digest.
+    pub(crate) fn allows_without_digest(&self, content: &str) -> Result<(), Fault> {
+        self.allowed.without_digest(content)
+    }
+
     /// Whether chart repositories can be asked: not where what is given for them cannot be used.
     pub(crate) fn can_ask_charts(&self) -> Result<(), Fault> {
         let message_of = |why: &Arc<str>| Err(Fault::invalid(Code::ConfigurationProblem, why.to_string()));

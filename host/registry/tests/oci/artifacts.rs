@@ -11,8 +11,8 @@ use orangery_core::{
     error::{Code, Fault},
 };
 use orangery_ocm::{
-    Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, KeyComponent, ResourceKey,
-    Secret,
+    AllowedSources, Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, KeyComponent,
+    ResourceKey, Secret,
 };
 use orangery_registry::{Repositories, oci};
 use serde_json::json;
@@ -255,4 +255,31 @@ async fn a_resource_is_found_by_its_key_in_all_that_its_component_refers_to() {
     let version = start_with(&folder, settings).open(&request).await.expect("a component");
     let found = version.keyed(&key("example.org/inline", "far")).await.expect("an answer").expect("found");
     assert_eq!(read(Ok(found)).await, chart("ours"));
+}
+
+/// Where signatures are required, what may be another thing by tomorrow is not read today either.
+#[tokio::test]
+async fn c_76_content_that_no_digest_names_is_not_asked_for() {
+    let filled = FilledRegistry::open().await;
+    push(&filled, "1.0", b"chart");
+    let line = "NamespacePolicy team, line spec.signatures.required";
+    let allowed = AllowedSources { digests_required_by: vec![line.to_owned()], ..AllowedSources::default() };
+    let (artifacts, _folder) = reading(&[&filled.server], &Credentials { allowed, ..Credentials::default() });
+    let address = filled.server.address;
+    let refused = |fault: Option<Fault>| {
+        let problem = fault.expect("refused").problem().clone();
+        let text = format!(", which is not named by its digest, is refused by {line}; ");
+        assert!(problem.code == Code::PolicyViolation && problem.message.contains(&text), "{problem}");
+    };
+    refused(artifacts.oci(&format!("{address}/charts/shop:1.0")).await.err());
+    refused(artifacts.oci(&format!("{address}/charts/shop")).await.err());
+    refused(artifacts.url(&format!("http://{address}/shop.tgz")).await.err());
+    refused(artifacts.helm_repository(&format!("http://{address}"), "shop", "1.0").await.err());
+    refused(artifacts.helm_repository(&format!("oci://{address}/charts"), "shop", "1.0").await.err());
+    assert_eq!(filled.server.seen().len(), 0, "somebody was asked");
+    let digest = sha256(filled.body("/v2/charts/shop/manifests/1.0").as_bytes());
+    filled.copy("/v2/charts/shop/manifests/1.0", &format!("/v2/charts/shop/manifests/{digest}"));
+    // A tag beside it is for people.
+    let reference = format!("{address}/charts/shop:1.0@{digest}");
+    assert_eq!(read(artifacts.oci(&reference).await).await, chart("chart"));
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::embedded_only::command_line::offline::{document, write};
 
-const API: &str = "landscaper.gardener.cloud/v1alpha1";
+pub(super) const API: &str = "landscaper.gardener.cloud/v1alpha1";
 
 /// A host that runs only what is signed, over the repository in `tests/signed`.
 async fn start() -> Cluster {
@@ -38,7 +38,7 @@ async fn start() -> Cluster {
 }
 
 /// An installation of a component's blueprint.
-fn installation(name: &str, context: &str, component: &str, signature: Option<&str>) -> Value {
+pub(super) fn installation(name: &str, context: &str, component: &str, signature: Option<&str>) -> Value {
     let mut installation = json!({
         "apiVersion": API, "kind": "Installation",
         "metadata": {"name": name, "annotations": {"landscaper.gardener.cloud/operation": "reconcile"}},
@@ -54,11 +54,11 @@ fn installation(name: &str, context: &str, component: &str, signature: Option<&s
     installation
 }
 
-fn in_phase(name: &str, phase: &str) -> Value {
+pub(super) fn in_phase(name: &str, phase: &str) -> Value {
     json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": name}, "status": {"phase": phase}})
 }
 
-async fn failed(cluster: &Cluster, name: &str) -> String {
+pub(super) async fn failed(cluster: &Cluster, name: &str) -> String {
     let failed = cluster.expect(&in_phase(name, "Failed")).await;
     failed["status"]["lastError"]["message"].as_str().expect("a message").to_owned()
 }
@@ -93,13 +93,13 @@ async fn where_signatures_are_enforced_sub_installations_stand_under_that_of_the
 }
 
 /// The policy with a key for what is called `example.org/*`, and signatures that are required.
-fn required(key: &str) -> Value {
+pub(super) fn required(key: &str) -> Value {
     let keys = json!([{"components": ["example.org/*"], "publicKey": key}]);
     json!({
         "apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "signed"},
         "spec": {
             "profile": "compatible", "namespaces": {"names": ["*"]},
-            "blueprints": {"signatures": "Required", "trustedKeys": keys},
+            "signatures": {"required": true, "trustedKeys": keys},
         },
     })
 }
@@ -139,7 +139,7 @@ async fn c_47_where_a_policy_has_keys_those_of_the_context_do_not_count() {
     inline["spec"]["blueprint"] = json!({"inline": {"filesystem": {"blueprint.yaml": "kind: Blueprint\n"}}});
     cluster.apply(&inline).await;
     let told = failed(&cluster, "inline").await;
-    assert!(told.contains("NamespacePolicy signed, line spec.blueprints.signatures"), "{told}");
+    assert!(told.contains("NamespacePolicy signed, line spec.signatures.required"), "{told}");
 }
 
 #[tokio::test]

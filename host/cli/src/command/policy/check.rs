@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use clap::Args;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use orangery_api::{
-    GROUP, deploy_item::DeployItem, installation::Installation, namespace_policy::POLICY_GROUP, target::Target,
+    GROUP, annotation, deploy_item::DeployItem, installation::Installation, marks::Marks,
+    namespace_policy::POLICY_GROUP, target::Target,
 };
 use orangery_cluster::server_of;
 use orangery_core::name::{Namespace, ObjectName};
@@ -30,8 +31,8 @@ Examples:
   orangery policy check team-a.yaml
 
 The policies of the file are taken as if they were applied, beside those of the cluster. Looked at are Installations (inline
-blueprints), deploy items (their types, and the objects that they have deployed) and Targets whose kubeconfig stands in
-them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
+and unsigned blueprints), deploy items (their types, whether a signed blueprint made them, and the objects that they have
+deployed) and Targets whose kubeconfig stands in them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
 of templates. The exit code is 1 when something would be refused.";
 
 /// Tells which existing objects a policy would refuse, before it is applied. Nothing is written.
@@ -119,7 +120,7 @@ impl Existing {
                 let object = format!("Installation {namespace}/{}", installation.name_any());
                 note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::InlineBlueprint);
             }
-            if spec.blueprint.inline.is_some() || described.is_none() || spec.verification.is_none() {
+            if !installation.asks_for_signature() {
                 let object = format!("Installation {namespace}/{}", installation.name_any());
                 note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::UnsignedBlueprint);
             }
@@ -145,6 +146,10 @@ impl Existing {
 fn of_item(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, item: &DeployItem) {
     let of = PolicySubject::Item(&item.spec.type_);
     note(lines, policy, object, of, PolicyRequest::ItemType(&item.spec.type_));
+    // Whether a mark is of the operator, the operator alone can say.
+    if item.annotation(annotation::SIGNED_ORIGIN).is_none() {
+        note(lines, policy, object, of, PolicyRequest::UnsignedItem(&item.name_any()));
+    }
     let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
     let deployed = status.and_then(|status| Inventory::read(status.get("managedResources")).ok()).unwrap_or_default();
     for located in deployed.0.keys() {
@@ -202,6 +207,13 @@ mod tests {
         };
         let refused = |spec: Value| existing.refused(&PolicySet::new(Profile::Restricted, [Policy::read("p", &spec)]));
         assert_eq!(refused(json!({})), Vec::<String>::new());
+        let unsigned = refused(json!({"namespaces": {"names": ["a"]}, "signatures": {"required": true}}));
+        let lines: Vec<_> = unsigned.iter().map(|line| line.split(" is refused by ").next().unwrap()).collect();
+        let item =
+            "DeployItem a/d: the deploy item d, which is not as an Installation with a signed blueprint has made it";
+        let blueprint = "Installation a/i: a blueprint that no signature covers (a ref into spec.componentDescriptor with \
+                         spec.verification would be)";
+        assert_eq!(lines, [item, blueprint]);
         let strict = json!({
             "namespaces": {"names": ["a"]},
             "blueprints": {"inline": false},

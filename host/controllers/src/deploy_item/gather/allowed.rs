@@ -5,7 +5,7 @@ use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Next, Proposal, Stage, check::key_of};
 
 use super::GatheredItem;
-use crate::namespace_policy::refused;
+use crate::{namespace_policy::refused, signed_origin::SignedOrigin};
 
 impl GatheredItem {
     /// Whether the item may do something.
@@ -17,12 +17,27 @@ impl GatheredItem {
         policy.check(PolicySubject::Item(&self.item.spec.type_), request).map_err(|violation| refused(&violation))
     }
 
+    /// Whether the item may come from where it does, and be carried out by its component.
+    ///
+    /// # Errors
+    /// Signatures are required, and none covers the item as it is or the component (C-75, C-77).
+    pub(super) fn check_origin(&self) -> Step<()> {
+        let policy = self.policy.as_ref().map_err(Halt::clone)?;
+        SignedOrigin::of(&self.host, policy, PolicySubject::Item(&self.item.spec.type_), self.item.as_ref())?;
+        let component = self.deployer.identity();
+        if component.is_pinned { Ok(()) } else { self.allowed(PolicyRequest::UnpinnedPlugin(&component.name)) }
+    }
+
     /// Whether everything that a proposal writes, removes and deletes is allowed.
     pub(super) fn check_policy(&self, proposal: &Proposal) -> Step<()> {
         let afterwards: &[Stage] = match &proposal.next {
             Next::Finish(completion) => &completion.afterwards,
             Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
         };
+        if proposal.stages.iter().chain(afterwards).any(|stage| !stage.removals.is_empty() || !stage.writes.is_empty())
+        {
+            self.check_origin()?;
+        }
         for stage in proposal.stages.iter().chain(afterwards) {
             for removal in &stage.removals {
                 self.reaches(&removal.on)?;
@@ -59,6 +74,7 @@ impl GatheredItem {
     fn selects(&self, (on, scope): &(&ClusterRef, &DeletionScope)) -> Step<()> {
         match scope {
             DeletionScope::Matching(selection) => {
+                self.check_origin()?;
                 self.reaches(on)?;
                 self.allowed(PolicyRequest::Selection(selection))
             }
@@ -81,3 +97,6 @@ impl GatheredItem {
 fn selections(group: &DeletionGroup) -> impl Iterator<Item = (&ClusterRef, &DeletionScope)> {
     group.what.iter().map(|scope| (&group.on, scope))
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ impl ItemResources {
         if let Some(installation) = self.host.stores.installations.get(&of) {
             let opened = component::open(&self.host, &installation).await.map_err(|halt| fault(&halt))?;
             if let Some(opened) = opened
-                && let Some(found) = opened.version.keyed(key).await?
+                && let Some(found) = opened.opened.version.keyed(key).await?
             {
                 return Ok(found);
             }

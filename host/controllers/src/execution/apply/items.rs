@@ -27,8 +27,10 @@ use super::super::{
 };
 use crate::{
     job::{self, JobStatus},
+    namespace_policy::refused,
     object::{add_finalizer, before_deletion, controller_reference, generation_of, uid_of},
     removed,
+    signed_origin::SignedOrigin,
     workflow::ByItem,
 };
 
@@ -42,27 +44,37 @@ impl ExecutionReconciliation<'_> {
         items: impl Iterator<Item = (&DeployItemTemplate, Option<&Arc<DeployItem>>)>,
     ) -> Step<Vec<NamePair>> {
         let items: Vec<_> = items.collect();
+        let rules = self.host.policies.of(&self.key.namespace)?;
+        let mut origin = None;
         // Before any of them is made, also of those that external deployers work on.
         for (item, _) in &items {
-            let (of, request) = (PolicySubject::Item(&item.type_), PolicyRequest::ItemType(&item.type_));
-            self.host.policies.check(&self.key.namespace, of, request)?;
+            let of = PolicySubject::Item(&item.type_);
+            let checked = rules.check(of, PolicyRequest::ItemType(&item.type_));
+            checked.map_err(|violation| refused(&violation))?;
+            origin = SignedOrigin::of(self.host, &rules, of, &self.draft)?;
         }
-        let writes: Vec<_> = items.into_iter().map(|(item, present)| self.ensure_one(item, present)).collect();
+        let origin = origin.as_ref();
+        let writes: Vec<_> = items.into_iter().map(|(item, present)| self.ensure_one(item, present, origin)).collect();
         stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect().await
     }
 
-    async fn ensure_one(&self, item: &DeployItemTemplate, present: Option<&Arc<DeployItem>>) -> Step<NamePair> {
+    async fn ensure_one(
+        &self,
+        item: &DeployItemTemplate,
+        present: Option<&Arc<DeployItem>>,
+        origin: Option<&SignedOrigin>,
+    ) -> Step<NamePair> {
         let writer = self.host.writer(&self.host.stores.deploy_items);
         let object_name = match present {
             Some(before) => {
-                let after = self.updated(item, before);
+                let after = self.updated(item, before, origin);
                 if after != **before {
                     writer.update(before, &after).await.map_err(|error| error.halt("UpdateDeployItem"))?;
                 }
                 before.name_any()
             }
             None => {
-                let object = self.updated(item, &self.skeleton(item));
+                let object = self.updated(item, &self.skeleton(item), origin);
                 match writer.create(&object).await {
                     Ok(_) => {}
                     // This job made it before a crash: the name is that of this item in this job.
@@ -92,7 +104,7 @@ impl ExecutionReconciliation<'_> {
     }
 
     /// The object as the spec wants it; the same object where nothing differs.
-    fn updated(&self, item: &DeployItemTemplate, before: &DeployItem) -> DeployItem {
+    fn updated(&self, item: &DeployItemTemplate, before: &DeployItem, origin: Option<&SignedOrigin>) -> DeployItem {
         let mut after = before.clone();
         after.spec = DeployItemSpec {
             type_: item.type_.clone(),
@@ -114,6 +126,10 @@ impl ExecutionReconciliation<'_> {
         annotations.insert(annotation::DEPLOYER_TARGET_NAME.to_owned(), target.to_owned());
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+        annotations.remove(annotation::SIGNED_ORIGIN);
+        if let Some(origin) = origin {
+            origin.mark(self.host, &mut after);
         }
         add_finalizer(&mut after);
         if after != *before {

@@ -53,14 +53,14 @@ impl InstallationReconciliation<'_> {
                 let mut after = Execution::clone(&before);
                 after.spec.set_items(&templates);
                 self.specify(blueprint, (imports, targets), &mut after.spec);
-                self.annotate(&mut after);
+                self.annotate(&mut after)?;
                 add_finalizer(&mut after);
                 writer.update(&before, &after).await.map(drop)
             }
             None => {
                 let mut execution = self.new_execution(templates);
                 self.specify(blueprint, (imports, targets), &mut execution.spec);
-                self.annotate(&mut execution);
+                self.annotate(&mut execution)?;
                 match writer.create(&execution).await {
                     Ok(_) => Ok(()),
                     Err(error @ WriteError::AlreadyExists { .. }) => {
@@ -107,11 +107,19 @@ impl InstallationReconciliation<'_> {
     }
 
     /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.
-    fn annotate(&self, execution: &mut Execution) {
+    /// Where signatures are required, a mark says last that its spec comes out of a signed blueprint (C-75).
+    fn annotate(&self, execution: &mut Execution) -> Step<()> {
         let annotations = execution.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::OPERATION.to_owned(), Operation::Reconcile.to_string());
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
         }
+        annotations.remove(annotation::SIGNED_ORIGIN);
+        if self.host.policies.of(&self.key.namespace)?.requires_signatures()
+            && let Some(origin) = self.shared.blueprints.origin(&self.draft)
+        {
+            origin.mark(self.host, execution);
+        }
+        Ok(())
     }
 }

@@ -15,10 +15,11 @@ use orangery_render::{BlueprintSource, LoadedBlueprint, TemplateAccess};
 use super::kubeconfigs::TargetKubeconfigs;
 use crate::{
     artifacts::ContextArtifacts,
-    component::{self, load_halt},
+    component::{self, InstallationComponent, load_halt},
     controller_context::ControllerContext,
     namespace_policy::refused,
     object::{generation_of, uid_of},
+    signed_origin::SignedOrigin,
 };
 
 /// The blueprints of the running jobs, by uid of the Installation.
@@ -35,6 +36,8 @@ struct CachedBlueprint {
     /// What counted when it was opened: by its keys it was verified.
     policy: Arc<EffectivePolicy>,
     loaded: Arc<LoadedBlueprint>,
+    /// Whose signature held.
+    origin: Option<SignedOrigin>,
 }
 
 impl Blueprints {
@@ -55,11 +58,17 @@ impl Blueprints {
             check_templates(host, of, &kept.loaded)?;
             return Ok(Arc::clone(&kept.loaded));
         }
-        let loaded = Arc::new(open(host, of, job).await?);
+        let (loaded, origin) = open(host, of, job).await?;
+        let loaded = Arc::new(loaded);
         check_templates(host, of, &loaded)?;
-        let kept = CachedBlueprint { job: job.clone(), generation, policy, loaded: Arc::clone(&loaded) };
+        let kept = CachedBlueprint { job: job.clone(), generation, policy, loaded: Arc::clone(&loaded), origin };
         self.lock().insert(uid.to_owned(), kept);
         Ok(loaded)
+    }
+
+    /// Whose signature covers the blueprint that was loaded last for an Installation.
+    pub(in crate::installation) fn origin(&self, of: &Installation) -> Option<SignedOrigin> {
+        self.lock().get(uid_of(of))?.origin.clone()
     }
 
     /// The job of an Installation has ended.
@@ -94,17 +103,31 @@ fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedB
         &blueprint.subinstallation_executions,
     ];
     for execution in lists.into_iter().flatten() {
-        let request = match execution.engine.as_str() {
-            BUNDLED_ENGINE => PolicyRequest::BlueprintComponent,
-            engine => PolicyRequest::Template(engine),
-        };
-        policy.check(PolicySubject::Installation, request).map_err(|violation| refused(&violation))?;
+        let allowed =
+            |request| policy.check(PolicySubject::Installation, request).map_err(|violation| refused(&violation));
+        match execution.engine.as_str() {
+            BUNDLED_ENGINE => allowed(PolicyRequest::BlueprintComponent)?,
+            engine => {
+                allowed(PolicyRequest::Template(engine))?;
+                if let Some(engine) = host.plugins.template_engine(engine).filter(|engine| !engine.identity().is_pinned)
+                {
+                    allowed(PolicyRequest::UnpinnedPlugin(&engine.identity().name))?;
+                }
+            }
+        }
     }
     Ok(())
 }
 
-async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> Step<LoadedBlueprint> {
-    let opened = component::open(host, of).await?;
+async fn open(
+    host: &Arc<ControllerContext>,
+    of: &Installation,
+    job: &JobId,
+) -> Step<(LoadedBlueprint, Option<SignedOrigin>)> {
+    let (opened, origin) = match component::open(host, of).await? {
+        Some(InstallationComponent { opened, origin }) => (Some(opened), origin),
+        None => (None, None),
+    };
     let source = BlueprintSource {
         inline: of.spec.blueprint.inline.as_ref().map(|inline| &inline.filesystem),
         resource: of.spec.blueprint.reference.as_ref().map(|reference| reference.resource_name.as_str()),
@@ -119,7 +142,8 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> 
         rng: host.key.of_job(of, job),
     };
     let spec = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
-    LoadedBlueprint::new(files, spec, opened, reach).map_err(|error| load_halt(&error))
+    let loaded = LoadedBlueprint::new(files, spec, opened, reach).map_err(|error| load_halt(&error))?;
+    Ok((loaded, origin))
 }
 
 #[cfg(test)]
@@ -159,10 +183,10 @@ mod tests {
     async fn c_47_a_blueprint_without_a_signature_is_refused_also_where_it_was_read_before() {
         let (host, blueprints) = (host(), Blueprints::default());
         blueprints.load(&host, &installation(1), &"one".into()).await.unwrap();
-        let spec = json!({"namespaces": {"names": ["n"]}, "blueprints": {"signatures": "Required"}});
+        let spec = json!({"namespaces": {"names": ["n"]}, "signatures": {"required": true}});
         host.policies.put_policy("p".to_owned(), Policy::read("p", &spec));
         let refused = blueprints.load(&host, &installation(1), &"one".into()).await.err().unwrap();
         let told = refused.failure().unwrap().message.clone();
-        assert!(told.contains("is refused by NamespacePolicy p, line spec.blueprints.signatures"), "{told}");
+        assert!(told.contains("is refused by NamespacePolicy p, line spec.signatures.required"), "{told}");
     }
 }

@@ -25,7 +25,8 @@ use tokio::sync::Notify;
 use crate::objects::{ENGINE, SCRIPTED};
 
 fn identity(name: &str) -> PluginIdentity {
-    PluginIdentity { name: name.to_owned(), version: "1.0".to_owned(), digest: "sha256:0".to_owned() }
+    let (name, version, digest) = (name.to_owned(), "1.0".to_owned(), "sha256:0".to_owned());
+    PluginIdentity { name, version, digest, is_pinned: true }
 }
 
 /// Answers `config.proposals[n]` at the call whose checkpoint is `[n]`; the first has none.

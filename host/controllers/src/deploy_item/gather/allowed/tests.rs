@@ -1,0 +1,118 @@
+//! What is refused of an item where signatures are required, whoever asks for it.
+
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use orangery_api::deploy_item::DeployItem;
+use orangery_cluster::ClusterPool;
+use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_policy::Policy;
+use orangery_proposal::{
+    Item,
+    deployer::{Deployer, PluginIdentity, Reads},
+    grant::Grants,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{controller_context::tests::host, deploy_item::gather::request::ItemJob};
+
+const PEM: &str = "-----BEGIN PUBLIC KEY-----\nAA==\n-----END PUBLIC KEY-----\n";
+
+static NO_GRANTS: LazyLock<Grants> = LazyLock::new(Grants::default);
+
+/// A component that is not called.
+struct Uncalled(PluginIdentity);
+
+impl Deployer for Uncalled {
+    fn identity(&self) -> &PluginIdentity {
+        &self.0
+    }
+
+    fn grants(&self) -> &Grants {
+        &NO_GRANTS
+    }
+
+    fn ownership_labels(&self) -> &[String] {
+        &[]
+    }
+
+    fn plan<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
+        unreachable!("{}: nothing is planned here", item.name)
+    }
+
+    fn uninstall<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+        unreachable!("{}: nothing is planned here", item.name)
+    }
+}
+
+/// An item in its job, where these rules of signatures count.
+fn gathered(signatures: Value, is_signed: bool, is_pinned: bool) -> GatheredItem {
+    let host = host();
+    let policy = json!({"profile": "compatible", "namespaces": {"names": ["*"]}, "signatures": signatures});
+    host.policies.put_policy("p".to_owned(), Policy::read("p", &policy));
+    let item = json!({"metadata": {"name": "a", "namespace": "n", "uid": "u"}, "spec": {"type": "x/y"}});
+    let mut item: DeployItem = serde_json::from_value(item).unwrap();
+    if is_signed {
+        SignedOrigin::new("example.org/app".into(), "release".into(), PEM).mark(&host, &mut item);
+    }
+    let identity = PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into(), is_pinned };
+    let job = ItemJob { id: "job".into(), begun: Timestamp::UNIX_EPOCH, limit: None };
+    let pool = Arc::new(ClusterPool::new(|_| {}));
+    GatheredItem::new(&host, &pool, Arc::new(item), Arc::new(Uncalled(identity)), job)
+}
+
+/// What was asked for, where a policy refuses it.
+fn refused(step: Step<()>) -> Option<String> {
+    let halt = step.err()?;
+    let Halt::Stall(failure) = halt else { panic!("{halt:?}") };
+    let (asked, line) = failure.message.split_once(" is refused by NamespacePolicy p, line ").unwrap();
+    assert!(line.starts_with("spec.signatures.required; "), "{line}");
+    Some(asked.to_owned())
+}
+
+fn required() -> Value {
+    json!({"required": true, "trustedKeys": [{"publicKey": PEM}]})
+}
+
+const UNSIGNED: &str = "the deploy item a, which is not as an Installation with a signed blueprint has made it";
+
+#[tokio::test]
+async fn c_75_c_77_an_item_is_signed_and_its_component_pinned() {
+    let origin = |signatures, is_signed, is_pinned| refused(gathered(signatures, is_signed, is_pinned).check_origin());
+    assert_eq!(origin(required(), true, true), None);
+    assert_eq!(origin(required(), false, true).as_deref(), Some(UNSIGNED));
+    let unpinned = "the plugin mine, whose registration names no digest of its component";
+    assert_eq!(origin(required(), true, false).as_deref(), Some(unpinned));
+    assert_eq!(origin(json!({}), false, false), None);
+}
+
+/// A kept proposal, and what is done before an uninstall: nobody has asked where the item comes from on these ways.
+#[tokio::test]
+async fn c_75_nothing_is_written_for_an_unsigned_item_and_what_it_has_is_taken_away() {
+    let proposal = |fields: Value| -> Proposal {
+        let mut proposal = json!({"stages": [], "next": {"finish": {}}});
+        orangery_proposal::overlay::overlay(&mut proposal, &fields);
+        serde_json::from_value(proposal).unwrap_or_else(|error| panic!("{error}: {fields}"))
+    };
+    let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "x"});
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "x"}});
+    let stage = |fields: Value| {
+        let mut stage = json!({"name": "s", "gate": "accepted"});
+        orangery_proposal::overlay::overlay(&mut stage, &fields);
+        json!({"stages": [stage]})
+    };
+    let selection = json!({"matching": {"apiVersion": "v1", "kind": "Secret", "namespace": "n"}});
+    let acts = [
+        stage(json!({"writes": [{"object": object, "how": "apply"}]})),
+        stage(json!({"removals": [{"key": key}]})),
+        json!({"deletionOrder": [{"on": "target", "what": [selection]}]}),
+    ];
+    for act in &acts {
+        let proposal = proposal(act.clone());
+        let checked = |is_signed| refused(gathered(required(), is_signed, true).check_policy(&proposal));
+        assert_eq!((checked(false).as_deref(), checked(true)), (Some(UNSIGNED), None), "{act}");
+    }
+    let own = proposal(json!({"deletionOrder": [{"on": "target", "what": ["namespaced", "clusterScoped"]}]}));
+    assert_eq!(refused(gathered(required(), false, true).check_policy(&own)), None);
+}
