@@ -29,7 +29,7 @@ use crate::{
     namespace_policy::refused,
     object::message_of,
     signed_origin::SignedOrigin,
-    tree::{DEEPEST, parent},
+    tree::{ancestors, parent},
 };
 
 /// The component version of an Installation.
@@ -113,12 +113,8 @@ fn source_of(of: &Installation) -> Step<Option<ComponentSource>> {
 /// What the root of a sub-installation names: its signature covers what is below it.
 fn above(host: &ControllerContext, of: &Installation, namespace: &Namespace) -> Step<Option<ComponentSource>> {
     let mut above = None;
-    let mut name = parent(of).to_owned();
-    for _ in 0..DEEPEST {
-        let key = Key { namespace: namespace.to_owned(), name: name.into() };
-        let Some(found) = host.stores.installations.get(&key) else { break };
+    for found in ancestors(&host.stores, namespace, parent(of)) {
         above = source_of(&found)?.or(above);
-        name = parent(&found).to_owned();
     }
     Ok(above)
 }

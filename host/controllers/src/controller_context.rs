@@ -85,7 +85,7 @@ impl ControllerContext {
     ) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
         let secrets = SecretValues::default();
-        secrets.follow(&stores.data_objects);
+        secrets.follow(&stores);
         Self {
             client,
             stores,

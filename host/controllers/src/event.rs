@@ -49,3 +49,15 @@ pub(crate) fn warn<K: Watched>(host: &ControllerContext, object: &K, reason: &st
 fn cut(message: &str) -> String {
     message.get(..message.floor_char_boundary(LONGEST_NOTE)).unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_event_a_note_is_as_long_as_the_server_takes_it_and_cut_between_letters() {
+        assert_eq!(cut(&"x".repeat(LONGEST_NOTE)), "x".repeat(LONGEST_NOTE));
+        assert_eq!(cut(&"x".repeat(LONGEST_NOTE + 1)), "x".repeat(LONGEST_NOTE));
+        assert_eq!(cut(&format!("x{}", "é".repeat(LONGEST_NOTE))), format!("x{}", "é".repeat(LONGEST_NOTE / 2 - 1)));
+    }
+}

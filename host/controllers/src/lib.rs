@@ -28,6 +28,7 @@ mod component;
 mod controller_context;
 mod dependencies;
 mod dependency;
+mod encryption;
 mod event;
 mod gates;
 mod guard;

@@ -9,9 +9,9 @@ use std::{
 
 use data_encoding::BASE64;
 use orangery_api::deploy_item::DeployItem;
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{controller_context::ControllerContext, object::uid_of, seed::SealKey};
+use crate::{controller_context::ControllerContext, encryption::EncryptionKey, object::uid_of, seed::SealKey};
 
 /// The numbers of the newest seals that this process has seen, by the uid of the item: an older one is no state to go on
 /// with, though it was once written by the operator.
@@ -45,6 +45,7 @@ impl NewestSeals {
 #[derive(Clone, Copy)]
 pub(crate) struct Sealer<'a> {
     key: &'a SealKey,
+    encryption: &'a EncryptionKey,
     newest: &'a NewestSeals,
     uid: &'a str,
 }
@@ -78,7 +79,21 @@ impl<'a> Sealer<'a> {
     /// For an item.
     pub(crate) fn of(host: &'a ControllerContext, item: &'a DeployItem) -> Self {
         let uid = uid_of(item);
-        Self { key: host.key.seals(), newest: &host.newest_seals, uid }
+        Self { key: host.key.seals(), encryption: host.key.encryption(), newest: &host.newest_seals, uid }
+    }
+
+    /// Encrypts a part of the state that others are not to read (C-85).
+    pub(crate) fn encrypt(self, content: &impl Serialize) -> Option<String> {
+        Some(self.encryption.encrypt(&self.subject(), &serde_json::to_vec(content).ok()?))
+    }
+
+    /// A part of the state that was encrypted.
+    pub(crate) fn decrypt<T: DeserializeOwned>(self, encrypted: &str) -> Option<T> {
+        serde_json::from_slice(&self.encryption.decrypt(&self.subject(), encrypted)?).ok()
+    }
+
+    fn subject(self) -> String {
+        format!("DeployItem {}", self.uid)
     }
 
     /// The number of the next seal.
@@ -122,7 +137,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn sealer<'a>(&'a self, uid: &'a str) -> Sealer<'a> {
-            Sealer { key: self.0.seals(), newest: &self.1, uid }
+            Sealer { key: self.0.seals(), encryption: self.0.encryption(), newest: &self.1, uid }
         }
     }
 

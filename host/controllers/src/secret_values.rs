@@ -2,18 +2,21 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use k8s_openapi::ByteString;
-use orangery_api::{data_object::DataObject, execution::Records, label, marks::Marks as _};
+use orangery_api::{execution::Records, label, marks::Marks as _};
 use orangery_core::{
-    masking::{Masker, SHORTEST_MASKED, leaves, secret_texts},
-    name::Namespace,
+    digest::sha256,
+    masking::{MOST_MASKED_BYTES, Masker, SHORTEST_MASKED, leaves, secret_texts},
+    name::{Namespace, ObjectName},
     yaml,
 };
-use orangery_reconcile::{Key, Store};
+use orangery_reconcile::{Key, ObjectChange, Watched};
 use serde_json::Value;
+
+use crate::stores::Stores;
 
 /// The members of a kubeconfig that are credentials.
 const CREDENTIALS: [&str; 3] = ["token", "password", "client-key-data"];
@@ -21,22 +24,56 @@ const CREDENTIALS: [&str; 3] = ["token", "password", "client-key-data"];
 /// The target under which the host logs what components say, as it stands in a line.
 const GUEST_LOG: &str = "orangery::guest";
 
+/// The most bytes of the secret values of all namespaces, and of what refers to them. A namespace that has no room left is
+/// withheld, as one that has too many values by itself.
+const MOST_KNOWN_BYTES: usize = 8 << 20;
+
+/// Bytes that are counted for each place that a value was read from.
+const REFERENCE: usize = 32;
+
 /// The secret values of all namespaces. Clones know the same.
 #[derive(Clone, Debug, Default)]
 pub struct SecretValues {
-    /// Protects what is known; held for one look-up or one change, and while a masker is made.
-    known: Arc<Mutex<BTreeMap<Namespace, KnownValues>>>,
+    /// Protects what is known; held for one look-up or one change, never while a masker is made.
+    known: Arc<Mutex<KnownNamespaces>>,
 }
 
-/// Those of one namespace.
+#[derive(Debug, Default)]
+struct KnownNamespaces {
+    by_namespace: BTreeMap<Namespace, KnownValues>,
+    /// Of all of them, with what refers to them.
+    bytes: usize,
+}
+
+/// The values of one namespace.
 #[derive(Debug, Default)]
 struct KnownValues {
     /// By what they were read from; what is read again takes the place of what it was.
-    by_source: BTreeMap<String, BTreeSet<String>>,
-    /// Of all of them, once it is asked for.
-    masker: Option<Arc<Masker>>,
-    /// For lines that are about no namespace, once one is written (C-52).
-    masker_of_others: Option<Arc<Masker>>,
+    by_source: BTreeMap<String, KnownSource>,
+    /// How many sources have each.
+    counts: BTreeMap<Arc<str>, usize>,
+    /// Of all of them.
+    bytes: usize,
+    /// Of all of them, once they are asked for.
+    maskers: Option<Arc<Maskers>>,
+}
+
+/// What was read from one place.
+#[derive(Debug, Default)]
+struct KnownSource {
+    texts: BTreeSet<Arc<str>>,
+    /// The digest of all texts, where not all of them had room.
+    without_room: Option<String>,
+}
+
+/// The maskers of one namespace, as its values are at one time: each is made by who asks for it first, and nobody else waits.
+#[derive(Debug)]
+struct Maskers {
+    values: Vec<Arc<str>>,
+    withholds: bool,
+    own: OnceLock<Arc<Masker>>,
+    /// For lines that are about no namespace (C-52).
+    of_others: OnceLock<Arc<Masker>>,
 }
 
 /// How much of a DataObject is secret: the values of its label [`label::SECRET_DATA`].
@@ -59,18 +96,35 @@ impl SecretData {
 }
 
 impl SecretValues {
-    /// Takes in the texts of something that was read. Short ones do not count.
+    /// Takes in the texts of something that was read. Short ones do not count. What has no room is not kept, and its
+    /// namespace is withheld.
     pub fn learn(&self, namespace: &Namespace, source: String, texts: impl IntoIterator<Item = String>) {
         let texts: BTreeSet<String> =
             texts.into_iter().map(|text| text.trim().to_owned()).filter(|text| text.len() >= SHORTEST_MASKED).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = known.entry(namespace.clone()).or_default();
-        let before = of.by_source.get(&source);
-        if before.map_or(texts.is_empty(), |before| *before == texts) {
-            return;
+        let KnownNamespaces { by_namespace, bytes } = &mut *known;
+        let of = by_namespace.entry(namespace.clone()).or_default();
+        if !of.has(&source, &texts) {
+            *bytes -= of.forget(&source);
+            *bytes += of.keep(source, texts, MOST_KNOWN_BYTES.saturating_sub(*bytes));
         }
-        of.by_source.insert(source, texts);
-        (of.masker, of.masker_of_others) = (None, None);
+        if of.by_source.is_empty() {
+            by_namespace.remove(namespace);
+        }
+    }
+
+    /// Forgets what only matters while there are Installations and deploy items in a namespace: all but its DataObjects.
+    fn leave(&self, namespace: &Namespace) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let KnownNamespaces { by_namespace, bytes } = &mut *known;
+        let Some(of) = by_namespace.get_mut(namespace) else { return };
+        let sources: Vec<String> = of.by_source.keys().filter(|source| !is_data_object(source)).cloned().collect();
+        for source in sources {
+            *bytes -= of.forget(&source);
+        }
+        if of.by_source.is_empty() {
+            by_namespace.remove(namespace);
+        }
     }
 
     /// The same of the entries of a Secret.
@@ -88,25 +142,41 @@ impl SecretValues {
         self.learn(namespace, source, texts);
     }
 
-    /// What is read of copies that the host has made of Secrets, now and whenever they change.
-    pub(crate) fn follow(&self, data_objects: &Store<DataObject>) {
+    /// What is read of copies that the host has made of Secrets, now and whenever they change; until nothing is left in a
+    /// namespace that could say what is secret.
+    pub(crate) fn follow(&self, stores: &Stores) {
         let values = self.clone();
-        data_objects.subscribe(move |change| {
+        stores.data_objects.subscribe(move |change| {
             let Some(key) = change.key() else { return };
             let copy = change.after.filter(|object| object.label(label::SECRET_DATA) == Some(label::SECRET_DATA_WHOLE));
             let mut texts = Vec::new();
             if let Some(copy) = copy {
                 leaves(&copy.spec.data, &mut texts);
             }
-            let Key { namespace, name } = key;
-            values.learn(&namespace, format!("DataObject {name}"), texts);
+            values.learn(&key.namespace, data_object(&key.name), texts);
         });
+        let (values, of) = (self.clone(), stores.clone());
+        stores.installations.subscribe(move |change| values.leave_if_empty(&of, change));
+        let (values, of) = (self.clone(), stores.clone());
+        stores.deploy_items.subscribe(move |change| values.leave_if_empty(&of, change));
+    }
+
+    fn leave_if_empty<K: Watched>(&self, stores: &Stores, change: &ObjectChange<'_, K>) {
+        let Some(Key { namespace, .. }) = change.key().filter(|_| change.after.is_none()) else { return };
+        let within = Some(&namespace);
+        if stores.installations.keys(within).is_empty() && stores.deploy_items.keys(within).is_empty() {
+            self.leave(&namespace);
+        }
+    }
+
+    fn maskers(&self, namespace: &Namespace) -> Option<Arc<Maskers>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.by_namespace.get_mut(namespace).map(KnownValues::maskers)
     }
 
     /// What masks the values of a namespace.
     pub fn masker(&self, namespace: &Namespace) -> Arc<Masker> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_mut(namespace).map(KnownValues::masker).unwrap_or_default()
+        self.maskers(namespace).map(|maskers| maskers.own()).unwrap_or_default()
     }
 
     /// How much of a value is secret in a namespace.
@@ -117,9 +187,9 @@ impl SecretValues {
         let mut texts = Vec::new();
         leaves(value, &mut texts);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = known.get(namespace)?;
-        let is_known = |text: &str| of.by_source.values().any(|texts| texts.contains(text.trim()));
-        let is_copy = texts.iter().filter(|text| text.trim().len() >= SHORTEST_MASKED).all(|text| is_known(text));
+        let of = known.by_namespace.get(namespace)?;
+        let mut texts = texts.iter().map(|text| text.trim()).filter(|text| text.len() >= SHORTEST_MASKED);
+        let is_copy = texts.all(|text| of.counts.contains_key(text));
         Some(if is_copy { SecretData::Whole } else { SecretData::Partly })
     }
 
@@ -128,20 +198,28 @@ impl SecretValues {
     /// none are never withheld whole: more values than can be looked for are a matter of their namespace (C-52). Lines of
     /// components ([`GUEST_LOG`]) are, as anything may stand in them.
     pub fn mask_line(&self, line: &str) -> String {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let names = |namespace: &Namespace| is_named(line, namespace);
-        let is_about_some = known.keys().any(names);
         let is_of_a_component = line.contains(GUEST_LOG);
-        let mut masked = line.to_owned();
-        for (namespace, of) in known.iter_mut() {
-            if names(namespace) || (!is_about_some && is_of_a_component) {
-                masked = of.masker().mask(&masked).into_owned();
-            } else if !is_about_some {
-                masked = of.masker_of_others().mask(&masked).into_owned();
-            }
-        }
-        masked
+        let (is_about_some, maskers) = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_about_some = known.by_namespace.keys().any(names);
+            let counting = known.by_namespace.iter_mut().filter(|(namespace, _)| !is_about_some || names(namespace));
+            (is_about_some, counting.map(|(_, of)| of.maskers()).collect::<Vec<_>>())
+        };
+        maskers.iter().fold(line.to_owned(), |line, maskers| {
+            let masker = if is_about_some || is_of_a_component { maskers.own() } else { maskers.of_others() };
+            masker.mask(&line).into_owned()
+        })
     }
+}
+
+/// What is known of a DataObject is known under this name.
+fn data_object(name: &ObjectName) -> String {
+    format!("DataObject {name}")
+}
+
+fn is_data_object(source: &str) -> bool {
+    source.starts_with("DataObject ")
 }
 
 /// Whether a line names an object of a namespace: `NAMESPACE/NAME`.
@@ -155,17 +233,87 @@ fn is_named(line: &str, namespace: &Namespace) -> bool {
 }
 
 impl KnownValues {
-    fn masker(&mut self) -> Arc<Masker> {
-        let values = self.by_source.values().flatten().map(String::as_str);
-        Arc::clone(self.masker.get_or_insert_with(|| Arc::new(Masker::of(values))))
+    /// Whether a source has these texts, as far as they were taken in.
+    fn has(&self, source: &str, texts: &BTreeSet<String>) -> bool {
+        let Some(known) = self.by_source.get(source) else { return texts.is_empty() };
+        match &known.without_room {
+            Some(digest) => *digest == digest_of(texts),
+            None => known.texts.iter().map(AsRef::as_ref).eq(texts.iter().map(String::as_str)),
+        }
+    }
+
+    /// Forgets a source, and answers how many bytes less are kept.
+    fn forget(&mut self, source: &str) -> usize {
+        let Some(known) = self.by_source.remove(source) else { return 0 };
+        self.maskers = None;
+        let mut bytes = REFERENCE * known.texts.len();
+        for text in known.texts {
+            let Some(count) = self.counts.get_mut(&text) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&text);
+                self.bytes -= text.len();
+                bytes += text.len();
+            }
+        }
+        bytes
+    }
+
+    /// Keeps what has room of the texts of a source, short ones first, and answers how many bytes more are kept.
+    fn keep(&mut self, source: String, texts: BTreeSet<String>, room: usize) -> usize {
+        if texts.is_empty() {
+            return 0;
+        }
+        self.maskers = None;
+        let digest = digest_of(&texts);
+        let (mut known, mut bytes) = (KnownSource::default(), 0);
+        let mut texts: Vec<String> = texts.into_iter().collect();
+        texts.sort_by_key(String::len);
+        for text in texts {
+            let text: Arc<str> = self.counts.get_key_value(text.as_str()).map_or(text.into(), |(text, _)| text.clone());
+            let more = if self.counts.contains_key(&text) { 0 } else { text.len() };
+            if self.bytes + more > MOST_MASKED_BYTES || bytes + more + REFERENCE > room {
+                known.without_room = Some(digest);
+                break;
+            }
+            (self.bytes, bytes) = (self.bytes + more, bytes + more + REFERENCE);
+            *self.counts.entry(Arc::clone(&text)).or_default() += 1;
+            known.texts.insert(text);
+        }
+        self.by_source.insert(source, known);
+        bytes
+    }
+
+    fn maskers(&mut self) -> Arc<Maskers> {
+        let withholds = self.by_source.values().any(|source| source.without_room.is_some());
+        let values = &self.counts;
+        let maskers = self.maskers.get_or_insert_with(|| {
+            let values = values.keys().cloned().collect();
+            Arc::new(Maskers { values, withholds, own: OnceLock::new(), of_others: OnceLock::new() })
+        });
+        Arc::clone(maskers)
+    }
+}
+
+fn digest_of(texts: &BTreeSet<String>) -> String {
+    let joined: Vec<&str> = texts.iter().map(String::as_str).collect();
+    sha256(joined.join("\0").as_bytes())
+}
+
+impl Maskers {
+    fn own(&self) -> Arc<Masker> {
+        let values = self.values.iter().map(AsRef::as_ref);
+        let of = || if self.withholds { Masker::of_too_many() } else { Masker::of(values) };
+        Arc::clone(self.own.get_or_init(|| Arc::new(of())))
     }
 
     /// The same masker where all of its values can be looked for.
-    fn masker_of_others(&mut self) -> Arc<Masker> {
-        let masker = self.masker();
-        let values = self.by_source.values().flatten().map(String::as_str);
-        let others = || if masker.withholds() { Arc::new(Masker::of_as_many_as_can_be(values)) } else { masker };
-        Arc::clone(self.masker_of_others.get_or_insert_with(others))
+    fn of_others(&self) -> Arc<Masker> {
+        if !self.withholds {
+            return self.own();
+        }
+        let values = self.values.iter().map(AsRef::as_ref);
+        Arc::clone(self.of_others.get_or_init(|| Arc::new(Masker::of_as_many_as_can_be(values))))
     }
 }
 
@@ -203,7 +351,6 @@ fn credentials(value: &Value, texts: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::masking::MOST_MASKED_BYTES;
     use serde_json::json;
 
     use super::*;
@@ -279,5 +426,70 @@ mod tests {
         }
         values.learn(&"b".into(), "Secret s".to_owned(), ["another-value".to_owned()]);
         assert_eq!(values.mask_line("a-short-value, another-value"), "a-short-value, [masked]");
+    }
+
+    fn bytes(values: &SecretValues) -> usize {
+        values.known.lock().unwrap().bytes
+    }
+
+    #[test]
+    fn limits_masking_what_all_namespaces_hold_is_bounded_and_who_has_no_room_is_withheld() {
+        let (values, first) = known();
+        let own = bytes(&values);
+        // Each of them has as much as one may have.
+        let full = MOST_KNOWN_BYTES / MOST_MASKED_BYTES;
+        for number in 0..full {
+            let value = format!("{number:08}{}", "x".repeat(MOST_MASKED_BYTES - 8));
+            values.learn(&format!("n{number}").into(), "Secret s".to_owned(), [value]);
+        }
+        assert!(bytes(&values) <= MOST_KNOWN_BYTES, "{}", bytes(&values));
+        let last = Namespace::from(format!("n{}", full - 1));
+        assert_eq!((values.masker(&last).withholds(), values.masker(&first).withholds()), (true, false));
+        assert_eq!(values.masker(&first).mask("hunter2-hunter2"), "[masked]");
+        // Nothing of it is left where it is read again without, and one that had no room has it again.
+        (0..full - 1).for_each(|number| values.learn(&format!("n{number}").into(), "Secret s".to_owned(), []));
+        values.learn(&last, "Secret s".to_owned(), ["another-value".to_owned()]);
+        assert_eq!(values.masker(&last).mask("it is another-value"), "it is [masked]");
+        values.learn(&last, "Secret s".to_owned(), []);
+        assert_eq!((bytes(&values), values.known.lock().unwrap().by_namespace.len()), (own, 1));
+    }
+
+    #[test]
+    fn c_84_copies_of_a_value_count_once() {
+        let (values, namespace) = (SecretValues::default(), Namespace::from_static("a"));
+        let most = "x".repeat(MOST_MASKED_BYTES);
+        for source in ["Secret s", "DataObject a", "DataObject b"] {
+            values.learn(&namespace, source.to_owned(), [most.clone()]);
+        }
+        assert_eq!(bytes(&values), MOST_MASKED_BYTES + 3 * REFERENCE);
+        values.learn(&namespace, "Secret s".to_owned(), []);
+        assert!(!values.masker(&namespace).withholds() && values.masker(&namespace).finds(&most));
+        values.learn(&namespace, "Secret t".to_owned(), ["one-more-value".to_owned()]);
+        assert!(values.masker(&namespace).withholds());
+    }
+
+    #[test]
+    fn c_84_a_namespace_that_nothing_is_left_in_is_forgotten_but_for_its_copies() {
+        let (values, namespace) = known();
+        values.learn(&namespace, data_object(&"d".into()), ["a-copy-of-it".to_owned()]);
+        values.leave(&namespace);
+        assert_eq!(values.masker(&namespace).mask("hunter2-hunter2, a-copy-of-it"), "hunter2-hunter2, [masked]");
+        values.learn(&namespace, data_object(&"d".into()), []);
+        assert_eq!((bytes(&values), values.known.lock().unwrap().by_namespace.len()), (0, 0));
+    }
+
+    #[test]
+    fn c_84_a_masker_is_made_while_others_learn() {
+        let (values, namespace) = known();
+        let maskers = values.maskers(&namespace).unwrap();
+        assert!(maskers.own.get().is_none(), "whoever asks for it makes it");
+        let held = values.known.lock().unwrap();
+        assert_eq!(maskers.own().mask("hunter2-hunter2"), "[masked]");
+        drop(held);
+        assert!(Arc::ptr_eq(&maskers.own(), &values.masker(&namespace)), "once");
+        values.learn(&namespace, "Secret s".to_owned(), ["hunter2-hunter2".to_owned()]);
+        assert!(Arc::ptr_eq(&maskers.own(), &values.masker(&namespace)), "nothing has changed");
+        values.learn(&namespace, "Secret s".to_owned(), ["another-value".to_owned()]);
+        assert_eq!(values.masker(&namespace).mask("another-value"), "[masked]");
     }
 }

@@ -14,7 +14,10 @@ use orangery_core::{
 };
 use ring::hmac;
 
-use crate::object::{message_of, uid_of};
+use crate::{
+    encryption::EncryptionKey,
+    object::{message_of, uid_of},
+};
 
 /// The Secret with the host's key, in the operator's namespace.
 const SECRET: &str = "orangery-seed";
@@ -32,6 +35,7 @@ const SEALS: &[u8] = b"orangery.dev seals of host state";
 pub struct HostKey {
     randomness: hmac::Key,
     seals: SealKey,
+    encryption: EncryptionKey,
 }
 
 /// The key of seals (C-37).
@@ -97,7 +101,13 @@ impl HostKey {
     pub fn new(bytes: &[u8; LENGTH]) -> Self {
         let randomness = hmac::Key::new(hmac::HMAC_SHA256, bytes);
         let seals = SealKey(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&randomness, SEALS).as_ref()));
-        Self { randomness, seals }
+        let encryption = EncryptionKey::of(&randomness);
+        Self { randomness, seals, encryption }
+    }
+
+    /// The key of what is encrypted.
+    pub(crate) fn encryption(&self) -> &EncryptionKey {
+        &self.encryption
     }
 
     /// The key of seals.

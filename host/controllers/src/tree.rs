@@ -1,12 +1,12 @@
 //! Trees of Installations: parents, roots, and the roots whose jobs start by changes below them.
 
-use std::sync::Arc;
+use std::{iter::successors, sync::Arc};
 
 use orangery_api::{
     installation::{Installation, ReconcilePolicy},
     marks::Marks,
 };
-use orangery_core::job::JobEnd;
+use orangery_core::{job::JobEnd, name::Namespace};
 use orangery_reconcile::{Key, Watched};
 
 use crate::{index::Index, object::uid_of, stores::Stores};
@@ -21,6 +21,16 @@ pub(crate) const DEEPEST: usize = 64;
 /// The name of an Installation's parent; empty for roots, which are siblings of each other.
 pub(crate) fn parent(installation: &Installation) -> &str {
     installation.parent_installation().unwrap_or("")
+}
+
+/// The Installations above the one whose parent has this name, from below, as far as they are followed.
+pub(crate) fn ancestors(
+    stores: &Stores,
+    namespace: &Namespace,
+    parent: &str,
+) -> impl Iterator<Item = Arc<Installation>> {
+    let find = move |name: &str| stores.installations.get(&Key::new(namespace, name));
+    successors(find(parent), move |below| find(self::parent(below))).take(DEEPEST)
 }
 
 /// The sub-installations of an Installation, sorted by name.
@@ -82,6 +92,28 @@ mod tests {
 
     use super::*;
     use crate::object::tests::installation;
+
+    #[test]
+    fn limits_tree_installations_are_followed_so_far_and_a_circle_ends() {
+        let stores = crate::stores();
+        let below = |name: &str, parent: &str| {
+            let owner = json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": parent, "uid": parent}]);
+            installation(name, name, json!({"ownerReferences": owner}))
+        };
+        (1..=DEEPEST + 10).for_each(|number| {
+            stores.installations.upsert(below(&format!("i{number}"), &format!("i{}", number - 1)));
+        });
+        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let names = |parent: &str| -> Vec<String> {
+            ancestors(&stores, &namespace, parent).map(|above| Key::of(above.as_ref()).name.to_string()).collect()
+        };
+        assert_eq!(names("i3"), ["i3", "i2", "i1"]);
+        assert_eq!(names(""), [""; 0]);
+        let expected: Vec<String> = (11..=DEEPEST + 10).rev().map(|number| format!("i{number}")).collect();
+        assert_eq!((names(&format!("i{}", DEEPEST + 10)), expected.len()), (expected, DEEPEST));
+        stores.installations.upsert(below("circle", "circle"));
+        assert_eq!(names("circle"), vec!["circle"; DEEPEST]);
+    }
 
     #[test]
     fn only_what_is_deleted_without_its_parent_is_orphaned() {

@@ -1,15 +1,19 @@
 //! Values that nobody may read in what is shown: they are found in a text by value, in the forms that they come to have on
 //! their way into messages, and replaced (C-41).
 //!
-//! A value is looked for as it is, line by line, escaped as in JSON, percent-encoded, and in base64 of both alphabets at each
-//! of the three places where it can begin in a longer text. Long values are looked for in pieces as well, so that a text that
-//! was cut in the middle of one shows no more than a piece.
+//! A value is looked for as it is, line by line, and in base64 of both alphabets at each of the three places where it can begin
+//! in a longer text; all of them also in the text as it was before it was escaped, as in JSON or in a URL (C-83). Long values
+//! are looked for in pieces as well, so that a text that was cut in the middle of one shows no more than a piece.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, Encoding};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+mod form_index;
+mod unescaped;
+
+use form_index::FormIndex;
 
 /// The least bytes of a value that is masked: shorter ones stand in every text by chance.
 pub const SHORTEST_MASKED: usize = 8;
@@ -20,6 +24,12 @@ pub const SHORTEST_MASKED_LINE: usize = 16;
 
 /// Bytes of the pieces that long values are looked for in.
 const PIECE: usize = 48;
+
+/// The most bytes of a value that is looked for whole, beside its lines and pieces.
+const LONGEST_WHOLE: usize = 4 << 10;
+
+/// The letters of base64 that belong to two pieces.
+const MOST_BETWEEN_PIECES: usize = 4;
 
 /// The most bytes of all values together. Of a text that could hold values beyond that nothing is shown.
 pub const MOST_MASKED_BYTES: usize = 256 << 10;
@@ -41,7 +51,7 @@ enum Forms {
     #[default]
     Nothing,
     /// These are.
-    Found(Box<AhoCorasick>),
+    Found(Box<FormIndex>),
     /// More than can be looked for.
     Everything,
 }
@@ -56,6 +66,11 @@ impl Masker {
         Self::finding(&values)
     }
 
+    /// Of more values than can be looked for: every text is withheld.
+    pub fn of_too_many() -> Self {
+        Self(Forms::Everything)
+    }
+
     /// Of as many of these values as can be looked for, short ones first. For texts that hold none of them but by mistake:
     /// whoever has many values shall not blind those who read about others.
     pub fn of_as_many_as_can_be<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
@@ -65,11 +80,7 @@ impl Masker {
     fn finding(values: &BTreeSet<&str>) -> Self {
         let mut forms = BTreeSet::new();
         values.iter().for_each(|value| collect(value, &mut forms));
-        if forms.is_empty() {
-            return Self::default();
-        }
-        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
-        Self(built.map_or(Forms::Everything, |automaton| Forms::Found(Box::new(automaton))))
+        Self(if forms.is_empty() { Forms::Nothing } else { Forms::Found(Box::new(FormIndex::of(&forms))) })
     }
 
     /// The text with [`MASK`] in the place of each value.
@@ -78,18 +89,16 @@ impl Masker {
             Forms::Nothing => Cow::Borrowed(text),
             Forms::Everything if text.is_empty() => Cow::Borrowed(text),
             Forms::Everything => Cow::Borrowed(WITHHELD),
-            Forms::Found(automaton) => {
-                if !automaton.is_match(text) {
+            Forms::Found(forms) => {
+                let places = places(forms, text);
+                if places.is_empty() {
                     return Cow::Borrowed(text);
                 }
                 let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
-                for found in automaton.find_iter(text) {
-                    masked.push_str(text.get(end..found.start()).unwrap_or_default());
-                    // Pieces of one value that follow each other are one value.
-                    if found.start() != end || !masked.ends_with(MASK) {
-                        masked.push_str(MASK);
-                    }
-                    end = found.end();
+                for place in places {
+                    masked.push_str(text.get(end..place.start).unwrap_or_default());
+                    masked.push_str(MASK);
+                    end = place.end;
                 }
                 masked.push_str(text.get(end..).unwrap_or_default());
                 Cow::Owned(masked)
@@ -97,14 +106,36 @@ impl Masker {
         }
     }
 
-    /// Masks the texts within a value; the names of members stay.
+    /// Masks the texts within a value, also numbers and the names of members. Members whose names are then the same are
+    /// numbered.
     pub fn mask_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.mask(text).into_owned(),
+            Value::Number(number) => {
+                if let Cow::Owned(masked) = self.mask(&number.to_string()) {
+                    *value = Value::String(masked);
+                }
+            }
             Value::Array(elements) => elements.iter_mut().for_each(|element| self.mask_value(element)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.mask_value(member)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| self.mask_value(member));
+                if members.keys().any(|name| self.finds(name)) {
+                    *members = self.with_masked_names(std::mem::take(members));
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
+    }
+
+    fn with_masked_names(&self, members: Map<String, Value>) -> Map<String, Value> {
+        let (masked, plain): (Vec<_>, Vec<_>) = members.into_iter().partition(|(name, _)| self.finds(name));
+        let mut members: Map<String, Value> = plain.into_iter().collect();
+        for (number, (name, member)) in masked.into_iter().enumerate() {
+            let name = self.mask(&name).into_owned();
+            let name = if members.contains_key(&name) { format!("{name} {number}") } else { name };
+            members.insert(name, member);
+        }
+        members
     }
 
     /// Whether there are more values than can be looked for, so that every text is withheld.
@@ -116,10 +147,34 @@ impl Masker {
     pub fn finds(&self, text: &str) -> bool {
         match &self.0 {
             Forms::Nothing => false,
-            Forms::Found(automaton) => automaton.is_match(text),
+            Forms::Found(forms) => {
+                let is_in = |bytes: &[u8]| forms.places_in(bytes).next().is_some();
+                is_in(text.as_bytes()) || unescaped::seen_in(text, |unescaped| is_in(unescaped.bytes()))
+            }
             Forms::Everything => true,
         }
     }
+}
+
+/// Where values stand in a text, in order. What touches or overlaps is one place, as pieces of one value do, and so is what
+/// nothing but a few letters of base64 part, which belong to two pieces.
+fn places(forms: &FormIndex, text: &str) -> Vec<Range<usize>> {
+    let mut places: Vec<Range<usize>> = forms.places_in(text.as_bytes()).collect();
+    unescaped::seen_in(text, |unescaped| {
+        places.extend(forms.places_in(unescaped.bytes()).map(|found| unescaped.place(found)));
+        false
+    });
+    places.sort_by_key(|place| place.start);
+    let is_of_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    places.dedup_by(|next, place| {
+        let between = text.as_bytes().get(place.end..next.start).unwrap_or_default();
+        let is_one = between.len() <= MOST_BETWEEN_PIECES && between.iter().all(is_of_base64);
+        if is_one {
+            place.end = place.end.max(next.end);
+        }
+        is_one
+    });
+    places
 }
 
 /// The values that so many bytes hold, short ones first.
@@ -164,54 +219,38 @@ pub fn leaves(value: &Value, texts: &mut Vec<String>) {
 
 /// Collects the forms of a value.
 fn collect(value: &str, forms: &mut BTreeSet<String>) {
-    encoded(value, forms);
+    if value.len() <= LONGEST_WHOLE {
+        encoded(value, forms);
+    }
     let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_MASKED_LINE);
     if value.contains('\n') {
         lines.clone().for_each(|line| encoded(line, forms));
     }
-    for line in lines.filter(|line| line.len() > PIECE) {
-        pieces(line).filter(|piece| piece.len() >= SHORTEST_MASKED_LINE).for_each(|piece| encoded(piece, forms));
-    }
+    lines.filter(|line| line.len() > PIECE).flat_map(pieces).for_each(|piece| encoded(piece, forms));
 }
 
-/// A line in pieces of at most [`PIECE`] bytes, cut between letters.
+/// A line in pieces of [`PIECE`] bytes, cut between letters; the last one is longer where the rest would be too short to be
+/// looked for.
 fn pieces(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
+        let is_last = rest.len() < PIECE + SHORTEST_MASKED_LINE;
+        let (piece, after) = rest.split_at(if is_last { rest.len() } else { rest.floor_char_boundary(PIECE) });
         rest = after;
         Some(piece).filter(|piece| !piece.is_empty())
     })
 }
 
-/// One text in all its forms.
+/// One text as it is and in base64, there also quoted as in JSON, as in an encoded document.
 fn encoded(text: &str, forms: &mut BTreeSet<String>) {
     forms.insert(text.to_owned());
-    let json = Value::String(text.to_owned()).to_string();
-    let json = json.trim_matches('"').to_owned();
-    // Text that is quoted in a text that is quoted.
-    let twice = Value::String(json.clone()).to_string();
-    forms.insert(twice.trim_matches('"').to_owned());
-    forms.insert(json);
-    forms.insert(format!("{text:?}").trim_matches('"').to_owned());
-    for (upper, blank) in [(true, "%20"), (true, "+"), (false, "%20"), (false, "+")] {
-        forms.insert(percent_encoded(text, upper, blank));
-    }
+    let quoted = Value::String(text.to_owned()).to_string();
+    let quoted = quoted.get(1..quoted.len() - 1).unwrap_or(text);
     for alphabet in [BASE64_NOPAD, BASE64URL_NOPAD] {
-        forms.extend((0..3).filter_map(|before| base64_within(&alphabet, text, before)));
-    }
-}
-
-fn percent_encoded(text: &str, upper: bool, blank: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
-            b' ' => encoded.push_str(blank),
-            _ if upper => encoded.push_str(&format!("%{byte:02X}")),
-            _ => encoded.push_str(&format!("%{byte:02x}")),
+        for text in [text, quoted] {
+            forms.extend((0..3).filter_map(|before| base64_within(&alphabet, text, before)));
         }
-        encoded
-    })
+    }
 }
 
 /// The characters of base64 that a text alone decides where so many bytes stand before it in its group of three.
@@ -226,6 +265,8 @@ fn base64_within(alphabet: &Encoding, text: &str, before: usize) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const VALUE: &str = "s3cr3t/valu+ \"é\" of mine";
@@ -264,6 +305,24 @@ mod tests {
         // A text that was cut in the middle shows less than a piece.
         let cut = format!("it is {}", long.get(..100).unwrap());
         assert_eq!(masker.mask(&cut), format!("it is [masked]{}", long.get(96..100).unwrap()));
+    }
+
+    #[test]
+    fn limits_masking_a_value_that_is_too_long_to_be_looked_for_whole_is_found_by_its_pieces() {
+        for length in [LONGEST_WHOLE + 1, LONGEST_WHOLE + PIECE + 5, 3 * LONGEST_WHOLE] {
+            let long: String = (0..)
+                .flat_map(|number: usize| format!("{number:x}.").into_bytes())
+                .take(length)
+                .map(char::from)
+                .collect();
+            let masker = Masker::of([long.as_str()]);
+            assert_eq!(masker.mask(&format!("it is {long}.")), "it is [masked].", "{length}");
+            for before in ["", "a", "ab"] {
+                let encoded = BASE64_NOPAD.encode(format!("{before}{long}").as_bytes());
+                let masked = masker.mask(&encoded).into_owned();
+                assert!(masked.contains(MASK) && masked.len() <= MASK.len() + 8, "{before:?}: {masked}");
+            }
+        }
     }
 
     #[test]
@@ -309,9 +368,46 @@ mod tests {
 
     #[test]
     fn c_41_the_texts_within_a_value_are_masked() {
-        let mut value = serde_json::json!({"a": [VALUE, 1, {"b": format!("x{VALUE}")}], "c": null});
+        let mut value = json!({"a": [VALUE, 1, {"b": format!("x{VALUE}")}], "c": null});
         Masker::of([VALUE]).mask_value(&mut value);
-        assert_eq!(value, serde_json::json!({"a": [MASK, 1, {"b": format!("x{MASK}")}], "c": null}));
+        assert_eq!(value, json!({"a": [MASK, 1, {"b": format!("x{MASK}")}], "c": null}));
+    }
+
+    #[test]
+    fn c_83_numbers_and_the_names_of_members_are_masked() {
+        let mut value = json!({"12345678": {"password": 1}, "pin": 12_345_678, "more": [-12_345_678, 1234], "x12345678": 2,
+            "y12345678": true, "[masked]": 3});
+        Masker::of(["12345678", "true"]).mask_value(&mut value);
+        let expected = json!({"[masked] 0": {"password": 1}, "pin": MASK, "more": ["-[masked]", 1234], "x[masked]": 2,
+            "y[masked]": true, "[masked]": 3});
+        assert_eq!(value, expected);
+        let mut field = json!({"password": "other", "passwords": ["password"]});
+        Masker::of(["password"]).mask_value(&mut field);
+        assert_eq!(field, json!({"[masked]": "other", "[masked]s": [MASK]}));
+    }
+
+    #[test]
+    fn c_83_a_value_is_found_before_whatever_escapes_it_came_through() {
+        const PASSWORD: &str = "p@ss!'w<o>r&d\\\"$1";
+        let base64 = BASE64_NOPAD.encode(json!({"k": PASSWORD}).to_string().as_bytes());
+        for text in [
+            // Go: JSON for HTML, %q, a user of a URL, a segment of a path, a query, a template for HTML.
+            r#"p@ss!'w\u003co\u003er\u0026d\\\"$1"#,
+            r#"p@ss!\x27w<o>r&d\\\"$1"#,
+            "p%40ss%21%27w%3Co%3Er&d%5C%22$1",
+            "p@ss%21%27w%3Co%3Er&d%5c%22$1",
+            "p%40ss%21%27w%3Co%3Er%26d%5C%22%241",
+            "p@ss!&#39;w&lt;o&gt;r&amp;d\\&#34;$1",
+            // JavaScript: encodeURIComponent, encodeURI. YAML in single quotes.
+            "p%40ss!'w%3Co%3Er%26d%5C%22%241",
+            "p@ss!'w%3Co%3Er&d%5C%22$1",
+            "p@ss!''w<o>r&d\\\"$1",
+            // A URL within JSON within JSON.
+            r#"\\u0070%40ss!'w%3Co%3Er%26d%5C%22%241"#,
+        ] {
+            assert_eq!(Masker::of([PASSWORD]).mask(&format!("a {text} b")), "a [masked] b", "{text}");
+        }
+        assert!(Masker::of([PASSWORD]).finds(&base64), "{base64}");
     }
 
     #[test]
@@ -329,6 +425,23 @@ mod tests {
             let masker = Masker::of([value]);
             let masked = masker.mask(&format!("{around}{value}{around}{value}")).into_owned();
             proptest::prop_assert!(!masked.contains(value) && masker.finds(value), "{masked}");
+        }
+
+        #[test]
+        fn c_83_no_value_is_left_in_any_escaped_text(value in "[ -~é\n]{8,40}", sorts in "[jdpux]{1,2}") {
+            let value = value.trim();
+            proptest::prop_assume!(value.len() >= SHORTEST_MASKED && !MASK.contains(value));
+            let escaped = sorts.chars().fold(value.to_owned(), |text, sort| match sort {
+                'j' => json!(text).to_string(),
+                'd' => format!("{text:?}"),
+                'u' => text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+                'x' => text.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+                _ => text.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect(),
+            });
+            let masked = Masker::of([value]).mask(&format!("a {escaped} b")).into_owned();
+            // But for quotes of it, escaped themselves.
+            let is_hidden = masked.contains(MASK) && masked.len() <= "a [masked] b".len() + 2 * 12;
+            proptest::prop_assert!(is_hidden, "{sorts}: {escaped} is {masked}");
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::{
 };
 
 mod exports;
+mod hidden;
 pub(super) mod proposal_cache;
 pub(super) mod provider_status;
 
@@ -222,6 +223,7 @@ impl StatusWriter {
             &self.credentials(state),
             (before, &self.job),
             Sealer::of(&self.host, &self.before),
+            &self.host.secrets.masker(&Key::of(self.before.as_ref()).namespace),
         )
     }
 

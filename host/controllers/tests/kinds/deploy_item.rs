@@ -5,6 +5,7 @@ mod deletions;
 mod dry_runs;
 mod former_cluster;
 mod guards;
+mod hidden;
 mod hostile;
 mod items;
 mod jobs;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use orangery_apply::ItemState;
 use orangery_core::{
     error::{Code, Failure},
+    masking::Masker,
     name::JobId,
     step::{Halt, Step},
 };
@@ -16,14 +17,15 @@ use orangery_proposal::{
     item::{Progress, StoredProposal},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::hidden::{Hidden, ShownStatus};
 use crate::seal::{SealError, Sealer};
 
 /// What the host keeps beside the inventory. Others may write it as well: it counts where its seal is good (C-37).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Additions {
+pub(super) struct Additions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposal: Option<StoredProposal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +41,9 @@ struct Additions {
     /// The Secrets of the operator's namespace with the credentials of these clusters, by the uid of the cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     credentials: BTreeMap<String, String>,
+    /// What of all this, of the inventory and of what the component keeps is not shown, encrypted (C-85).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden: Option<String>,
     /// The job that has written this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     job: Option<JobId>,
@@ -91,11 +96,21 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: 
     };
     let status = (!own.is_empty()).then_some(Value::Object(own));
     let is_empty = inventory.0.is_empty() && additions == Additions::default();
-    let seal_error = if is_empty { None } else { additions.verify(&inventory, sealer).err() };
-    if seal_error.is_some() {
-        let inventory = adopted(inventory);
-        return Ok(ReadStatus { state: ItemState { inventory, status, ..ItemState::default() }, seal_error });
-    }
+    let whole = if is_empty { Ok(Hidden::default()) } else { additions.verify(&inventory, sealer) };
+    let hidden = match whole {
+        Ok(hidden) => hidden,
+        Err(seal_error) => {
+            let inventory = adopted(inventory);
+            let state = ItemState { inventory, status, ..ItemState::default() };
+            return Ok(ReadStatus { state, seal_error: Some(seal_error) });
+        }
+    };
+    let status = hidden.status.or(status);
+    let inventory = match &hidden.managed_resources {
+        Some(list) => self::inventory(Some(list))?,
+        None => inventory,
+    };
+    let additions = additions.with(hidden.additions);
     let mut former = BTreeMap::new();
     for FormerCluster { uid, managed_resources } in &additions.former {
         former.insert(uid.clone(), self::inventory(Some(managed_resources))?);
@@ -111,7 +126,7 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: 
         credentials: additions.credentials,
         notes: Vec::new(),
     };
-    Ok(ReadStatus { state, seal_error })
+    Ok(ReadStatus { state, seal_error: None })
 }
 
 fn inventory(list: Option<&Value>) -> Step<Inventory> {
@@ -145,10 +160,36 @@ impl Additions {
             clusters: known.filter(|_| !state.inventory.0.is_empty()).collect(),
             former: former.collect(),
             credentials: credentials.clone(),
+            hidden: None,
             job: Some(job.clone()),
             number: 0,
             seal: None,
         }
+    }
+
+    /// What has words of components in it, and the rest.
+    pub(super) fn split(mut self) -> (Self, Self) {
+        let words = Self {
+            progress: self.progress.take(),
+            deletion_order: std::mem::take(&mut self.deletion_order),
+            former: std::mem::take(&mut self.former),
+            ..Self::default()
+        };
+        (words, self)
+    }
+
+    /// The same with what was hidden of it.
+    fn with(self, hidden: Option<Self>) -> Self {
+        match hidden {
+            Some(Self { progress, deletion_order, former, .. }) => Self { progress, deletion_order, former, ..self },
+            None => self,
+        }
+    }
+
+    /// The same without what a masker finds, which is hidden with the rest.
+    fn hiding(self, mut hidden: Hidden, masker: &Masker, sealer: Sealer<'_>) -> Self {
+        let shown = hidden.additions(self, masker);
+        if hidden.is_empty() { shown } else { Self { hidden: sealer.encrypt(&hidden), ..shown } }
     }
 
     /// Whether there is nothing to say.
@@ -164,31 +205,50 @@ impl Additions {
         Self { seal, ..unsealed }
     }
 
-    fn verify(&self, inventory: &Inventory, sealer: Sealer<'_>) -> Result<(), SealError> {
+    /// Holds the seal against all that counts, and answers what is hidden.
+    fn verify(&self, inventory: &Inventory, sealer: Sealer<'_>) -> Result<Hidden, SealError> {
         let unsealed = Self { seal: None, ..self.clone() };
-        sealer.verify(self.number, &(inventory.list(), &unsealed), self.seal.as_deref())
+        sealer.verify(self.number, &(inventory.list(), &unsealed), self.seal.as_deref())?;
+        match &self.hidden {
+            Some(hidden) => sealer.decrypt(hidden).ok_or(SealError::Unsealed),
+            None => Ok(Hidden::default()),
+        }
     }
 }
 
+/// What of a provider status is the component's, where not all of it is shown.
+fn shown(status: Option<&Value>, sealer: Sealer<'_>) -> ShownStatus {
+    let hidden = status.and_then(|status| status.pointer("/orangery/hidden")).and_then(Value::as_str);
+    let Some(hidden) = hidden.and_then(|hidden| sealer.decrypt::<Hidden>(hidden)) else {
+        return ShownStatus::default();
+    };
+    let mut shown = status.and_then(Value::as_object).cloned().unwrap_or_default();
+    shown.retain(|key, _| ![MANAGED_RESOURCES, HOST].contains(&key.as_str()));
+    ShownStatus { whole: hidden.status, shown }
+}
+
 /// The provider status of a state that a job has come to, and the number of its seal; `None` where there is nothing to say.
-/// What says the same as `before` is left as it is.
+/// What says the same as `before` is left as it is. What a masker finds in it is hidden.
 pub(in crate::deploy_item) fn write(
     state: &ItemState,
     credentials: &BTreeMap<String, String>,
     (before, job): (Option<&Value>, &JobId),
     sealer: Sealer<'_>,
+    masker: &Masker,
 ) -> (Option<Value>, u64) {
-    let mut whole = state.status.as_ref().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-    if let Some(list) = state.inventory.list() {
+    let mut hidden = Hidden::default();
+    let mut whole = hidden.status(state.status.as_ref(), shown(before, sealer), masker);
+    let inventory = hidden.inventory(&state.inventory, masker);
+    if let Some(list) = inventory.list() {
         whole.insert(MANAGED_RESOURCES.to_owned(), list);
     }
-    let additions = Additions::of(state, credentials, job);
+    let additions = Additions::of(state, credentials, job).hiding(hidden, masker, sealer);
     let number =
         before.and_then(|before| before.pointer("/orangery/number")).and_then(Value::as_u64).unwrap_or_default();
     let finished = |number: u64| {
         let mut whole = whole.clone();
-        if !additions.is_empty(&state.inventory) {
-            whole.insert(HOST.to_owned(), json!(additions.clone().sealed(number, &state.inventory, sealer)));
+        if !additions.is_empty(&inventory) {
+            whole.insert(HOST.to_owned(), json!(additions.clone().sealed(number, &inventory, sealer)));
         }
         if whole.is_empty() {
             return None;
@@ -208,6 +268,8 @@ pub(in crate::deploy_item) fn write(
 
 #[cfg(test)]
 mod tests {
+    use orangery_proposal::overlay::overlay;
+
     use super::*;
     use crate::seal::tests::Bench;
 
@@ -223,7 +285,12 @@ mod tests {
 
     /// A state that was written, and the status of it.
     fn written(state: &ItemState, bench: &Bench) -> Value {
-        write(state, &state.credentials, (None, &"j".into()), bench.sealer("u")).0.unwrap()
+        masked(state, bench, &Masker::default())
+    }
+
+    /// The same without what a masker finds.
+    fn masked(state: &ItemState, bench: &Bench, masker: &Masker) -> Value {
+        write(state, &state.credentials, (None, &"j".into()), bench.sealer("u"), masker).0.unwrap()
     }
 
     fn state(status: &Value, job: &str, bench: &Bench) -> (ItemState, Option<SealError>) {
@@ -274,10 +341,14 @@ mod tests {
     fn what_says_the_same_is_not_written_anew() {
         let bench = Bench::new(1);
         let sealer = bench.sealer("u");
-        let (first, number) = write(&whole(), &whole().credentials, (None, &"j".into()), sealer);
+        let masker = Masker::of(["hunter2-hunter2", "namespaced"]);
+        let write = |before: Option<&Value>, job: &str| {
+            write(&whole(), &whole().credentials, (before, &job.into()), sealer, &masker)
+        };
+        let (first, number) = write(None, "j");
         sealer.written(number);
-        assert_eq!(write(&whole(), &whole().credentials, (first.as_ref(), &"j".into()), sealer), (first.clone(), 1));
-        let (second, number) = write(&whole(), &whole().credentials, (first.as_ref(), &"k".into()), sealer);
+        assert_eq!(write(first.as_ref(), "j"), (first.clone(), 1));
+        let (second, number) = write(first.as_ref(), "k");
         assert_eq!((second == first, number), (false, 2), "another job");
     }
 
@@ -325,7 +396,10 @@ mod tests {
         let bench = Bench::new(1);
         let nothing = read(None, &"j".into(), bench.sealer("u")).unwrap();
         assert_eq!((&nothing.state, nothing.seal_error), (&ItemState::default(), None));
-        assert_eq!(write(&nothing.state, &BTreeMap::new(), (None, &"j".into()), bench.sealer("u")).0, None);
+        assert_eq!(
+            write(&nothing.state, &BTreeMap::new(), (None, &"j".into()), bench.sealer("u"), &Masker::default()).0,
+            None
+        );
         let stored = ItemState {
             stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),
             ..ItemState::default()
@@ -343,6 +417,79 @@ mod tests {
         let bench = Bench::new(1);
         for broken in [json!({"managedResources": "x"}), json!({"orangery": {"progress": {"at": "nowhere"}}})] {
             assert!(matches!(read(Some(&broken), &"j".into(), bench.sealer("u")), Err(Halt::Stall(_))), "{broken}");
+        }
+    }
+
+    const VALUE: &str = "hunter2-\"hunter2\"";
+
+    /// A state that shows the value wherever a component may have put it.
+    fn telling() -> ItemState {
+        let mut state = whole();
+        let failed = json!({"stage": "s", "problem": {"code": "E", "message": format!("it is {VALUE}")}});
+        state.progress = serde_json::from_value(json!({"job": "j", "at": {"recovering": failed},
+            "since": "1970-01-01T00:00:00Z"}))
+        .unwrap();
+        state.status =
+            Some(json!({"apiVersion": "a/v1", "kind": VALUE, "mine": VALUE, VALUE: [VALUE.to_owned() + "x", 1]}));
+        for inventory in [&mut state.inventory, state.former.get_mut("old").unwrap()] {
+            inventory.0.values_mut().for_each(|entry| entry.before_deletion = Some(json!({"data": {"k": VALUE}})));
+        }
+        state
+    }
+
+    #[test]
+    fn c_85_values_of_secrets_are_not_shown_and_what_is_read_again_has_them() {
+        let bench = Bench::new(1);
+        let masker = Masker::of([VALUE]);
+        let status = masked(&telling(), &bench, &masker);
+        assert!(!masker.finds(&status.to_string()), "{status:#}");
+        assert_eq!(state(&status, "j", &bench), (telling(), None));
+        let mut shown = status.clone();
+        let own = shown.as_object_mut().unwrap().remove(HOST).unwrap();
+        let mut expected = recorded();
+        overlay(&mut expected, &json!({"apiVersion": "a/v1", "mine": "[masked]", "[masked]": ["[masked]x", 1]}));
+        assert_eq!(shown, expected);
+        let members: Vec<&str> = own.as_object().unwrap().keys().map(String::as_str).collect();
+        let kept = ["clusters", "credentials", "hidden", "job", "number", "proposal", "seal"];
+        assert_eq!(members, kept);
+        // Though it is not known to be secret any more.
+        let later = write(
+            &telling(),
+            &telling().credentials,
+            (Some(&status), &"j".into()),
+            bench.sealer("u"),
+            &Masker::default(),
+        );
+        assert_eq!(later.0.unwrap()["mine"], "[masked]");
+        // Nothing is hidden that is not secret.
+        let status = masked(&whole(), &bench, &masker);
+        assert_eq!((&status, status.pointer("/orangery/hidden")), (&written(&whole(), &bench), None));
+    }
+
+    #[test]
+    fn c_85_what_is_hidden_counts_as_long_as_nobody_changes_it() {
+        let bench = Bench::new(1);
+        let status = masked(&telling(), &bench, &Masker::of([VALUE]));
+        let other = masked(&telling(), &Bench::new(2), &Masker::of([VALUE]));
+        for hidden in [Value::Null, json!("x"), other["orangery"]["hidden"].clone()] {
+            let mut changed = status.clone();
+            changed["orangery"]["hidden"] = hidden;
+            let (found, seal_error) = state(&changed, "j", &bench);
+            assert_eq!((found.inventory, seal_error), (whole().inventory, Some(SealError::Unsealed)));
+            assert_eq!(found.status.unwrap()["mine"], "[masked]");
+        }
+    }
+
+    #[test]
+    fn c_85_words_of_the_wire_and_too_many_values_break_nothing() {
+        let bench = Bench::new(1);
+        for masker in [
+            Masker::of(["managedResources", "orangery", "providerStatus", "ProviderStatus", "namespace", "1970-01-01"]),
+            Masker::of_too_many(),
+        ] {
+            let status = masked(&whole(), &bench, &masker);
+            assert_eq!(state(&status, "j", &bench), (whole(), None), "{status:#}");
+            assert_eq!(status["managedResources"], recorded()["managedResources"]);
         }
     }
 }

@@ -1,0 +1,42 @@
+//! What a component keeps in the status of its item shows no value of a Secret there, and comes back to it whole (C-85).
+
+use serde_json::{Value, json};
+
+use super::items::{Items, proposal};
+
+const VALUE: &str = "hunter2-hunter2+hunter2";
+
+/// A component that keeps the value, fails with it, and asks for one more call.
+async fn keeping() -> Items {
+    let world = Items::new().await;
+    world.host.as_ref().unwrap().secrets.learn(&"default".into(), "Secret s".to_owned(), [VALUE.to_owned()]);
+    let keeps = json!({"status": {"token": VALUE, "count": 1}});
+    let first = proposal("a", json!({"status": keeps["status"], "next": {"continueWith": [1]}}));
+    world.create("item", &[first, proposal("a", keeps)], json!({})).await;
+    world
+}
+
+fn kept(status: &Value) -> Vec<Option<&Value>> {
+    ["/providerStatus/token", "/providerStatus/count"].map(|at| status.pointer(at)).to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_85_a_component_gets_back_what_it_keeps_and_nobody_else_sees_it() {
+    let mut world = keeping().await;
+    let status = world.job("item", "one").await;
+    assert_eq!(kept(&status), [Some(&json!("[masked]")), Some(&json!(1))]);
+    assert!(!status.to_string().contains("hunter2"), "{status:#}");
+    // Controllers that have just begun do not know what is secret, and go on with it all the same.
+    world.restart();
+    let status = world.job("item", "two").await;
+    assert_eq!(kept(&status), [Some(&json!("[masked]")), Some(&json!(1))]);
+    let seen: Vec<Option<Value>> = world
+        .plugin
+        .calls
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|item| item.status.as_ref().map(|status| status["token"].clone()))
+        .collect();
+    assert_eq!(seen, [None, Some(json!(VALUE)), Some(json!(VALUE)), Some(json!(VALUE))]);
+}
