@@ -67,7 +67,7 @@ impl ClusterPool {
         if let Some(cluster) = self.lookup(&digest) {
             return Ok(cluster);
         }
-        let kubeconfig::Connection { client, address, reached } = kubeconfig::client(kubeconfig).await?;
+        let kubeconfig::KubeconfigClient { client, address, reached } = kubeconfig::client(kubeconfig).await?;
         Ok(self.insert(digest, client, address, &reached))
     }
 

@@ -90,7 +90,7 @@ impl From<KubeconfigError> for Halt {
 }
 
 /// What a kubeconfig leads to.
-pub(crate) struct Connection {
+pub(crate) struct KubeconfigClient {
     pub(crate) client: Client,
     /// How messages name the cluster.
     pub(crate) address: String,
@@ -100,7 +100,7 @@ pub(crate) struct Connection {
 }
 
 /// A client for a kubeconfig.
-pub(crate) async fn client(text: &str) -> Result<Connection, KubeconfigError> {
+pub(crate) async fn client(text: &str) -> Result<KubeconfigClient, KubeconfigError> {
     let kubeconfig = read(text)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
@@ -114,7 +114,7 @@ pub(crate) async fn client(text: &str) -> Result<Connection, KubeconfigError> {
     let address = address.trim_end_matches('/');
     let reached = format!("{address} {}", config.tls_server_name.as_deref().unwrap_or_default());
     let client = connected(&config).map_err(|_source| KubeconfigError::Incomplete)?;
-    Ok(Connection { client, address: format!("cluster {address}"), reached })
+    Ok(KubeconfigClient { client, address: format!("cluster {address}"), reached })
 }
 
 /// The address of the cluster that a kubeconfig leads to, as policies name it: scheme, host and port.

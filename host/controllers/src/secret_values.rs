@@ -176,7 +176,7 @@ impl SecretValues {
 
     /// What masks the values of a namespace.
     pub fn masker(&self, namespace: &Namespace) -> Arc<Masker> {
-        self.maskers(namespace).map(|maskers| maskers.own()).unwrap_or_default()
+        self.maskers(namespace).map(|maskers| maskers.of_namespace()).unwrap_or_default()
     }
 
     /// How much of a value is secret in a namespace.
@@ -207,7 +207,7 @@ impl SecretValues {
             (is_about_some, counting.map(|(_, of)| of.maskers()).collect::<Vec<_>>())
         };
         maskers.iter().fold(line.to_owned(), |line, maskers| {
-            let masker = if is_about_some || is_of_a_component { maskers.own() } else { maskers.of_others() };
+            let masker = if is_about_some || is_of_a_component { maskers.of_namespace() } else { maskers.of_others() };
             masker.mask(&line).into_owned()
         })
     }
@@ -301,7 +301,7 @@ fn digest_of(texts: &BTreeSet<String>) -> String {
 }
 
 impl Maskers {
-    fn own(&self) -> Arc<Masker> {
+    fn of_namespace(&self) -> Arc<Masker> {
         let values = self.values.iter().map(AsRef::as_ref);
         let of = || if self.withholds { Masker::of_too_many() } else { Masker::of(values) };
         Arc::clone(self.own.get_or_init(|| Arc::new(of())))
@@ -310,7 +310,7 @@ impl Maskers {
     /// The same masker where all of its values can be looked for.
     fn of_others(&self) -> Arc<Masker> {
         if !self.withholds {
-            return self.own();
+            return self.of_namespace();
         }
         let values = self.values.iter().map(AsRef::as_ref);
         Arc::clone(self.of_others.get_or_init(|| Arc::new(Masker::of_as_many_as_can_be(values))))
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_masking_what_all_namespaces_hold_is_bounded_and_who_has_no_room_is_withheld() {
+    fn limits_masking_what_all_namespaces_hold_is_bounded_and_without_room_a_namespace_is_withheld() {
         let (values, first) = known();
         let own = bytes(&values);
         // Each of them has as much as one may have.
@@ -484,11 +484,11 @@ mod tests {
         let maskers = values.maskers(&namespace).unwrap();
         assert!(maskers.own.get().is_none(), "whoever asks for it makes it");
         let held = values.known.lock().unwrap();
-        assert_eq!(maskers.own().mask("hunter2-hunter2"), "[masked]");
+        assert_eq!(maskers.of_namespace().mask("hunter2-hunter2"), "[masked]");
         drop(held);
-        assert!(Arc::ptr_eq(&maskers.own(), &values.masker(&namespace)), "once");
+        assert!(Arc::ptr_eq(&maskers.of_namespace(), &values.masker(&namespace)), "once");
         values.learn(&namespace, "Secret s".to_owned(), ["hunter2-hunter2".to_owned()]);
-        assert!(Arc::ptr_eq(&maskers.own(), &values.masker(&namespace)), "nothing has changed");
+        assert!(Arc::ptr_eq(&maskers.of_namespace(), &values.masker(&namespace)), "nothing has changed");
         values.learn(&namespace, "Secret s".to_owned(), ["another-value".to_owned()]);
         assert_eq!(values.masker(&namespace).mask("another-value"), "[masked]");
     }

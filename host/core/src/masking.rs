@@ -90,7 +90,7 @@ impl Masker {
             Forms::Everything if text.is_empty() => Cow::Borrowed(text),
             Forms::Everything => Cow::Borrowed(WITHHELD),
             Forms::Found(forms) => {
-                let places = places(forms, text);
+                let places = found_in(forms, text);
                 if places.is_empty() {
                     return Cow::Borrowed(text);
                 }
@@ -158,7 +158,7 @@ impl Masker {
 
 /// Where values stand in a text, in order. What touches or overlaps is one place, as pieces of one value do, and so is what
 /// nothing but a few letters of base64 part, which belong to two pieces.
-fn places(forms: &FormIndex, text: &str) -> Vec<Range<usize>> {
+fn found_in(forms: &FormIndex, text: &str) -> Vec<Range<usize>> {
     let mut places: Vec<Range<usize>> = forms.places_in(text.as_bytes()).collect();
     unescaped::seen_in(text, |unescaped| {
         places.extend(forms.places_in(unescaped.bytes()).map(|found| unescaped.place(found)));

@@ -68,7 +68,7 @@ impl<T: Sync> Evaluator<'_, T> {
         let PluginIdentity { name, is_pinned, .. } = evaluator.identity();
         if !is_pinned {
             let request = PolicyRequest::UnpinnedPlugin(name);
-            let checked = self.host.policies.check(&self.namespace, PolicySubject::Installation, request);
+            let checked = self.host.policies.check(self.namespace, PolicySubject::Installation, request);
             checked.map_err(|halt| match halt {
                 Halt::Stall(failure) => Unanswered::Lasting(failure),
                 Halt::Retry(failure) => Unanswered::Passing(failure),

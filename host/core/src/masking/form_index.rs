@@ -102,7 +102,7 @@ impl FormIndex {
 mod tests {
     use super::*;
 
-    fn places(forms: &[&str], text: &str) -> Vec<Range<usize>> {
+    fn found_in(forms: &[&str], text: &str) -> Vec<Range<usize>> {
         let forms: BTreeSet<String> = forms.iter().copied().map(str::to_owned).collect();
         FormIndex::of(&forms).places_in(text.as_bytes()).collect()
     }
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn c_83_the_longest_form_at_each_place_is_found() {
         let forms = ["abcdefgh", "abcdefghij", "abcdefghijkl", "abcdefghz", "ijklmnop", "short"];
-        assert_eq!(places(&forms, "abcdefghijkm abcdefghijkl"), [0..10, 13..25]);
-        assert_eq!(places(&forms, "abcdefghz abcdefghy"), [0..9, 10..18]);
-        assert_eq!(places(&forms, "abcdefghijklmnop"), [0..12]);
+        assert_eq!(found_in(&forms, "abcdefghijkm abcdefghijkl"), [0..10, 13..25]);
+        assert_eq!(found_in(&forms, "abcdefghz abcdefghy"), [0..9, 10..18]);
+        assert_eq!(found_in(&forms, "abcdefghijklmnop"), std::slice::from_ref(&(0..12)));
         for none in ["", "abcdefg", "bcdefghi short", "zzzzzzzzzzzz"] {
-            assert_eq!((places(&forms, none), places(&[], none)), (vec![], vec![]), "{none}");
+            assert_eq!((found_in(&forms, none), found_in(&[], none)), (vec![], vec![]), "{none}");
         }
     }
 

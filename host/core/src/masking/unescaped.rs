@@ -204,6 +204,6 @@ mod tests {
             false
         });
         places.dedup();
-        assert_eq!(places, [1..10]);
+        assert_eq!(places, std::slice::from_ref(&(1..10)));
     }
 }

@@ -217,7 +217,7 @@ impl Additions {
 }
 
 /// What of a provider status is the component's, where not all of it is shown.
-fn shown(status: Option<&Value>, sealer: Sealer<'_>) -> ShownStatus {
+fn visible(status: Option<&Value>, sealer: Sealer<'_>) -> ShownStatus {
     let hidden = status.and_then(|status| status.pointer("/orangery/hidden")).and_then(Value::as_str);
     let Some(hidden) = hidden.and_then(|hidden| sealer.decrypt::<Hidden>(hidden)) else {
         return ShownStatus::default();
@@ -237,7 +237,7 @@ pub(in crate::deploy_item) fn write(
     masker: &Masker,
 ) -> (Option<Value>, u64) {
     let mut hidden = Hidden::default();
-    let mut whole = hidden.status(state.status.as_ref(), shown(before, sealer), masker);
+    let mut whole = hidden.status(state.status.as_ref(), visible(before, sealer), masker);
     let inventory = hidden.inventory(&state.inventory, masker);
     if let Some(list) = inventory.list() {
         whole.insert(MANAGED_RESOURCES.to_owned(), list);
