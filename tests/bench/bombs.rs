@@ -117,7 +117,7 @@ fn bombs() -> Vec<(&'static str, Value)> {
     let mut path = deploys("path", &[], "1");
     let exported = json!({"key": "x", "jsonPath": "$..[?@..[?@..[?@.a]]]",
         "fromResource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "path", "namespace": "default"}});
-    overlay(&mut path, &json!({"config": {"exports": {"exports": [exported]}}}));
+    overlay(&mut path, &json!({"timeout": "1s", "config": {"exports": {"exports": [exported]}}}));
     let path = on_cluster(of(json!({"imports": imports_cluster(), "deployExecutions": executions(&[path])})));
     let mut gate = deploys("gate", &[], "1");
     let list: Vec<usize> = (0..1_000).collect();

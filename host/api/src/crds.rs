@@ -141,7 +141,7 @@ mod tests {
         let fields: Vec<&String> = lines.as_object().unwrap().keys().collect();
         assert_eq!(
             fields,
-            ["blueprints", "items", "namespaces", "priority", "profile", "quotas", "sources", "targets"]
+            ["blueprints", "items", "namespaces", "priority", "profile", "quotas", "signatures", "sources", "targets"]
         );
         assert_eq!(lines["profile"]["default"], "restricted");
         let pattern = json!({"type": "string", "minLength": 1, "maxLength": 512});

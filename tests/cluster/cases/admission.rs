@@ -93,7 +93,7 @@ async fn c_90_an_execution_has_500_items_that_depend_on_each_other() {
     let name = |number: usize| format!("item-{number:0>47}");
     let item = |number: usize, before: usize| {
         let before: Vec<String> = (number.saturating_sub(before)..number).map(name).collect();
-        json!({"name": name(number), "type": "t", "dependsOn": before, "config": {}})
+        json!({"name": name(number), "type": "t", "dependsOn": before, "config": {"apiVersion": "example.com/v1", "kind": "Anything"}})
     };
     for (count, before) in [(100, 20), (500, 3), (500, 20)] {
         let mut many = execution((0..count).map(|number| item(number, before)).collect());
