@@ -158,7 +158,7 @@ fn archive(bytes: &[u8]) {
 fn kubeconfig(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(server) = orangery_cluster::server_of(text) {
-        assert!(server.starts_with("http") || server.contains("://"), "{server} has no scheme");
+        assert!(server.contains("://"), "{server} has no scheme");
         assert_eq!(server, server.to_ascii_lowercase(), "policies compare it letter by letter");
     }
 }
@@ -258,7 +258,7 @@ fn name_pattern(bytes: &[u8]) {
     assert!(of.contains('*') || matched == (of == name), "{of:?} has no wildcard");
 }
 
-/// The spec of a NamespacePolicy: one that cannot be read never allows more than the strict profile does.
+/// The spec of a NamespacePolicy: one that cannot be used lets nobody reach a server.
 fn policy(bytes: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<Value>(bytes) else { return };
     let policy = Policy::read("fuzzed", &spec);

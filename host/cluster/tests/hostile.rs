@@ -292,19 +292,36 @@ mod tests {
         assert!(*second - *first >= Duration::from_secs(1), "{times:?}");
     }
 
+    /// The requests that a server has under way, and the most that it has had.
+    #[derive(Clone)]
+    struct UnderWay {
+        count: watch::Sender<usize>,
+        most: Arc<AtomicUsize>,
+    }
+
+    impl UnderWay {
+        fn new() -> (Self, Arc<AtomicUsize>) {
+            let most = Arc::<AtomicUsize>::default();
+            (Self { count: watch::channel(0).0, most: Arc::clone(&most) }, most)
+        }
+
+        /// One request stays until as many have come as there may be at once; the last ones are fewer.
+        async fn stay(&self) {
+            self.count.send_modify(|count| *count += 1);
+            self.most.fetch_max(*self.count.borrow(), Ordering::SeqCst);
+            let mut full = self.count.subscribe();
+            let _ = timeout(DEADLINE / 30, full.wait_for(|count| *count >= MOST_REQUESTS)).await;
+            self.count.send_modify(|count| *count -= 1);
+        }
+    }
+
     #[tokio::test]
     async fn limits_cluster_so_many_requests_are_under_way_at_once_and_no_more() {
-        let (inside, most) = (watch::channel(0_usize).0, Arc::<AtomicUsize>::default());
-        let (count, all_inside) = (inside.clone(), Arc::clone(&most));
+        let (under_way, most) = UnderWay::new();
         let waits = move || {
-            let (count, most) = (count.clone(), Arc::clone(&all_inside));
+            let under_way = under_way.clone();
             async move {
-                count.send_modify(|inside| *inside += 1);
-                most.fetch_max(*count.borrow(), Ordering::SeqCst);
-                // Until as many have come as there may be at once; the last ones are fewer.
-                let mut full = count.subscribe();
-                let _ = timeout(DEADLINE / 30, full.wait_for(|inside| *inside >= MOST_REQUESTS)).await;
-                count.send_modify(|inside| *inside -= 1);
+                under_way.stay().await;
                 Json(json!({"kind": "ConfigMap", "metadata": {"name": "x"}}))
             }
         };
@@ -318,16 +335,11 @@ mod tests {
     /// A token that was rotated, or that of another team, makes no other server; each goes with its own requests alone.
     #[tokio::test]
     async fn c_92_kubeconfigs_of_one_server_share_its_limit_and_its_silence_and_no_credentials() {
-        let (inside, most) = (watch::channel(0_usize).0, Arc::<AtomicUsize>::default());
-        let (count, all_inside) = (inside.clone(), Arc::clone(&most));
+        let (under_way, most) = UnderWay::new();
         let waits = move |request: Request| {
-            let (count, most) = (count.clone(), Arc::clone(&all_inside));
+            let under_way = under_way.clone();
             async move {
-                count.send_modify(|inside| *inside += 1);
-                most.fetch_max(*count.borrow(), Ordering::SeqCst);
-                let mut full = count.subscribe();
-                let _ = timeout(DEADLINE / 30, full.wait_for(|inside| *inside >= MOST_REQUESTS)).await;
-                count.send_modify(|inside| *inside -= 1);
+                under_way.stay().await;
                 let token = request.headers().get("authorization").and_then(|value| value.to_str().ok());
                 Json(json!({"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"token": token}}))
             }
