@@ -10,5 +10,8 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    orangery_runtime::execute(orangery_cli::Cli::from_process())
+    match orangery_cli::Cli::from_process() {
+        Ok(cli) => orangery_runtime::execute(cli),
+        Err(code) => code,
+    }
 }

@@ -14,10 +14,9 @@ const IN_GO: &[(&str, &str, &str)] = &[
     ("helm", "helm/plugin.yaml", "the deployer of landscaper.gardener.cloud/helm"),
 ];
 
-/// The text that the crate includes: a constant for each component, and the list of all.
+/// The text that the crate includes: the list of all components.
 #[derive(Default)]
 struct Embedded {
-    constants: String,
     list: String,
 }
 
@@ -53,9 +52,7 @@ fn main() -> io::Result<()> {
             }
         }
     }
-    let Embedded { constants, list } = embedded;
-    let all = format!("{constants}const COMPONENTS: &[Builtin] = &[\n{list}];\n");
-    fs::write(out().join("embedded.rs"), all)
+    fs::write(out().join("embedded.rs"), format!("&[\n{}]\n", embedded.list))
 }
 
 /// The components that are written in Rust: every folder with a package and a registration, sorted by name.
@@ -135,10 +132,9 @@ impl Embedded {
     }
 
     fn register(&mut self, name: &str, registration: &Path, component: &str) {
-        let (constant, registration) = (name.to_uppercase(), registration.display().to_string());
-        self.constants += &format!("const {constant}: Component = {component};\n");
+        let registration = registration.display().to_string();
         self.list += &format!(
-            "    Builtin {{ name: {name:?}, registration: include_str!({registration:?}), component: {constant} }},\n"
+            "    Builtin {{ name: {name:?}, registration: include_str!({registration:?}), component: {component} }},\n"
         );
     }
 }

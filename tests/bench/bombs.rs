@@ -20,18 +20,19 @@ use crate::{
 };
 
 const NAMESPACE: &str = "attacker";
-const HELLOS: usize = 200;
 
-/// Hello-world alone, then beside each bomb.
-pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
-    for (number, (what, bomb)) in bombs().into_iter().enumerate() {
+/// Hello-world alone, beside each bomb whose name has a text, and alone again: so often each, what is alone in two halves, so
+/// that a machine that gets slower is no difference.
+pub(crate) async fn measure(place: &Place, (hellos_each, named): (usize, &str), figures: &mut Figures) {
+    for (number, (what, bomb)) in bombs().into_iter().enumerate().filter(|(_, (what, _))| what.contains(named)) {
         let binary = crate::binary();
         let cluster = place.start(&binary).await;
         prepare(&cluster).await;
         // What is loaded once is no cost of the bomb.
         explode(&cluster, &bomb, "first").await;
-        let alone = hellos(&cluster, "alone", HELLOS).await;
-        let before = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
+        forget_peak(cluster.process());
+        let before = hellos(&cluster, "before", hellos_each.div_ceil(2)).await;
+        let peak_alone = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
         forget_peak(cluster.process());
         let (over, count) = (AtomicBool::new(false), AtomicU32::new(0));
         let begin = Instant::now();
@@ -42,21 +43,25 @@ pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
             }
         };
         let neighbour = async {
-            let beside = hellos(&cluster, "beside", HELLOS).await;
+            let beside = hellos(&cluster, "beside", hellos_each).await;
             over.store(true, Ordering::Relaxed);
             (beside, begin.elapsed())
         };
         let ((), (beside, took)) = tokio::join!(attack, neighbour);
         let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
+        let alone = before.and(hellos(&cluster, "after", hellos_each.div_ceil(2)).await);
         let ratio = |share: f64| beside.quantile(share).as_secs_f64() / alone.quantile(share).as_secs_f64();
         let each = took.checked_div(count.load(Ordering::Relaxed)).unwrap_or(Duration::ZERO);
         let figure = format!(
-            "alone {}; beside {}: × {:.2}, × {:.2}; a bomb every {}; resident {before:.0} -> {peak:.0} MiB",
+            "alone {}; beside {}: median × {:.2}, p90 × {:.2}, p99 × {:.2}; a bomb every {}; peak {peak_alone:.0} -> {peak:.0} MiB, \
+             {:+.0}",
             alone.text(),
             beside.text(),
             ratio(0.5),
+            ratio(0.9),
             ratio(0.99),
             display(each),
+            peak - peak_alone,
         );
         figures.add(&format!("{}: hello-world beside {what}", place.name()), &figure);
         cluster.kill().await;

@@ -11,7 +11,7 @@ use orangery_blueprint::{
     rendering::{ExecutionKind, RenderRequest},
     template_engine::TemplateContext,
 };
-use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
+use orangery_plugin::{CallIsolation, PluginSet, Registered, Sandbox, SandboxConfig, WorkerCommand};
 use orangery_proposal::{Item, deployer::Reads};
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
@@ -35,23 +35,41 @@ pub(crate) async fn measure(figures: &mut Figures) {
     let begin = Instant::now();
     plan(&plugins, MANIFEST).await;
     figures.add("first call of the manifest component, from the cache", &display(begin.elapsed()));
-    let samples = Samples::new(repeat(async || plan(&plugins, MANIFEST).await).await);
-    figures.add("warm call of the manifest component, one ConfigMap", &samples.text());
-    plan(&plugins, MOCK).await;
-    let samples = Samples::new(repeat(async || plan(&plugins, MOCK).await).await);
-    figures.add("warm call of the mock component", &samples.text());
-    render(&plugins).await;
-    let samples = Samples::new(repeat(async || render(&plugins).await).await);
-    figures.add("warm render of the hello-world template", &samples.text());
+    warm(figures, &plugins, "").await;
+    drop(plugins);
+    in_workers(figures, cache.path()).await;
+}
+
+/// The same with every call in a process of its own.
+async fn in_workers(figures: &mut Figures, cache: &Path) {
+    let plugins = load_with(cache, CallIsolation::All);
+    let begin = Instant::now();
+    plan(&plugins, MANIFEST).await;
+    figures.add("first call of the manifest component in a worker, from the cache", &display(begin.elapsed()));
+    warm(figures, &plugins, " in a worker").await;
+}
+
+/// Calls that find their component loaded; `how` says where they run.
+async fn warm(figures: &mut Figures, plugins: &PluginSet, how: &str) {
+    let samples = Samples::new(repeat(async || plan(plugins, MANIFEST).await).await);
+    figures.add(&format!("warm call of the manifest component, one ConfigMap{how}"), &samples.text());
+    plan(plugins, MOCK).await;
+    let samples = Samples::new(repeat(async || plan(plugins, MOCK).await).await);
+    figures.add(&format!("warm call of the mock component{how}"), &samples.text());
+    render(plugins).await;
+    let samples = Samples::new(repeat(async || render(plugins).await).await);
+    figures.add(&format!("warm render of the hello-world template{how}"), &samples.text());
 }
 
 /// The built-in components, with this cache.
 pub(crate) fn load(cache: &Path) -> PluginSet {
-    let compiler = CompileCommand {
-        program: crate::release().join(crate::BINARY),
-        args: vec!["plugin".into(), "compile-worker".into()],
-    };
-    let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache.to_owned()))).expect("the sandbox starts");
+    load_with(cache, CallIsolation::Untrusted)
+}
+
+fn load_with(cache: &Path, isolation: CallIsolation) -> PluginSet {
+    let worker = WorkerCommand { program: crate::release().join(crate::BINARY), args: vec!["plugin".into()] };
+    let config = SandboxConfig { isolation, ..SandboxConfig::new(worker, Some(cache.to_owned())) };
+    let sandbox = Sandbox::start(config).expect("the sandbox starts");
     let builtin = orangery_builtin::components().iter();
     let registered = builtin.map(|one| Registered::builtin(one.name, one.registration, one.component));
     let registered = registered.collect::<Result<Vec<_>, _>>().expect("what ships is registered well");

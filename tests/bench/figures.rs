@@ -39,6 +39,11 @@ impl Samples {
         Samples(samples)
     }
 
+    /// These and others.
+    pub(crate) fn and(self, others: Samples) -> Samples {
+        Samples::new([self.0, others.0].concat())
+    }
+
     /// The value that this share of the samples does not exceed.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]

@@ -6,6 +6,7 @@
 mod bombs;
 mod calls;
 mod charts;
+mod drift;
 mod engines;
 mod figures;
 mod gates;
@@ -14,6 +15,7 @@ mod load;
 mod place;
 mod restart;
 mod silent;
+mod sizes;
 mod triples;
 
 use std::{
@@ -39,6 +41,15 @@ struct Arguments {
     /// What is measured
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
+    /// Objects whose drift is looked for
+    #[arg(long, default_value_t = 10_000)]
+    objects: usize,
+    /// Installations of the neighbour of a bomb, alone and beside it
+    #[arg(long, default_value_t = 400)]
+    hellos: usize,
+    /// Bombs whose names have this text
+    #[arg(long, default_value = "")]
+    bomb: String,
     /// On a real kube-apiserver, built by tests/kube/build.sh: latency, conditions, triples and namespaces
     #[arg(long)]
     kube: bool,
@@ -69,6 +80,10 @@ enum Part {
     Silent,
     /// What neighbours notice of bombs.
     Bombs,
+    /// Large items, many objects, and what finished releases leave in the store.
+    Sizes,
+    /// Drift of many objects.
+    Drift,
 }
 
 fn main() -> ExitCode {
@@ -103,7 +118,9 @@ async fn measure(arguments: &Arguments) {
                 triples::ratio(&place, &costs, &mut figures);
                 triples::with_engine(&place, "GoTemplate", largest, &mut figures).await;
             }
-            Part::Bombs => bombs::measure(&place, &mut figures).await,
+            Part::Drift => drift::measure(&place, arguments.objects, &mut figures).await,
+            Part::Bombs => bombs::measure(&place, (arguments.hellos, &arguments.bomb), &mut figures).await,
+            Part::Sizes => sizes::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
             Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Restart if arguments.kube => {}

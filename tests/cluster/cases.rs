@@ -7,6 +7,7 @@ mod answers;
 mod declarative;
 mod deletion;
 mod deploy_items;
+mod drift;
 mod error_reporting;
 mod executions;
 mod faults;
@@ -27,14 +28,21 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ("command_line", "the commands start the embedded server themselves, or need none"),
             ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
             ("requests", "a real server also counts the requests of its own controllers"),
+            (
+                "restricted_recordings",
+                "what a policy refuses is decided before a server is asked, and there are fifty servers",
+            ),
             ("workloads", "a real server does not simulate workloads"),
         ],
     ),
     (
         "kube_only",
         &[
+            ("host_cluster", "the embedded server holds nobody to the rights of roles"),
             ("lease", "the embedded server has one operator, which is in its process"),
             ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
+            ("policies", "the embedded server ends with its operator, and these change while none runs"),
+            ("restarts", "the embedded server ends with its operator"),
             ("targets", "the embedded server issues no tokens of service accounts"),
         ],
     ),

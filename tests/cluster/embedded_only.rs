@@ -3,4 +3,5 @@
 mod command_line;
 mod component_versions;
 mod requests;
+mod restricted_recordings;
 mod workloads;

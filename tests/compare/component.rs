@@ -12,7 +12,7 @@ use std::{
 use data_encoding::BASE64;
 use flate2::read::GzDecoder;
 use orangery_blueprint::plugins::Plugins as _;
-use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
+use orangery_plugin::{PluginSet, Registered, Sandbox, SandboxConfig, WorkerCommand};
 use orangery_proposal::{Item, Proposal, deployer::Reads};
 use serde_json::{Value, json};
 
@@ -49,9 +49,9 @@ impl Component {
     pub(crate) fn load(cache: Option<PathBuf>) -> io::Result<Self> {
         let program = env::current_exe()?;
         let folder = program.parent().map(Path::to_path_buf).unwrap_or_default();
-        let compiler = CompileCommand { program: folder.join("compile-worker"), args: Vec::new() };
+        let worker = WorkerCommand { program: folder.join("component-worker"), args: Vec::new() };
         let cache = cache.unwrap_or_else(|| folder.join("compare-cache"));
-        let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache)));
+        let sandbox = Sandbox::start(SandboxConfig::new(worker, Some(cache)));
         let builtin = orangery_builtin::components().iter().filter(|one| one.name == "helm");
         let registered = builtin.map(|one| Registered::builtin(one.name, one.registration, one.component));
         let registered = registered.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;

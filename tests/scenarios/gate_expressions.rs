@@ -287,7 +287,8 @@ impl GatedExecution {
         let edges = self.items.iter().map(|item| (item.name.as_str(), item.depends_on()));
         let dag = Dag::unchecked(edges).expect("the names of items are unique");
         for item in &self.items {
-            let around = ExpressionScope { imports: None, predecessors: Some(dag.all_before(&item.name)) };
+            let around =
+                ExpressionScope { imports: None, predecessors: Some(gate::Predecessors::Of(&dag, &item.name)) };
             gate::check_all(&item.gates(), &around).map_err(|(kind, why)| {
                 let message = format!("deploy item {:?}: {kind}: {why}", item.name);
                 Halt::Stall(Failure::new("CheckGateExpressions", "InvalidGateExpression", message))

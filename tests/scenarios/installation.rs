@@ -225,7 +225,7 @@ impl Installations {
             let result = if self.begins_nothing(name, phase) {
                 Ok(Verdict::Failed(interrupted()))
             } else {
-                beside_children(self.phase(name, job, phase, report), || self.has_working_children(name))
+                beside_children(self.phase(name, job, phase, report), || None, || self.has_working_children(name))
             };
             match advance(phase, result) {
                 Transition::Next(next) => phase = next,

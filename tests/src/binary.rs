@@ -1,9 +1,13 @@
 //! The binary under test, run as a user runs it: in a folder of its own, without a kubeconfig, without colours.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::fail;
+use crate::{canary::ShownText, fail};
 
 /// How long a command may take before the test fails.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -25,6 +29,23 @@ pub struct Binary {
     program: PathBuf,
     cache: PathBuf,
     folder: TempDir,
+    /// What its commands have answered.
+    answers: Answers,
+}
+
+/// What commands have answered. Clones know the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers(Arc<Mutex<Vec<ShownText>>>);
+
+impl Answers {
+    fn add(&self, text: ShownText) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<ShownText> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// How a command ended.
@@ -42,6 +63,8 @@ pub struct Ended {
 pub struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    /// Where it logs, if that is a file.
+    log: Option<PathBuf>,
 }
 
 impl Binary {
@@ -51,6 +74,7 @@ impl Binary {
             program: PathBuf::from(program),
             cache: Path::new(shared).join("cache"),
             folder: TempDir::new().expect("a temporary folder"),
+            answers: Answers::default(),
         }
     }
 
@@ -82,18 +106,34 @@ impl Binary {
     pub async fn run(&self, arguments: &[&str]) -> Ended {
         let output = timeout(DEADLINE, self.command(arguments).output()).await;
         let output = output.unwrap_or_else(|_| timed_out(arguments)).expect("the binary starts");
-        Ended {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        if let Some(answer) = ShownText::of_command(arguments, format!("{stdout}{stderr}")) {
+            self.answers.add(answer);
         }
+        Ended { code: output.status.code(), stdout, stderr }
     }
 
     /// Starts the command and leaves it running.
     pub fn start(&self, arguments: &[&str]) -> Running {
         let mut child = self.command(arguments).spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("its output is piped");
-        Running { child, lines: BufReader::new(stdout).lines() }
+        Running { child, lines: BufReader::new(stdout).lines(), log: None }
+    }
+
+    /// The same with its log in a file of its own in its folder.
+    pub fn start_logging(&self, arguments: &[&str]) -> Running {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let log = self.folder().join(format!("started-{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
+        let file = File::options().create(true).append(true).open(&log).expect("the file can be written");
+        let mut child = self.command(arguments).stderr(file).spawn().expect("the binary starts");
+        let stdout = child.stdout.take().expect("its output is piped");
+        Running { child, lines: BufReader::new(stdout).lines(), log: Some(log) }
+    }
+
+    /// What its commands have answered.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Starts the command and leaves it running, with all that it writes at the end of a file: nobody has to read along.
@@ -146,13 +186,18 @@ impl Running {
         self.child.stderr = Some(log.into_inner().into_inner());
     }
 
+    /// What it has logged into its file so far.
+    pub(crate) fn log(&self) -> String {
+        logged(self.log.as_deref())
+    }
+
     async fn find(&mut self, text: &str) -> Option<String> {
         find(&mut self.lines, text).await
     }
 
     async fn errors(&mut self) -> String {
         drop(self.child.start_kill());
-        let mut text = String::new();
+        let mut text = self.log();
         if let Some(mut stderr) = self.child.stderr.take() {
             stderr.read_to_string(&mut text).await.expect("its errors are text");
         }
@@ -161,6 +206,11 @@ impl Running {
 
     /// Ends it as a power cut does, and waits until it is gone.
     pub async fn kill(mut self) {
+        self.end().await;
+    }
+
+    /// The same of one that is only borrowed.
+    pub(crate) async fn end(&mut self) {
         self.child.kill().await.expect("it can be killed");
     }
 
@@ -173,10 +223,16 @@ impl Running {
     /// Waits until it ends by itself, and answers what it said that nobody has read.
     pub async fn finished(self) -> Ended {
         let output = timeout(DEADLINE, async {
-            let Running { mut child, mut lines } = self;
+            let Running { mut child, mut lines, log } = self;
             let mut stderr = String::new();
-            let mut errors = child.stderr.take().expect("its errors are piped");
-            let (read, stdout) = tokio::join!(errors.read_to_string(&mut stderr), async {
+            let errors = child.stderr.take();
+            let read = async {
+                match errors {
+                    Some(mut errors) => errors.read_to_string(&mut stderr).await.map(drop),
+                    None => Ok(()),
+                }
+            };
+            let (read, stdout) = tokio::join!(read, async {
                 let mut stdout = String::new();
                 while let Some(line) = lines.next_line().await.expect("its output is text") {
                     stdout += &format!("{line}\n");
@@ -185,7 +241,7 @@ impl Running {
             });
             read.expect("its errors are text");
             let status = child.wait().await.expect("it can be waited for");
-            Ended { code: status.code(), stdout, stderr }
+            Ended { code: status.code(), stdout, stderr: stderr + &logged(log.as_deref()) }
         });
         output.await.unwrap_or_else(|_| timed_out(&[]))
     }
@@ -194,6 +250,11 @@ impl Running {
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
+}
+
+fn logged(file: Option<&Path>) -> String {
+    let log = file.map(fs::read).and_then(Result::ok);
+    log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 fn timed_out<T>(arguments: &[&str]) -> T {

@@ -1,13 +1,15 @@
 //! A server with an operator, in processes of their own.
 
-use std::{fs, ops::Deref};
+use std::{fs, io, ops::Deref, thread};
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::{
-    binary::{Binary, Running},
+    binary::{Answers, Binary, Running},
+    canary::{ShownText, published},
     kube::{Kube, OPERATOR, Programs},
-    objects::{NAMESPACE, Objects},
+    objects::{DEADLINE, NAMESPACE, Objects, connect},
     tree::API,
 };
 
@@ -18,18 +20,47 @@ pub struct Cluster {
     objects: Objects,
     /// The server, where it is not the embedded one.
     server: Option<Kube>,
+    /// What commands of the same binary have answered.
+    answers: Answers,
+    /// Whether it was killed, so that there is nothing left to look at.
+    is_killed: bool,
+}
+
+/// The end of a case: nothing shows a value of a Secret (C-82).
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.is_killed || thread::panicking() {
+            return;
+        }
+        let mut texts = self.answers.all();
+        texts.push(ShownText { what: "the log".to_owned(), text: self.process.log() });
+        // The runtime of the case may be that of this thread, which waits here.
+        let kubeconfig = self.objects.kubeconfig().to_owned();
+        let listed = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let listing = async { timeout(DEADLINE, async { published(&connect(&kubeconfig).await).await }).await };
+            let listed = runtime.block_on(listing);
+            io::Result::Ok(listed)
+        });
+        // A server that the case has stopped shows nothing any more.
+        if let Ok(Ok(Ok(found))) = listed.join().expect("its objects are looked at") {
+            texts.extend(found);
+        }
+        self.objects.canaries().check(&texts);
+    }
 }
 
 impl Cluster {
     /// Starts `up` with these arguments, on a free port where they name none, and answers when it can be reached.
     pub async fn start(binary: &Binary, arguments: &[&str]) -> Cluster {
         let port: &[&str] = if arguments.contains(&"--port") { &[] } else { &["--port", "0"] };
-        let mut process = binary.start(&[&["up"], port, arguments].concat());
+        let mut process = binary.start_logging(&[&["up"], port, arguments].concat());
         let line = process.line_with("KUBECONFIG=").await;
         let path = line.split("KUBECONFIG=").nth(1).unwrap_or_default().trim().trim_matches(['"', '\'']);
         let kubeconfig = fs::read_to_string(binary.folder().join(path));
         let kubeconfig = kubeconfig.expect("the kubeconfig is there when its path is printed");
-        Cluster { process, objects: Objects::of(kubeconfig).await, server: None }
+        let objects = Objects::of(kubeconfig).await;
+        Cluster { process, objects, server: None, answers: binary.answers().clone(), is_killed: false }
     }
 
     /// Starts a real API server, and the operator with these arguments, which has the rights that the chart gives it;
@@ -44,7 +75,7 @@ impl Cluster {
         // The operator gives every namespace one.
         let context = json!({"apiVersion": API, "kind": "Context", "metadata": {"name": "default"}});
         objects.expect(&context).await;
-        Cluster { process, objects, server: Some(server) }
+        Cluster { process, objects, server: Some(server), answers: binary.answers().clone(), is_killed: false }
     }
 
     /// The process of the operator, and of the embedded server.
@@ -58,8 +89,9 @@ impl Cluster {
     }
 
     /// Ends all of it as a power cut does.
-    pub async fn kill(self) {
-        self.process.kill().await;
+    pub async fn kill(mut self) {
+        self.is_killed = true;
+        self.process.end().await;
     }
 }
 

@@ -2,6 +2,7 @@
 //! RBAC and throw-away certificates, for one test.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     io::Write as _,
     net::{Ipv4Addr, TcpListener},
@@ -92,8 +93,13 @@ impl Programs {
 pub struct Kube {
     port: u16,
     folder: TempDir,
-    processes: Vec<Child>,
+    /// How those of [`SERVERS`] are started, each after those before it.
+    servers: [(&'static str, Vec<String>); 2],
+    processes: BTreeMap<&'static str, Child>,
 }
+
+/// The servers of objects. The third program only cleans up after them.
+pub const SERVERS: [&str; 2] = ["etcd", "kube-apiserver"];
 
 impl Kube {
     /// Starts them, with our kinds and with the rights that the chart gives to the operator; answers when they serve.
@@ -129,9 +135,15 @@ impl Kube {
         let tenants = TENANTS.map(|name| user(name, "tenants")).concat();
         write(&folder, "tokens.csv", &(user(ADMIN, "system:masters") + &operators + &tenants));
         write(&folder, "audit.yaml", AUDIT);
-        let mut kube = Kube { port, folder, processes: Vec::new() };
-        kube.run(programs, "etcd", &kube.etcd(etcd, peers));
-        kube.run(programs, "kube-apiserver", &[&kube.api_server(etcd), flags].concat());
+        let [etcd_name, api_name] = SERVERS;
+        let mut kube = Kube {
+            port,
+            folder,
+            servers: [(etcd_name, Vec::new()), (api_name, Vec::new())],
+            processes: BTreeMap::new(),
+        };
+        kube.servers = [(etcd_name, kube.etcd(etcd, peers)), (api_name, [&kube.api_server(etcd), flags].concat())];
+        kube.start_servers(programs);
         let objects = kube.ready().await;
         let definitions = binary.run(&["crd"]).await.stdout;
         for object in yaml::documents(&definitions).into_iter().chain(rights()) {
@@ -169,7 +181,32 @@ impl Kube {
 
     /// Those of etcd and kube-apiserver.
     pub fn processes(&self) -> Vec<u32> {
-        self.processes.iter().take(2).filter_map(Child::id).collect()
+        SERVERS.iter().filter_map(|program| self.processes.get(program)).filter_map(Child::id).collect()
+    }
+
+    /// Kills some of [`SERVERS`] as `kill -9` does, all of them before the first has ended.
+    pub async fn kill(&mut self, programs: &[&'static str]) {
+        let mut killed: Vec<Child> = programs.iter().filter_map(|program| self.processes.remove(program)).collect();
+        for process in &mut killed {
+            process.start_kill().expect("it runs");
+        }
+        for process in &mut killed {
+            process.wait().await.expect("it ends");
+        }
+    }
+
+    /// Starts again those of [`SERVERS`] that do not run, over what they had stored; answers when they serve.
+    pub async fn start_again(&mut self, programs: &Programs) {
+        self.start_servers(programs);
+        self.ready().await;
+    }
+
+    fn start_servers(&mut self, programs: &Programs) {
+        for (program, arguments) in self.servers.clone() {
+            if !self.processes.contains_key(program) {
+                self.run(programs, program, &arguments);
+            }
+        }
     }
 
     /// Starts an operator as one of the two users, with these arguments.
@@ -178,7 +215,7 @@ impl Kube {
         write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of_operator(user));
         let chosen = arguments.iter().any(|argument| argument.starts_with("--default-policy"));
         let policy: &[&str] = if chosen { &[] } else { &["--default-policy=compatible"] };
-        binary.start(&[&["run", "--mock-deployer", "--kubeconfig", &kubeconfig], policy, arguments].concat())
+        binary.start_logging(&[&["run", "--mock-deployer", "--kubeconfig", &kubeconfig], policy, arguments].concat())
     }
 
     /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.
@@ -221,8 +258,11 @@ impl Kube {
         config.to_string()
     }
 
-    fn run(&mut self, programs: &Programs, program: &str, arguments: &[String]) {
-        let log = |mode: &str| fs::File::create(self.folder.path().join(format!("{program}.{mode}"))).expect("a log");
+    fn run(&mut self, programs: &Programs, program: &'static str, arguments: &[String]) {
+        let log = |mode: &str| {
+            let file = self.folder.path().join(format!("{program}.{mode}"));
+            fs::File::options().create(true).append(true).open(file).expect("a log")
+        };
         let started = Command::new(programs.0.join(program))
             .args(arguments)
             .current_dir(self.folder.path())
@@ -231,14 +271,14 @@ impl Kube {
             .stderr(log("err"))
             .kill_on_drop(true)
             .spawn();
-        self.processes.push(started.expect("the program starts"));
+        self.processes.insert(program, started.expect("the program starts"));
     }
 
     /// Waits until the API server says that it is ready: nothing can be watched before.
     async fn ready(&mut self) -> Objects {
         let mut tries = interval(Duration::from_millis(100));
         let until = Instant::now() + DEADLINE;
-        while Instant::now() < until && self.processes.iter_mut().all(is_running) {
+        while Instant::now() < until && self.processes.values_mut().all(is_running) {
             tries.tick().await;
             if !Path::new(&self.path(CERTIFICATE)).exists() {
                 continue;

@@ -5,11 +5,13 @@
 //! watch, and every wait has a deadline whose failure says what was there instead.
 
 pub mod binary;
+pub mod canary;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod case;
 pub mod chart;
 pub mod cluster;
 pub mod crash_points;
+pub mod deployers;
 pub mod dice;
 pub mod effects;
 pub mod empty;

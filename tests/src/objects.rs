@@ -13,10 +13,10 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{fail, matching::differences, yaml};
+use crate::{canary::Canaries, fail, matching::differences, yaml};
 
-/// How long a test waits for a condition before it fails.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+/// How long a test waits for a condition before it fails: servers on two processors that others use as well are slow.
+pub const DEADLINE: Duration = Duration::from_secs(150);
 
 /// The namespace that tests work in; a Target `cluster` is there.
 pub const NAMESPACE: &str = "default";
@@ -25,18 +25,27 @@ pub const NAMESPACE: &str = "default";
 pub struct Objects {
     kubeconfig: String,
     client: Client,
+    /// What is secret of what was applied.
+    canaries: Canaries,
 }
 
 impl Objects {
     /// Those of the server of a kubeconfig.
     pub async fn of(kubeconfig: String) -> Objects {
         let client = connect(&kubeconfig).await;
-        Objects { kubeconfig, client }
+        let canaries = Canaries::default();
+        canaries.learn_text(&kubeconfig);
+        Objects { kubeconfig, client, canaries }
     }
 
     /// A client of the server.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The values of the Secrets that were applied, and the credentials of the kubeconfig.
+    pub fn canaries(&self) -> &Canaries {
+        &self.canaries
     }
 
     /// What a Target needs to reach the server.
@@ -52,6 +61,7 @@ impl Objects {
 
     /// Applies one object, which the server may refuse.
     pub async fn try_apply(&self, object: &Value) -> kube::Result<DynamicObject> {
+        self.canaries.learn(object);
         self.patch(object, &PatchParams::apply("suite").force()).await
     }
 
@@ -97,17 +107,30 @@ impl Objects {
 
     /// Merges into an object; whether it is there.
     pub async fn merge_where_there(&self, patch: &Value) -> bool {
-        let api = self.api(patch).await;
-        match api.patch(text(patch, "/metadata/name"), &PatchParams::default(), &Patch::Merge(patch)).await {
+        match self.try_merge(patch).await {
             Ok(_) => true,
             Err(kube::Error::Api(status)) if status.code == 404 => false,
             Err(error) => refused("patch", patch, &error),
         }
     }
 
-    /// Deletes the object of this kind and name. Its absence is no failure.
+    /// Merges into an object, or says why the server does not.
+    ///
+    /// # Errors
+    /// As the server answers.
+    pub async fn try_merge(&self, patch: &Value) -> kube::Result<DynamicObject> {
+        let api = self.api(patch).await;
+        api.patch(text(patch, "/metadata/name"), &PatchParams::default(), &Patch::Merge(patch)).await
+    }
+
+    /// Deletes the object of this kind and name, and in the background what it owns. Its absence is no failure.
     pub async fn delete(&self, object: &Value) {
-        let deleted = self.api(object).await.delete(text(object, "/metadata/name"), &DeleteParams::background()).await;
+        self.delete_with(object, &DeleteParams::background()).await;
+    }
+
+    /// The same, in another way.
+    pub async fn delete_with(&self, object: &Value, how: &DeleteParams) {
+        let deleted = self.api(object).await.delete(text(object, "/metadata/name"), how).await;
         let gone = matches!(&deleted, Err(kube::Error::Api(status)) if status.code == 404);
         assert!(gone || deleted.is_ok(), "cannot delete {object}: {deleted:?}");
     }
@@ -194,7 +217,7 @@ impl Objects {
 }
 
 /// A client of the server of a kubeconfig.
-pub(crate) async fn connect(kubeconfig: &str) -> Client {
+pub async fn connect(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("the kubeconfig is one");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     Client::try_from(config.expect("the kubeconfig is complete")).expect("a client can be made of it")

@@ -12,6 +12,7 @@ use tokio::process::Child;
 
 use crate::{
     binary::Binary,
+    canary::{ShownText, published},
     cluster::own_target,
     kube::{Kube, Programs},
     objects::{NAMESPACE, Objects},
@@ -158,8 +159,15 @@ impl World {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// Ends all of it.
+    /// Ends all of it. Nothing may show a value of a Secret then (C-82).
+    ///
+    /// # Panics
+    /// Something does.
     pub async fn end(mut self) {
+        let mut texts = self.binary.answers().all();
+        texts.push(ShownText { what: "the log".to_owned(), text: self.log() });
+        texts.extend(published(self.objects.client()).await.unwrap_or_default());
+        self.objects.canaries().check(&texts);
         self.kill().await;
         drop((self.proxy, self.objects));
         if let Some(server) = self.server {

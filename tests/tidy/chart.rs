@@ -1,10 +1,10 @@
-//! The README of the chart says what each rule of its RBAC is for.
+//! The README of the chart says what each rule of its RBAC is for, and the chart begins with what keeps tenants apart.
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use crate::repository::{display, files_ending, root, text};
 
@@ -46,5 +46,24 @@ mod tests {
             documented.insert([file, resources, verbs]);
         }
         assert_eq!(documented, declared());
+    }
+
+    #[test]
+    fn what_the_chart_installs_without_values_trusts_no_tenant() {
+        let values = orangery_core::yaml::decode(&text(&root().join("charts/orangery/values.yaml"))).expect("YAML");
+        let expected = [
+            ("/defaultPolicy", json!("restricted")),
+            ("/targetAccounts", json!("opted-in")),
+            ("/mockDeployer", json!(false)),
+            ("/validation", json!(true)),
+            ("/callProcesses", json!("untrusted")),
+            ("/components/plainHTTP", json!([])),
+            ("/metrics/enabled", json!(false)),
+            ("/networkPolicy/enabled", json!(true)),
+            ("/networkPolicy/metricsFrom", json!([])),
+            ("/resources/limits/memory", json!("2Gi")),
+        ];
+        let found = expected.each_ref().map(|(path, _)| (*path, values.pointer(path).cloned().unwrap_or(Value::Null)));
+        assert_eq!(found, expected);
     }
 }

@@ -227,9 +227,12 @@ impl<'ast> Visit<'ast> for Shape<'_> {
         if is_test {
             self.tests.push(item.mod_token.span.start().line..=braces.span.close().end().line);
         }
-        self.within.push(item.ident.to_string());
+        // Modules within such a one lie beside the file.
+        let is_beside = item.attrs.iter().find_map(path_attribute).as_deref() == Some(".");
+        let within = self.within.len();
+        self.within.extend((!is_beside).then(|| item.ident.to_string()));
         self.inside(is_test, |shape| syn::visit::visit_item_mod(shape, item));
-        self.within.pop();
+        self.within.truncate(within);
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -322,5 +325,17 @@ mod tests {
         let source = Source::parse(Path::new("types.rs"), text);
         let types: Vec<_> = source.types.iter().map(|named| named.name.as_str()).collect();
         assert_eq!(types, ["A", "B", "C", "D"]);
+    }
+
+    #[test]
+    fn modules_within_others_lie_in_their_folders_or_beside_the_file() {
+        let text = "mod a { mod b; }\n#[path = \".\"]\nmod c { mod d; mod e { mod f; } }\nmod g;";
+        let source = Source::parse(Path::new("modules.rs"), text);
+        let modules: Vec<_> = source
+            .modules
+            .iter()
+            .map(|module| [&module.within[..], std::slice::from_ref(&module.name)].concat().join("/"))
+            .collect();
+        assert_eq!(modules, ["a/b", "d", "e/f", "g"]);
     }
 }

@@ -38,6 +38,11 @@ mod tests {
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Wall {
+            name: "orangery-turns",
+            ours: &["orangery-core"],
+            never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "tracing"],
+        },
+        Wall {
             name: "orangery-ocm",
             ours: &["orangery-core"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
@@ -67,10 +72,14 @@ mod tests {
             ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-proposal"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "wasmtime", "anyhow", "axum"],
         },
-        Wall { name: "orangery-reconcile", ours: &["orangery-core"], never: &["wasmtime", "anyhow", "axum"] },
+        Wall {
+            name: "orangery-reconcile",
+            ours: &["orangery-core", "orangery-turns"],
+            never: &["wasmtime", "anyhow", "axum"],
+        },
         Wall {
             name: "orangery-cluster",
-            ours: &["orangery-core", "orangery-egress", "orangery-proposal"],
+            ours: &["orangery-core", "orangery-egress", "orangery-proposal", "orangery-turns"],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Wall {
@@ -91,12 +100,13 @@ mod tests {
                 "orangery-proposal",
                 "orangery-reconcile",
                 "orangery-render",
+                "orangery-turns",
             ],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Wall {
             name: "orangery-plugin",
-            ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-proposal"],
+            ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-proposal", "orangery-turns"],
             never: &["kube", "k8s-openapi", "anyhow", "axum"],
         },
         Wall {
@@ -106,7 +116,14 @@ mod tests {
         },
         Wall {
             name: "orangery-registry",
-            ours: &["orangery-blueprint", "orangery-core", "orangery-egress", "orangery-ocm", "orangery-proposal"],
+            ours: &[
+                "orangery-blueprint",
+                "orangery-core",
+                "orangery-egress",
+                "orangery-ocm",
+                "orangery-proposal",
+                "orangery-turns",
+            ],
             never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "axum"],
         },
         Wall {

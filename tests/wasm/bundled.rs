@@ -7,10 +7,12 @@ use orangery_blueprint::{
     rendering::{RenderFailure, Rendered},
     template_engine::{TemplateContext, TemplateEngine},
 };
-use orangery_plugin::{CompileCommand, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig};
+use orangery_plugin::{
+    CallIsolation, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig, WorkerCommand,
+};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     fixtures::{bytes, sandbox, sandbox_with, section, with_module},
     template_context::{context, request, text},
 };
@@ -164,8 +166,9 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
 
     let again = PluginSet::load(vec![], &sandbox_with(cache.clone())).unwrap();
     assert_eq!(text(render(&again, "a.wasm").await), "Bonjour");
-    let compiler = CompileCommand { program: "/nowhere".into(), args: vec![] };
-    let without = Sandbox::start(SandboxConfig::new(compiler, Some(cache))).unwrap();
+    let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
+    let config = SandboxConfig { isolation: CallIsolation::Nothing, ..SandboxConfig::new(worker, Some(cache)) };
+    let without = Sandbox::start(config).unwrap();
     let next: Arc<PluginSet> = Arc::new(PluginSet::load(vec![], &without).unwrap());
     assert_eq!(text(render(&next, "c.wasm").await), "Bonjour", "the next start finds it in the cache");
 }

@@ -13,7 +13,7 @@ use orangery_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     engines::builtin_in,
     fixtures::{bytes, cache, deployer_of, ended, item, plan, sandbox_with},
     limits::stopped,

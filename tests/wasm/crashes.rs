@@ -7,7 +7,7 @@ use serde_json::json;
 
 use orangery_tests::empty::Empty;
 
-use crate::fixtures::{deployer, ended, item, plan};
+use super::fixtures::{deployer, ended, item, plan};
 
 async fn end_of(guest: &str) -> std::sync::Arc<Error> {
     ended(plan(&deployer(guest, json!({}))).await)

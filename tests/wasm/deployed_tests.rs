@@ -7,7 +7,7 @@ use orangery_proposal::deployer::Reads;
 use orangery_tests::empty::Empty;
 use serde_json::json;
 
-use crate::{
+use super::{
     engines::builtin_in,
     fixtures::{deployer, sandbox},
 };

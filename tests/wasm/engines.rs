@@ -17,7 +17,7 @@ use orangery_ocm::Files;
 use orangery_plugin::{BudgetLimit, Error, Occupancy, Plugin, Registered, Registration, Sandbox};
 use serde_json::{Value, json};
 
-use crate::fixtures::{bytes, cache, deployer_of, ended, plan, sandbox_with};
+use super::fixtures::{bytes, cache, deployer_of, ended, plan, sandbox_with};
 
 /// The files of a blueprint.
 struct Blueprint(BTreeMap<String, String>);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use orangery_core::error::Fault;
-use orangery_plugin::{CompileCommand, Error, Plugin, Registered, Registration, Sandbox, SandboxConfig};
+use orangery_plugin::{Error, Plugin, Registered, Registration, Sandbox, SandboxConfig, WorkerCommand};
 use orangery_proposal::{Item, Proposal, deployer::Reads};
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
@@ -28,9 +28,13 @@ pub(crate) fn sandbox_of(calls: u32) -> Arc<Sandbox> {
     Sandbox::start(SandboxConfig { calls, ..config(cache()) }).unwrap()
 }
 
+/// The program that compiles and calls components.
+pub(crate) fn worker() -> WorkerCommand {
+    WorkerCommand { program: env!("CARGO_BIN_EXE_component-worker").into(), args: vec![] }
+}
+
 fn config(cache: PathBuf) -> SandboxConfig {
-    let compiler = CompileCommand { program: env!("CARGO_BIN_EXE_compile-worker").into(), args: vec![] };
-    SandboxConfig::new(compiler, Some(cache))
+    SandboxConfig { isolation: super::ISOLATION, ..SandboxConfig::new(worker(), Some(cache)) }
 }
 
 /// The sandbox that most tests share.

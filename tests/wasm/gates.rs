@@ -5,7 +5,7 @@ use orangery_core::workflow::{Answer, GateKind};
 use orangery_plugin::{Error, Plugin};
 use serde_json::{Value, json};
 
-use crate::fixtures::{bytes, deployer, ended, registered, sandbox};
+use super::fixtures::{bytes, deployer, ended, registered, sandbox};
 
 fn judges(limits: Value) -> Plugin {
     let claim = json!({"gate": {"types": ["example.org/judges"]}});

@@ -24,7 +24,7 @@ use orangery_proposal::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::fixtures::sandbox;
+use super::fixtures::sandbox;
 
 fn plugin(name: &str) -> Plugin {
     let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == name).unwrap();

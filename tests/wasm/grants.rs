@@ -3,7 +3,7 @@
 use orangery_core::error::Fault;
 use serde_json::json;
 
-use crate::fixtures::{deployer, plan};
+use super::fixtures::{deployer, plan};
 
 #[tokio::test]
 async fn a_kind_that_is_not_granted_is_denied() {

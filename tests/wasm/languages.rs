@@ -14,7 +14,7 @@ use orangery_plugin::PluginSet;
 use orangery_tests::own_template;
 use serde_json::json;
 
-use crate::{
+use super::{
     fixtures::sandbox,
     template_context::{OneFile, request},
 };

@@ -3,7 +3,7 @@
 use orangery_plugin::{BudgetLimit, Error, Plugin};
 use serde_json::json;
 
-use crate::fixtures::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, section, with_module};
+use super::fixtures::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, section, with_module};
 
 #[track_caller]
 fn check(error: &Error, limit: BudgetLimit, message: &str) {
@@ -58,6 +58,25 @@ async fn all_memories_of_a_component_are_one_sum() {
     let two = with_module(bytes("answers"), &[memory]);
     let error = end_of(deployer_of(sandbox(), "two-memories", two, json!({}))).await;
     check(&error, BudgetLimit::Memory, "64 MiB of memory; raise `limits.memoryMiB`");
+}
+
+#[tokio::test]
+async fn limits_components_one_has_so_many_instances_memories_and_tables_and_no_more() {
+    let with = |sections: &[Vec<u8>], count| (0..count).fold(bytes("answers"), |all, _| with_module(all, sections));
+    let (memory, table) = (section(5, &[1, 0, 0]), section(4, &[1, 0x70, 0, 0]));
+    // The guest itself has three instances, one memory and two tables.
+    for (what, most, section, few) in [
+        ("core module instances", 60, vec![], 57),
+        ("Wasm linear memories", 8, vec![memory], 7),
+        ("tables", 40, vec![table], 38),
+    ] {
+        plan(&deployer_of(sandbox(), "few", with(&section, few), json!({}))).await.unwrap().unwrap();
+        let error = end_of(deployer_of(sandbox(), "many", with(&section, few + 1), json!({}))).await;
+        let contains =
+            format!("the component does not compile: The component transitively contains {} {what}", most + 1);
+        let expected = format!("{contains}, which exceeds the configured maximum of {most} in the pooling allocator");
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 #[tokio::test]

@@ -1,34 +1,57 @@
 //! Real components through `host/plugin`: built-in ones by their golden cases, hostile ones of `guests/` by their end.
 //!
-//! Each test names its guest; `tidy` fails where a guest has no test.
+//! Each test names its guest; `tidy` fails where a guest has no test. The cases run twice: with calls in this process, and with
+//! calls in processes of their own.
 
-#[cfg(test)]
-mod bundled;
-#[cfg(test)]
-mod charts;
 #[cfg(test)]
 mod compiler_process;
 #[cfg(test)]
-mod crashes;
+mod hostile_workers;
 #[cfg(test)]
-mod deployed_tests;
+mod workers;
+
 #[cfg(test)]
-mod engines;
+#[path = "."]
+#[expect(clippy::duplicate_mod, reason = "the same cases, with calls made in two ways")]
+mod inside {
+    /// Where calls of all components run.
+    const ISOLATION: orangery_plugin::CallIsolation = orangery_plugin::CallIsolation::Nothing;
+
+    mod bundled;
+    mod charts;
+    mod crashes;
+    mod deployed_tests;
+    mod engines;
+    pub(crate) mod fixtures;
+    mod gates;
+    mod golden;
+    mod grants;
+    mod languages;
+    mod limits;
+    mod malformed_components;
+    mod neighbours;
+    mod template_context;
+}
+
 #[cfg(test)]
-mod fixtures;
-#[cfg(test)]
-mod gates;
-#[cfg(test)]
-mod golden;
-#[cfg(test)]
-mod grants;
-#[cfg(test)]
-mod languages;
-#[cfg(test)]
-mod limits;
-#[cfg(test)]
-mod malformed_components;
-#[cfg(test)]
-mod neighbours;
-#[cfg(test)]
-mod template_context;
+#[path = "."]
+#[expect(clippy::duplicate_mod, reason = "the same cases, with calls made in two ways")]
+mod in_workers {
+    /// Where calls of all components run.
+    const ISOLATION: orangery_plugin::CallIsolation = orangery_plugin::CallIsolation::All;
+
+    mod bundled;
+    mod charts;
+    mod crashes;
+    mod deployed_tests;
+    mod engines;
+    pub(crate) mod fixtures;
+    mod gates;
+    mod golden;
+    mod grants;
+    mod languages;
+    mod limits;
+    mod malformed_components;
+    mod neighbours;
+    mod template_context;
+}

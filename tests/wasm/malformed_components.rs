@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use orangery_plugin::{CompileCommand, Error, Sandbox, SandboxConfig, inspect};
+use orangery_plugin::{CallIsolation, Error, Sandbox, SandboxConfig, WorkerCommand, inspect};
 use serde_json::json;
 
-use crate::fixtures::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, sandbox_with, section, with_module};
+use super::fixtures::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, sandbox_with, section, with_module};
 
 async fn end_of(bytes: Vec<u8>) -> std::sync::Arc<Error> {
     ended(plan(&deployer_of(sandbox(), "liar", bytes, json!({}))).await)
@@ -115,8 +115,9 @@ async fn a_forged_or_damaged_cache_is_compiled_again() {
 async fn a_filled_cache_needs_no_compiler() {
     let folder = tempfile::tempdir().unwrap();
     sandbox_with(folder.path().join("cache")).fill_cache("answers", &bytes("answers")).await.unwrap();
-    let compiler = CompileCommand { program: "/nowhere".into(), args: vec![] };
-    let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(folder.path().join("cache")))).unwrap();
+    let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
+    let config = SandboxConfig::new(worker, Some(folder.path().join("cache")));
+    let sandbox = Sandbox::start(SandboxConfig { isolation: CallIsolation::Nothing, ..config }).unwrap();
     plan(&deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}))).await.unwrap().unwrap();
     let error = ended(plan(&deployer_of(sandbox, "traps", bytes("traps"), json!({}))).await);
     assert!(matches!(*error, Error::Compiler { .. }), "{error:?}");

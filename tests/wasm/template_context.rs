@@ -14,7 +14,7 @@ use orangery_ocm::{Components, Files, Identity, Unavailable};
 use orangery_plugin::{BudgetLimit, Error, Plugin, Registered, Registration};
 use serde_json::{Value, json};
 
-use crate::fixtures::{bytes, ended, sandbox};
+use super::fixtures::{bytes, ended, sandbox};
 
 /// A blueprint with one file.
 pub(crate) struct OneFile(pub(crate) &'static str, pub(crate) Vec<u8>);

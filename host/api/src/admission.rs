@@ -7,6 +7,7 @@
 //! cycles of several items and the form of a cron expression, is found by the controllers and stands in the status.
 
 mod rules;
+mod warning;
 
 use k8s_openapi::{
     api::admissionregistration::v1::{
@@ -30,9 +31,10 @@ pub struct Admission {
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
-/// The policies of all kinds that have rules, sorted by name.
+/// The policies of all kinds that have rules, and those that warn, each list sorted by name.
 pub fn admission() -> Vec<Admission> {
-    KINDS.iter().map(|kind| Admission { policy: policy(kind), binding: binding(kind) }).collect()
+    let rules = KINDS.iter().map(|kind| Admission { policy: policy(kind), binding: binding(name(kind), "Deny") });
+    rules.chain([warning::of_targets_under_deletion()]).collect()
 }
 
 fn name(kind: &KindRules) -> String {
@@ -50,7 +52,7 @@ fn policy(kind: &KindRules) -> ValidatingAdmissionPolicy {
                 name: "spec-changes".to_owned(),
                 expression: "request.operation == 'CREATE' || object.spec != oldObject.spec".to_owned(),
             }]),
-            match_constraints: Some(constraints(kind)),
+            match_constraints: Some(constraints(kind.plural, &["CREATE", "UPDATE"])),
             variables: Some(own.chain(broken).collect()),
             validations: Some(kind.rules.iter().map(validation).collect()),
             ..ValidatingAdmissionPolicySpec::default()
@@ -74,7 +76,7 @@ fn validation(rule: &AdmissionRule) -> Validation {
     }
 }
 
-fn constraints(kind: &KindRules) -> MatchResources {
+fn constraints(plural: &str, operations: &[&str]) -> MatchResources {
     let texts = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
     MatchResources {
         match_policy: Some("Equivalent".to_owned()),
@@ -90,8 +92,8 @@ fn constraints(kind: &KindRules) -> MatchResources {
         resource_rules: Some(vec![NamedRuleWithOperations {
             api_groups: texts(&[GROUP]),
             api_versions: texts(&[VERSION]),
-            operations: texts(&["CREATE", "UPDATE"]),
-            resources: texts(&[kind.plural]),
+            operations: texts(operations),
+            resources: texts(&[plural]),
             scope: Some("*".to_owned()),
             resource_names: None,
         }]),
@@ -99,12 +101,12 @@ fn constraints(kind: &KindRules) -> MatchResources {
     }
 }
 
-fn binding(kind: &KindRules) -> ValidatingAdmissionPolicyBinding {
+fn binding(policy: String, action: &str) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
-        metadata: ObjectMeta { name: Some(name(kind)), ..ObjectMeta::default() },
+        metadata: ObjectMeta { name: Some(policy.clone()), ..ObjectMeta::default() },
         spec: Some(ValidatingAdmissionPolicyBindingSpec {
-            policy_name: Some(name(kind)),
-            validation_actions: Some(vec!["Deny".to_owned()]),
+            policy_name: Some(policy),
+            validation_actions: Some(vec![action.to_owned()]),
             ..ValidatingAdmissionPolicyBindingSpec::default()
         }),
     }
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_that_the_original_validates_has_a_policy_of_the_webhooks_name() {
+    fn every_kind_that_the_original_validates_has_a_policy_of_the_webhooks_name_and_one_warns() {
         let names: Vec<_> = admission().into_iter().filter_map(|admission| admission.policy.metadata.name).collect();
         assert_eq!(
             names,
@@ -124,6 +126,7 @@ mod tests {
                 "executions.validation.landscaper.gardener.cloud",
                 "installations.validation.landscaper.gardener.cloud",
                 "targets.validation.landscaper.gardener.cloud",
+                "targets.warning.landscaper.gardener.cloud",
             ]
         );
     }

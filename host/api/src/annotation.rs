@@ -36,6 +36,9 @@ pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
 /// `"true"` on a ServiceAccount: Targets of its namespace may name it (C-38). Not in the original.
 pub const ALLOW_TARGETS: &str = "orangery.dev/allow-targets";
 
+/// On an object that `orangery test` has created: the release whose test it is (C-74). Not in the original.
+pub const TEST_OF: &str = "orangery.dev/test-of";
+
 /// On an Execution or DeployItem of a namespace where signatures are required: the signed blueprint that its spec comes
 /// from, with a seal of the operator (C-75). Not in the original.
 pub const SIGNED_ORIGIN: &str = "orangery.dev/signed-origin";
@@ -43,6 +46,9 @@ pub const SIGNED_ORIGIN: &str = "orangery.dev/signed-origin";
 /// The finalizer, and the label, of what is in use and stays until nobody uses it any more (ORC-36 … ORC-42). Not in
 /// the original.
 pub const GUARD: &str = "orangery.dev/in-use";
+
+/// On what has the guard and is being deleted: who has begun to use it last (C-109). Not in the original.
+pub const LAST_USER: &str = "orangery.dev/last-user";
 
 #[cfg(test)]
 mod tests {
@@ -66,7 +72,9 @@ mod tests {
             DEPENDS_ON,
             HASH,
             ALLOW_TARGETS,
+            TEST_OF,
             SIGNED_ORIGIN,
+            LAST_USER,
         ];
         let is_part = |part: &str, more: &[char]| {
             let inside = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::{
-    condition::{self, ConditionInput},
+    condition::{self, ConditionInput, DriftReport},
     error::Code,
 };
 use schemars::JsonSchema;
@@ -72,6 +72,13 @@ pub fn with_overwrite(
 ) -> Vec<Condition> {
     let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
     let conditions = condition::with_overwrite(report, generation, &previous, now.0);
+    conditions.into_iter().map(Condition::from_core).collect()
+}
+
+/// The same list with the condition `Drifted` as it is now ([`condition::with_drift`]).
+pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
+    let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
+    let conditions = condition::with_drift(report, generation, &previous, now.0);
     conditions.into_iter().map(Condition::from_core).collect()
 }
 

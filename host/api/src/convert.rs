@@ -8,25 +8,29 @@ mod request;
 mod template;
 
 use kube::Resource;
-use orangery_blueprint::import::{DataValue, TargetObject};
+use orangery_blueprint::import::{DataValue, SecretData, TargetObject};
 use serde_json::Value;
 
 pub use self::{
     component::{ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
-    record::{write_data_object, write_target},
+    record::{export_occupant, write_data_object, write_target},
     request::{is_requested, request_facts},
     template::{deploy_item, subinstallation},
 };
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};
 use orangery_core::name::JobId;
 
-impl From<&DataObject> for DataValue {
-    fn from(object: &DataObject) -> Self {
-        Self {
-            value: object.spec.data.clone(),
-            hash: object.annotation(crate::annotation::HASH).map(str::to_owned),
-            owner: object.parent_installation().map(str::to_owned),
-        }
+/// A DataObject as it is imported, with its data in clear.
+pub fn data_value(object: &DataObject, value: Value) -> DataValue {
+    DataValue {
+        value,
+        hash: object.annotation(crate::annotation::HASH).map(str::to_owned),
+        owner: object.parent_installation().map(str::to_owned),
+        secret: match object.label(label::SECRET_DATA) {
+            None => None,
+            Some(label::SECRET_DATA_WHOLE) => Some(SecretData::Whole),
+            Some(_) => Some(SecretData::Partly),
+        },
     }
 }
 

@@ -141,7 +141,19 @@ mod tests {
         let fields: Vec<&String> = lines.as_object().unwrap().keys().collect();
         assert_eq!(
             fields,
-            ["blueprints", "items", "namespaces", "priority", "profile", "quotas", "signatures", "sources", "targets"]
+            [
+                "approval",
+                "blueprints",
+                "dataObjects",
+                "items",
+                "namespaces",
+                "priority",
+                "profile",
+                "quotas",
+                "signatures",
+                "sources",
+                "targets"
+            ]
         );
         assert_eq!(lines["profile"]["default"], "restricted");
         let pattern = json!({"type": "string", "minLength": 1, "maxLength": 512});
@@ -209,6 +221,39 @@ mod tests {
             assert_eq!(waiting_for["items"]["properties"]["until"].get("enum"), None);
             assert_eq!(status["waitingForMore"]["type"], "integer");
         }
+    }
+
+    /// The columns that are shown, and what stands in them; those of the original come in its order.
+    #[test]
+    fn c_65_the_columns_of_the_original_are_shown_and_a_parent_shows_the_begin_of_its_message() {
+        let columns = |plural: &str| {
+            let columns = crd(plural)["spec"]["versions"][0]["additionalPrinterColumns"].clone();
+            let shown = columns.as_array().cloned().unwrap_or_default().into_iter();
+            let shown = shown.filter(|column| column.get("priority").is_none());
+            shown
+                .map(|column| format!("{}: {}", column["name"], column["jsonPath"]).replace('"', ""))
+                .collect::<Vec<_>>()
+        };
+        let (phase, age) = ("Phase: .status.phase", "Age: .metadata.creationTimestamp");
+        let export = "ExportRef: .status.exportRef.name";
+        let ready = r"Ready: .status.conditions[?(@.type==\Ready\)].status";
+        let brief = r"Status: .status.conditions[?(@.type==\Progressing\)].message";
+        let whole = r"Status: .status.conditions[?(@.type==\Ready\)].message";
+        let execution = "Execution: .status.executionRef.name";
+        assert_eq!(columns("installations"), [phase, execution, ready, brief, age]);
+        assert_eq!(columns("executions"), [phase, export, ready, brief, age]);
+        let (of, target) = ("Type: .spec.type", "Target: .spec.target.name");
+        assert_eq!(columns("deployitems"), [of, target, phase, export, ready, whole, age]);
+    }
+
+    /// A client of an old version may still write it; what is no field is taken away.
+    #[test]
+    fn c_65_the_phase_that_old_clients_write_is_kept() {
+        let schema = schema("deployitems");
+        assert_eq!(schema["properties"]["status"]["properties"]["deployItemPhase"]["type"], "string");
+        let status: crate::deploy_item::DeployItemStatus =
+            serde_json::from_value(json!({"deployItemPhase": "Failed"})).unwrap();
+        assert_eq!(serde_json::to_value(status).unwrap()["deployItemPhase"], "Failed");
     }
 
     #[test]

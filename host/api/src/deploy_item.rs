@@ -16,7 +16,8 @@ use crate::{
     schema,
     waiting::{WaitingFor, is_zero},
 };
-use orangery_core::name::JobId;
+use orangery_core::name::{ApiVersion, JobId, Kind, Namespace, ObjectName};
+use orangery_proposal::drift_rules::DriftRules;
 
 /// One thing to be deployed by the deployer of its type.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,13 +36,13 @@ use orangery_core::name::JobId;
     printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.target.name"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[*].name", priority = 1),
     printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
-    printcolumn(name = "Plugin", type_ = "string", json_path = ".status.deployer.name", priority = 1),
-    printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name", priority = 1)
+    printcolumn(name = "Plugin", type_ = "string", json_path = ".status.deployer.name", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DeployItemSpec {
@@ -67,6 +68,10 @@ pub struct DeployItemSpec {
     /// What deletion does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_delete: Option<OnDelete>,
+    /// What is done when objects are changed that the item has written; absent means nothing. Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::drift_rules")]
+    pub drift: Option<DriftRules>,
 }
 
 /// What deletion does.
@@ -142,12 +147,63 @@ pub struct DeployItemStatus {
     /// When the job was asked for; the pick-up timeout counts from here.
     #[serde(default, rename = "jobIDGenerationTime", skip_serializing_if = "Option::is_none")]
     pub job_id_generation_time: Option<Time>,
+    /// Of old versions of the original, whose clients may still write it. Nothing here does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deploy_item_phase: Option<String>,
     /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
+    /// What is not as the item has written it; absent where all is, or nobody looks. Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftStatus>,
     /// When the job passed its stations; the progressing timeout counts from `initTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transition_times: Option<TransitionTimes>,
+}
+
+/// What is not as an item has written it (C-56).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftStatus {
+    /// How many objects.
+    #[schemars(schema_with = "schema::count")]
+    pub count: u32,
+    /// The first of them, at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub objects: Vec<DriftedObject>,
+}
+
+/// One object that is not as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftedObject {
+    /// In which cluster, where it is not that of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// Group and version.
+    #[schemars(with = "String")]
+    pub api_version: ApiVersion,
+    /// Its kind.
+    #[schemars(with = "String")]
+    pub kind: Kind,
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub namespace: Option<Namespace>,
+    /// Its name.
+    #[schemars(with = "String")]
+    pub name: ObjectName,
+    /// `Different`, `Missing`, `BeingDeleted` or `TakenOver`.
+    pub what: String,
+    /// The first fields that are missing or different, as JSON pointers, at most 8; no values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub fields: Vec<String>,
+    /// How many more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(schema_with = "schema::count")]
+    pub more_fields: u32,
 }
 
 /// The deployer that works on an item; always written, empty where unset.

@@ -43,12 +43,16 @@ use crate::{
     derive = "PartialEq",
     derive = "Default",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Progressing\")].message"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[*].name", priority = 1),
-    printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
-    printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name", priority = 1)
+    printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionSpec {

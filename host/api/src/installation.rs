@@ -24,6 +24,7 @@ use crate::{
     waiting::{WaitingFor, is_zero},
 };
 use orangery_core::name::JobId;
+use orangery_policy::PolicyRequest;
 
 /// What is to be installed: a blueprint, where its imports come from and where its exports go.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,13 +41,17 @@ use orangery_core::name::JobId;
     derive = "PartialEq",
     derive = "Default",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Execution", type_ = "string", json_path = ".status.executionRef.name"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Progressing\")].message"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[*].name", priority = 1),
     printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
     printcolumn(name = "Blueprint", type_ = "string", json_path = ".spec.blueprint.ref.resourceName", priority = 1),
-    printcolumn(name = "Execution", type_ = "string", json_path = ".status.executionRef.name", priority = 1),
     printcolumn(name = "Observed", type_ = "integer", json_path = ".status.observedGeneration", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
@@ -419,6 +424,10 @@ pub struct InstallationStatus {
     /// last job began, one for each object that has such. Other answers than these start a job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggered_answers: Vec<String>,
+    /// Of a root whose last job a policy refused, the hash of what counted for its namespace when the job ended: where something
+    /// else counts, a job starts (C-80). Not in the original.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub refused_under: String,
     /// The record of automatic jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic_reconcile_status: Option<AutomaticReconcileStatus>,
@@ -466,10 +475,19 @@ impl Installation {
         self.parent_installation().is_none()
     }
 
-    /// Whether its blueprint is of a component version whose signature it asks for. Any other counts as unsigned (C-47).
-    pub fn asks_for_signature(&self) -> bool {
+    /// What its jobs ask of the policies of its namespace before its blueprint is opened. A blueprint counts as unsigned
+    /// that is not of a component version whose signature is asked for (C-47).
+    pub fn policy_requests(&self) -> Vec<PolicyRequest<'static>> {
         let InstallationSpec { blueprint, component_descriptor, verification, .. } = &self.spec;
-        blueprint.inline.is_none() && component_descriptor.is_some() && verification.is_some()
+        let is_inline = blueprint.inline.is_some();
+        let is_signed = !is_inline && component_descriptor.is_some() && verification.is_some();
+        let is_written_out = component_descriptor.as_ref().is_some_and(|descriptor| descriptor.inline.is_some());
+        let asked = [
+            Some(PolicyRequest::Unapproved),
+            (is_inline || is_written_out).then_some(PolicyRequest::InlineBlueprint),
+            (!is_signed).then_some(PolicyRequest::UnsignedBlueprint),
+        ];
+        asked.into_iter().flatten().collect()
     }
 }
 

@@ -32,6 +32,7 @@ pub mod job;
 pub mod marks;
 pub mod namespace_policy;
 pub mod overwrites;
+pub mod stored_state;
 pub mod sync;
 pub mod target;
 

@@ -29,6 +29,49 @@ impl ApplyError {
         Self { halt: Halt::Stall(failure), key: Some(Box::new(key.clone())) }
     }
 
+    /// An object was checked as one of a namespace, and its kind has none: it is checked anew.
+    pub(crate) fn without_namespace(key: &ObjectKey) -> Self {
+        let message = format!(
+            "{key} was checked as an object of that namespace, before its kind was served, and the kind has no namespaces; it is \
+             checked again, or leave metadata.namespace out"
+        );
+        let failure = Failure::new("Apply", "ScopeChanged", message).with_code(Code::ConfigurationProblem);
+        Self { halt: Halt::Retry(failure), key: Some(Box::new(key.clone())) }
+    }
+
+    /// What the job has written is not there any more while it is waited for (C-107).
+    pub(crate) fn vanished(key: &ObjectKey) -> Self {
+        let message = format!(
+            "{key} was deleted by somebody else while this job waited for it; find out who deletes it, and ask for another job, \
+             which writes it anew"
+        );
+        Self::gone(key, message)
+    }
+
+    /// The same of what runs to its end, which was not seen.
+    pub(crate) fn vanished_before_its_end(key: &ObjectKey) -> Self {
+        let message = format!(
+            "{key} was deleted before its end was seen, by somebody else or because its ttlSecondsAfterFinished was over: whether \
+             it has done its work is not known; look for that, raise ttlSecondsAfterFinished if it has one, and ask for another job, \
+             which makes it anew"
+        );
+        Self::gone(key, message)
+    }
+
+    fn gone(key: &ObjectKey, message: String) -> Self {
+        Self { halt: Halt::Stall(Failure::new("Wait", "Vanished", message)), key: Some(Box::new(key.clone())) }
+    }
+
+    /// An object is to be deleted and made anew, and stays.
+    pub(crate) fn not_made_anew(key: &ObjectKey, why: &str) -> Self {
+        let message = format!(
+            "{key} has to be deleted before it is made anew, and stays: {why}; delete it by hand where it is not needed, or give \
+             one of the two another name"
+        );
+        let failure = Failure::new("Apply", "Foreign", message).with_code(Code::ConfigurationProblem);
+        Self { halt: Halt::Stall(failure), key: Some(Box::new(key.clone())) }
+    }
+
     /// Whether the cluster does not serve the kind of the object.
     pub(crate) fn is_not_served(&self) -> bool {
         self.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED)

@@ -18,7 +18,7 @@ use crate::{
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
     job_objects::JobObjects,
-    owner::Deleted,
+    owner::{Deleted, marked_by},
     scope::clusters_of,
     writer::{ObjectHandle, ObjectWriter},
 };
@@ -40,6 +40,14 @@ pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
     objects.check_clusters(clusters_of(&ending), state).await.map_err(|error| error.halt)?;
     let groups = groups(&state.deletion_order, &state.inventory.ending());
     objects.delete_groups(groups, state).await.map_err(|error| error.halt)
+}
+
+/// Why an object stays where it is, in words.
+pub(crate) type StaysBecause = String;
+
+/// The same with the object.
+pub(crate) fn stays(located: &LocatedObject, why: &str) -> String {
+    format!("{} of {} stays: {why}", located.key, located.on)
 }
 
 /// How often a deletion is tried that meets changes of others.
@@ -71,9 +79,9 @@ impl JobObjects<'_> {
             let mut outcomes = Vec::new();
             for (located, result) in results {
                 match result {
-                    Ok(note) => {
+                    Ok(why) => {
                         state.inventory.0.remove(&located);
-                        state.notes.extend(note);
+                        state.notes.extend(why.map(|why| stays(&located, &why)));
                     }
                     Err(error) => outcomes.push(Err(error)),
                 }
@@ -90,12 +98,18 @@ impl JobObjects<'_> {
     }
 
     /// Removes the objects of a stage and waits until they are gone. Answers what stays, and why.
-    pub(crate) async fn remove(&self, removals: &[ObjectRemoval]) -> Result<Vec<String>, ApplyError> {
+    pub(crate) async fn remove(
+        &self,
+        removals: &[ObjectRemoval],
+    ) -> Result<Vec<(LocatedObject, StaysBecause)>, ApplyError> {
         let deletions: Vec<_> = removals
             .iter()
             .map(|removal| {
                 let located = LocatedObject { on: removal.on.clone(), key: removal.key.clone() };
-                async move { self.delete_member(&located, Deleted::Removal, removal.force).await }
+                async move {
+                    let why = self.delete_member(&located, Deleted::Removal, removal.force).await?;
+                    Ok(why.map(|why| (located, why)))
+                }
             })
             .collect();
         let results = all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await)?;
@@ -108,12 +122,14 @@ impl JobObjects<'_> {
         located: &LocatedObject,
         what: Deleted<'_>,
         force: bool,
-    ) -> Result<Option<String>, ApplyError> {
-        let left = |why: String| format!("{} of {} stays: {why}", located.key, located.on);
+    ) -> Result<Option<StaysBecause>, ApplyError> {
         if let Err(refusal) = self.job.grants.write(&located.on, &located.key) {
-            return Ok(Some(left(refusal.to_string())));
+            return Ok(Some(refusal.to_string()));
         }
         let Some(mut handle) = self.handle_in_any_version(located).await? else { return Ok(None) };
+        if matches!(what, Deleted::Removal) {
+            handle.is_as_checked(located)?;
+        }
         let state = match self.begin(&handle, what).await {
             // What was known of the versions has changed.
             Err(error) if error.is_not_served() => match self.handle_in_any_version(located).await? {
@@ -127,7 +143,7 @@ impl JobObjects<'_> {
         };
         match state {
             DeletionState::Gone => Ok(None),
-            DeletionState::Left(why) => Ok(Some(left(why))),
+            DeletionState::Left(why) => Ok(Some(why)),
             DeletionState::Pending(uid) => self.until_gone(&handle, &uid, force).await.map(|()| None),
         }
     }
@@ -136,7 +152,7 @@ impl JobObjects<'_> {
     /// looked at in the very version that is deleted.
     async fn begin(&self, handle: &ObjectHandle<'_>, what: Deleted<'_>) -> Result<DeletionState, ApplyError> {
         let mut known = match handle.observed() {
-            Some(Observed::Absent) => return Ok(DeletionState::Gone),
+            Some(Observed::Absent | Observed::Gone(_)) => return Ok(DeletionState::Gone),
             Some(Observed::Present(live)) => Some(live),
             Some(Observed::Unknown | Observed::Forbidden(_)) | None => None,
         };
@@ -148,7 +164,9 @@ impl JobObjects<'_> {
                     None => return Ok(DeletionState::Gone),
                 },
             };
-            if let Some(why) = what.stays(&live, self.job.owner, self.job.labels) {
+            if let Some(why) = what.stays(&live, self.job.owner, self.job.labels)
+                && !(matches!(what, Deleted::Removal) && self.is_left_over(&live).await?)
+            {
                 return Ok(DeletionState::Left(why));
             }
             if is_being_deleted(&live) {
@@ -175,6 +193,14 @@ impl JobObjects<'_> {
             }
         }
         Err(Error::Conflict { key: Box::new(handle.key.clone()) }.into())
+    }
+
+    /// Whether the item whose mark an object has does not exist any more: then nobody holds it against a stage.
+    async fn is_left_over(&self, live: &Value) -> Result<bool, ApplyError> {
+        match marked_by(live, self.job.owner, self.job.labels) {
+            Some(item) => Ok(self.job.items.is_gone(&item).await?),
+            None => Ok(false),
+        }
     }
 
     /// Lays a last change over an object; `None` where it has it already.

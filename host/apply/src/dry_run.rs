@@ -27,6 +27,8 @@ pub struct DryRun {
     pub outcome: Outcome,
     /// What would become of each object, in the order in which the proposal comes to them.
     pub effects: Vec<Effect>,
+    /// What would not be deleted, and why, one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// One object of a proposal: what it is, and what it would be.
@@ -59,7 +61,9 @@ pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &ItemState) -> S
     let mut state = ItemState { inventory, clusters, ..ItemState::default() };
     let objects = JobObjects::new(job, &writer, Some(&proposal));
     let outcome = execute(objects, &mut Unrecorded, &proposal, &mut state).await?;
-    let ObjectWriter::DryRun(objects) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
+    let ObjectWriter::DryRun(objects) = writer else {
+        return Ok(DryRun { outcome, effects: Vec::new(), notes: state.notes });
+    };
     let mut objects = objects.into_objects();
     let writes: BTreeMap<LocatedObject, &ObjectWrite> = writes(&proposal).collect();
     let effects = order(&proposal, &known.inventory).into_iter().filter_map(|(located, stage)| {
@@ -67,7 +71,7 @@ pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &ItemState) -> S
         let write = writes.get(&located).copied();
         Some(effect(known, (located, stage), write, job))
     });
-    Ok(DryRun { outcome, effects: effects.collect() })
+    Ok(DryRun { outcome, effects: effects.collect(), notes: state.notes })
 }
 
 /// The objects of a proposal and of an inventory in the order in which the proposal comes to them, each with its first stage.
@@ -125,10 +129,10 @@ fn effect(
     Effect { located, action, before, after, stage, ephemeral }
 }
 
-/// Whether a write leaves an object to somebody else.
+/// Whether an object that is there is left to somebody else: by a write, or where it was to be deleted (C-36).
 fn is_foreign(live: Option<&Value>, write: Option<&ObjectWrite>, job: &Job<'_>) -> bool {
-    let (Some(live), Some(write)) = (live, write) else { return false };
-    (write.how == Write::Create || write.owned == Ownership::Fallback) && !job.owns(live)
+    let leaves = |write: &ObjectWrite| write.how == Write::Create || write.owned == Ownership::Fallback;
+    live.is_some_and(|live| write.is_none_or(leaves) && !job.owns(live))
 }
 
 #[cfg(test)]
@@ -141,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Owner, Purpose};
+    use crate::{DeployItems, Owner, Purpose};
     use orangery_cluster::{Cluster, ClusterPool, Connections, Waiter};
 
     fn config_map(name: &str) -> Value {
@@ -194,6 +198,12 @@ mod tests {
         }
     }
 
+    impl DeployItems for Stopped {
+        fn is_gone<'a>(&'a self, _: &'a Owner) -> BoxFuture<'a, Step<bool>> {
+            Box::pin(async { Ok(false) })
+        }
+    }
+
     #[test]
     fn an_effect_is_what_has_become_of_the_object_in_the_end() {
         let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
@@ -208,6 +218,7 @@ mod tests {
             labels: &labels,
             grants: &grants,
             clusters: &clusters,
+            items: &Stopped,
             clock: &Stopped,
             is_current: &|| true,
         };
@@ -222,11 +233,12 @@ mod tests {
             "kind": "ConfigMap", "name": "a"}))
             .unwrap(),
         };
-        let action = |before: Option<&Value>, after: Option<&Value>, flags: (bool, bool)| {
+        let of = |write: Option<&ObjectWrite>, before: Option<&Value>, after: Option<&Value>, flags: (bool, bool)| {
             let (is_written, is_deleted) = flags;
             let known = DryRunObject { before: before.cloned(), after: after.cloned(), is_written, is_deleted };
-            effect(known, (located.clone(), String::new()), Some(&created), &job).action
+            effect(known, (located.clone(), String::new()), write, &job).action
         };
+        let action = |before, after, flags| of(Some(&created), before, after, flags);
         assert_eq!(action(None, None, (false, true)), Action::None);
         assert_eq!(action(None, Some(&ours), (true, false)), Action::Create);
         assert_eq!(action(Some(&ours), Some(&ours), (false, false)), Action::None);
@@ -235,5 +247,7 @@ mod tests {
         assert_eq!(action(Some(&ours), Some(&theirs), (true, true)), Action::Replace);
         assert_eq!(action(Some(&theirs), Some(&theirs), (false, false)), Action::Foreign);
         assert_eq!(action(Some(&theirs), Some(&ours), (true, false)), Action::Change, "it has been taken over");
+        let left = |live: &Value| of(None, Some(live), Some(live), (false, false));
+        assert_eq!((left(&theirs), left(&ours)), (Action::Foreign, Action::None), "it was to be deleted");
     }
 }

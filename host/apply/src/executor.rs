@@ -201,7 +201,7 @@ impl<'a> Executor<'a> {
         if completion.exports.is_empty() {
             return Ok(());
         }
-        let exports = self.objects.collect(&completion.exports).await?;
+        let exports = self.objects.collect(&completion.exports, &self.state.inventory).await?;
         self.objects.job.fence()?;
         Ok(self.store.export(&exports).await?)
     }

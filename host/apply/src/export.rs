@@ -9,7 +9,9 @@ use orangery_core::{
     step::{Halt, Until},
 };
 use orangery_proposal::{
-    ExportRule, ExportSource, Follow, ObjectKey, PathSource, check::key_of, inventory::LocatedObject,
+    ExportRule, ExportSource, Follow, ObjectKey, PathSource,
+    check::key_of,
+    inventory::{Inventory, LocatedObject},
 };
 use serde_json::{Map, Value, json};
 
@@ -22,12 +24,12 @@ use orangery_cluster::Observed;
 
 impl JobObjects<'_> {
     /// All exports, or a wait for what they come from.
-    pub(crate) async fn collect(&self, rules: &[ExportRule]) -> Result<Value, ApplyError> {
+    pub(crate) async fn collect(&self, rules: &[ExportRule], inventory: &Inventory) -> Result<Value, ApplyError> {
         let mut results = Vec::new();
         for rule in rules {
             let value = match &rule.source {
                 ExportSource::Value(value) => Ok(value.clone()),
-                ExportSource::Path(source) => self.value(source, &rule.key).await,
+                ExportSource::Path(source) => self.value(source, &rule.key, inventory).await,
             };
             results.push(value.map(|value| (rule.key.as_str(), value)));
         }
@@ -42,21 +44,27 @@ impl JobObjects<'_> {
         Err(Halt::Stall(Failure::new("Export", "InvalidExport", message).with_code(Code::ConfigurationProblem)).into())
     }
 
-    async fn value(&self, source: &PathSource, key: &str) -> Result<Value, ApplyError> {
+    async fn value(&self, source: &PathSource, key: &str, inventory: &Inventory) -> Result<Value, ApplyError> {
         let located = LocatedObject { on: source.on.clone(), key: source.key.clone() };
-        let Some(follow) = &source.then else { return self.at(&located, &source.path, key).await };
-        let reference = self.at(&located, &source.path, key).await?;
+        let Some(follow) = &source.then else { return self.at(&located, (&source.path, key), inventory).await };
+        let reference = self.at(&located, (&source.path, key), inventory).await?;
         let key_of_second = followed(&reference, follow, &source.key).ok_or_else(|| {
             let message =
                 format!("the export {key} follows {} of {}, which is no object with a name", source.path, source.key);
             Halt::Retry(Failure::new("Export", "InvalidReference", message))
         })?;
-        self.at(&LocatedObject { on: source.on.clone(), key: key_of_second }, &follow.path, key).await
+        let second = LocatedObject { on: source.on.clone(), key: key_of_second };
+        self.at(&second, (&follow.path, key), inventory).await
     }
 
     /// The one value at a path: from what a write has answered, or a watch that lives, or one read; if it is not there
     /// yet, a watch calls again.
-    async fn at(&self, located: &LocatedObject, path: &str, export: &str) -> Result<Value, ApplyError> {
+    async fn at(
+        &self,
+        located: &LocatedObject,
+        (path, export): (&str, &str),
+        inventory: &Inventory,
+    ) -> Result<Value, ApplyError> {
         let parsed = ParsedPath::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
         })?;
@@ -69,7 +77,7 @@ impl JobObjects<'_> {
         let classified = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
             Some(Ok(value)) => Ok(value.clone()),
             Some(Err(error)) => Err(absent(&handle.key, export, &error)),
-            None => Err(Halt::from(handle.key.waiting(Until::Exists)).into()),
+            None => Err(self.missing(located, inventory)),
         };
         let before = match classified(self.newest(&handle).await?) {
             Ok(value) => return Ok(value),
@@ -82,7 +90,7 @@ impl JobObjects<'_> {
     async fn newest(&self, handle: &ObjectHandle<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
         match handle.observed() {
             Some(Observed::Present(object)) => Ok(Some(object)),
-            Some(Observed::Absent) => Ok(None),
+            Some(Observed::Absent | Observed::Gone(_)) => Ok(None),
             Some(Observed::Unknown | Observed::Forbidden(_)) | None => Ok(handle.get().await?.map(Arc::new)),
         }
     }

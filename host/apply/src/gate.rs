@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     apply_error::{ApplyError, all},
-    job_objects::{JobObjects, or_before},
+    job_objects::{JobObjects, SeenObject, or_before},
 };
 
 impl JobObjects<'_> {
@@ -30,7 +30,7 @@ impl JobObjects<'_> {
             Gate::Completed(keys) => {
                 let mut results = Vec::new();
                 for key in keys {
-                    results.push(self.completed(key).await);
+                    results.push(self.completed(key, inventory).await);
                 }
                 all(results).map(drop)
             }
@@ -45,18 +45,26 @@ impl JobObjects<'_> {
         }
     }
 
-    async fn completed(&self, key: &ObjectKey) -> Result<(), ApplyError> {
+    async fn completed(&self, key: &ObjectKey, inventory: &Inventory) -> Result<(), ApplyError> {
         let located = LocatedObject { on: ClusterRef::Target, key: key.clone() };
         let handle = self.handle(&located).await?;
         let waits = |until: Until| ApplyError::from(Halt::from(key.waiting(until)));
-        // What was just written exists, whether or not the watch has seen it.
-        let written = self.answers.contains_key(&located);
-        let before = || waits(if written { Until::Finished } else { Until::Exists });
-        match or_before(self.watch(&handle), before)?.as_deref().map(run) {
-            None => Err(waits(Until::Exists)),
-            Some(WorkloadState::Unfinished) => Err(waits(Until::Finished)),
-            Some(WorkloadState::Succeeded) => Ok(()),
-            Some(WorkloadState::Failed(why)) => Err(ApplyError {
+        // What was written exists, whether or not the watch has seen it.
+        let written = self.written_uid(&located, inventory);
+        let before = || waits(if written.is_some() { Until::Finished } else { Until::Exists });
+        let vanished = || match &written {
+            Some(_) => ApplyError::vanished_before_its_end(key),
+            None => waits(Until::Exists),
+        };
+        let (last, unfinished) = match or_before(self.seen(&handle), before)? {
+            SeenObject::There(object) => (object, waits(Until::Finished)),
+            SeenObject::Gone(last) if is_of(&last, written.as_deref()) => (last, vanished()),
+            SeenObject::Gone(_) | SeenObject::Absent => return Err(vanished()),
+        };
+        match run(&last) {
+            WorkloadState::Unfinished => Err(unfinished),
+            WorkloadState::Succeeded => Ok(()),
+            WorkloadState::Failed(why) => Err(ApplyError {
                 halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),
                 key: Some(Box::new(key.clone())),
             }),
@@ -81,12 +89,12 @@ impl JobObjects<'_> {
         };
         let mut results = Vec::new();
         for key in keys {
-            results.push(self.object_ready(check, key).await);
+            results.push(self.object_ready(check, key, inventory).await);
         }
         all(results).map(drop)
     }
 
-    async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), ApplyError> {
+    async fn object_ready(&self, check: &Readiness, key: ObjectKey, inventory: &Inventory) -> Result<(), ApplyError> {
         let located = LocatedObject { on: check.on.clone(), key };
         let before = match self.answer(&located) {
             Some(answer) => classify(&check.rule, answer)?,
@@ -94,9 +102,16 @@ impl JobObjects<'_> {
         };
         let Err(before) = before else { return Ok(()) };
         let handle = self.handle(&located).await?;
-        match or_before(self.watch(&handle), || unmet(&located.key, &before))? {
-            None => Err(Halt::from(located.key.waiting(Until::Exists)).into()),
-            Some(object) => classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
+        let written = self.written_uid(&located, inventory);
+        match or_before(self.seen(&handle), || unmet(&located.key, &before))? {
+            SeenObject::There(object) => {
+                classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready))
+            }
+            // What has run to its end may go; of anything else nothing is left that could be ready.
+            SeenObject::Gone(last) if is_of(&last, written.as_deref()) && run(&last) == WorkloadState::Succeeded => {
+                classify(&check.rule, &last)?.map_err(|_| self.missing(&located, inventory))
+            }
+            SeenObject::Gone(_) | SeenObject::Absent => Err(self.missing(&located, inventory)),
         }
     }
 
@@ -120,6 +135,11 @@ impl JobObjects<'_> {
         }))
         .map(drop)
     }
+}
+
+/// Whether an object is the one that was written; of what nobody here has written, any.
+fn is_of(object: &Value, written: Option<&str>) -> bool {
+    written.is_none_or(|uid| object.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid))
 }
 
 fn pick<'a>(objects: &'a [Arc<Value>], selection: &Selection) -> Vec<&'a Value> {

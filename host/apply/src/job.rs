@@ -31,6 +31,16 @@ pub enum Purpose {
     Uninstall,
 }
 
+/// The deploy items of the host's cluster.
+pub trait DeployItems: Send + Sync {
+    /// Whether an item does not exist any more, as the API server says that has it: not as a cache remembers it. One of
+    /// the same name with another uid is another one. Where that cannot be known, it counts as there.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>>;
+}
+
 /// One job of one item.
 pub struct Job<'a> {
     /// Its id.
@@ -45,6 +55,8 @@ pub struct Job<'a> {
     pub grants: &'a Grants,
     /// The item's clusters.
     pub clusters: &'a ClusterSet,
+    /// The deploy items of the host's cluster.
+    pub items: &'a dyn DeployItems,
     /// The time.
     pub clock: &'a dyn Clock,
     /// Whether this job is still the item's current one, as far as the host knows without asking (C-24).
@@ -72,6 +84,8 @@ pub struct ItemState {
     pub progress: Option<Progress>,
     /// The last proposal that was stored.
     pub stored: Option<StoredProposal>,
+    /// The manifest of the last job that succeeded, for an item that wants to know of drift.
+    pub manifest: Option<StoredProposal>,
     /// What the component keeps in the provider status.
     pub status: Option<Value>,
     /// How the inventory is deleted with the item; empty means the default.

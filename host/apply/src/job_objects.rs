@@ -10,7 +10,7 @@ use orangery_proposal::{
     ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
     executor::writes,
-    inventory::{LocatedObject, is_definition},
+    inventory::{Inventory, LocatedObject, is_definition},
 };
 use serde_json::Value;
 
@@ -23,6 +23,16 @@ use orangery_cluster::{Cluster, NamespacedName, Observed, unobserved};
 
 /// Group and version, and kind, on a cluster.
 pub(crate) type KindOn = (ClusterRef, ApiVersion, Kind);
+
+/// What is known of an object that is watched.
+pub(crate) enum SeenObject {
+    /// It is there.
+    There(Arc<Value>),
+    /// It went while it was waited for: its last version.
+    Gone(Arc<Value>),
+    /// It is not there.
+    Absent,
+}
 
 /// A job's objects.
 pub(crate) struct JobObjects<'a> {
@@ -75,6 +85,13 @@ impl<'a> JobObjects<'a> {
         Ok(self.handle_of(on, ObjectKey { namespace, ..key.clone() }, cluster, resource))
     }
 
+    /// The same for what is about to be written ([`ObjectHandle::is_as_checked`]).
+    pub(crate) async fn handle_to_change(&self, located: &LocatedObject) -> Result<ObjectHandle<'a>, ApplyError> {
+        let handle = self.handle(located).await?;
+        handle.is_as_checked(located)?;
+        Ok(handle)
+    }
+
     /// The object in the version that it is named in or, where that is not served any more, in one that is (C-35). `None`
     /// where the cluster does not serve the kind in any version: then there is no such object.
     pub(crate) async fn handle_in_any_version(
@@ -106,6 +123,21 @@ impl<'a> JobObjects<'a> {
         version.is_none_or(|version| located.key.api_version == version).then_some(answer)
     }
 
+    /// The uid of an object that this job has written.
+    pub(crate) fn written_uid(&self, located: &LocatedObject, inventory: &Inventory) -> Option<String> {
+        let answered = self.answers.get(located).and_then(|answer| answer.pointer("/metadata/uid")?.as_str());
+        let recorded = inventory.0.get(located).and_then(|entry| entry.uid.as_deref());
+        answered.or(recorded).map(str::to_owned)
+    }
+
+    /// What it means that an object is not there: what the job has written is waited for in vain (C-107).
+    pub(crate) fn missing(&self, located: &LocatedObject, inventory: &Inventory) -> ApplyError {
+        match self.written_uid(located, inventory) {
+            Some(_) => ApplyError::vanished(&located.key),
+            None => Halt::from(located.key.waiting(Until::Exists)).into(),
+        }
+    }
+
     /// An object that was found in its cluster.
     pub(crate) fn handle_of(
         &self,
@@ -129,9 +161,18 @@ impl<'a> JobObjects<'a> {
 
     /// Watches an object from now on; `None` where it does not exist, a wait where that is not known yet.
     pub(crate) fn watch(&self, handle: &ObjectHandle<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
+        self.seen(handle).map(|seen| match seen {
+            SeenObject::There(object) => Some(object),
+            SeenObject::Gone(_) | SeenObject::Absent => None,
+        })
+    }
+
+    /// The same, with the last version of an object that went while it was waited for.
+    pub(crate) fn seen(&self, handle: &ObjectHandle<'_>) -> Result<SeenObject, ApplyError> {
         match self.job.clusters.watch(&handle.cluster, &handle.resource, &handle.place()) {
-            Observed::Present(object) => Ok(Some(object)),
-            Observed::Absent => Ok(None),
+            Observed::Present(object) => Ok(SeenObject::There(object)),
+            Observed::Gone(last) => Ok(SeenObject::Gone(last)),
+            Observed::Absent => Ok(SeenObject::Absent),
             observed @ (Observed::Unknown | Observed::Forbidden(_)) => {
                 Err(unobserved(&handle.cluster, &handle.resource, observed, handle.key.waiting(Until::Exists)).into())
             }
@@ -141,10 +182,10 @@ impl<'a> JobObjects<'a> {
 
 /// What is known of a watched object where `otherwise` is what was known before the watch: as long as the first list is
 /// not in, that still holds, and the wait is reported as it will be afterwards.
-pub(crate) fn or_before(
-    seen: Result<Option<Arc<Value>>, ApplyError>,
+pub(crate) fn or_before<T>(
+    seen: Result<T, ApplyError>,
     otherwise: impl FnOnce() -> ApplyError,
-) -> Result<Option<Arc<Value>>, ApplyError> {
+) -> Result<T, ApplyError> {
     match seen {
         Err(ApplyError { halt: Halt::Wait(_), .. }) => Err(otherwise()),
         other => other,

@@ -8,6 +8,7 @@
 
 mod apply_error;
 mod deletion;
+mod drift;
 mod dry_run;
 mod dry_run_objects;
 mod executor;
@@ -22,9 +23,13 @@ mod writer;
 
 pub use crate::{
     deletion::delete,
+    drift::{
+        DriftFinding, DriftedSince, TrackedManifest, ask, correct, find, manifest, manifest_objects, part, watch,
+        writes_all,
+    },
     dry_run::{DryRun, Effect, dry_run},
     executor::carry_out,
-    job::{ItemState, Job, Outcome, ProgressStore, Purpose},
+    job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose},
     owner::{OWNER_ANNOTATION, Owner},
-    scope::without_stray_namespaces,
+    scope::{has_stray_namespaces, without_stray_namespaces},
 };

@@ -1,7 +1,7 @@
 //! Whose an object is: the mark that the host puts on everything it writes, and what it means for an object that is to be
 //! deleted (C-36).
 
-use orangery_core::name::{Namespace, ObjectName, ownership_label};
+use orangery_core::name::{Namespace, ObjectName, is_path_segment, ownership_label};
 use orangery_proposal::{
     inventory::{InventoryEntry, InventoryPolicy},
     overlay::overlay,
@@ -31,6 +31,14 @@ impl Owner {
         format!("{}/{}/{}", self.namespace, self.name, self.uid)
     }
 
+    /// The item that a mark names; `None` where it is no mark of the host.
+    fn of_mark(mark: &str) -> Option<Self> {
+        let parts: Vec<&str> = mark.split('/').collect();
+        let [namespace, name, uid] = <[&str; 3]>::try_from(parts).ok()?;
+        let named = is_path_segment(namespace) && is_path_segment(name) && !uid.is_empty();
+        named.then(|| Self { namespace: namespace.into(), name: name.into(), uid: uid.to_owned() })
+    }
+
     /// The value of the ownership labels: its name, as far as that fits.
     pub(crate) fn label(&self) -> String {
         ownership_label(&self.name)
@@ -44,7 +52,7 @@ impl Owner {
 
 /// Whose a live object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim<'o> {
+pub(crate) enum Claim<'o> {
     /// It has the mark of the item.
     Own,
     /// It has no mark, but the label by which the deployers of Landscaper know their objects.
@@ -56,7 +64,7 @@ enum Claim<'o> {
 }
 
 /// Whose a live object is.
-fn claim<'o>(object: &'o Value, owner: &Owner, labels: &[String]) -> Claim<'o> {
+pub(crate) fn claim<'o>(object: &'o Value, owner: &Owner, labels: &[String]) -> Claim<'o> {
     let mark = annotation(object, OWNER_ANNOTATION);
     if let Some(mark) = mark.filter(|mark| *mark != owner.mark()) {
         return Claim::Other(mark);
@@ -75,6 +83,14 @@ fn claim<'o>(object: &'o Value, owner: &Owner, labels: &[String]) -> Claim<'o> {
 /// Whether an object is the item's: by its mark, or by its label where it has no mark.
 pub(crate) fn is_of_item(object: &Value, owner: &Owner, labels: &[String]) -> bool {
     matches!(claim(object, owner, labels), Claim::Own | Claim::OwnByLabel)
+}
+
+/// The item whose mark a live object has, where that is another one and nothing says that a third has taken it over.
+pub(crate) fn marked_by(object: &Value, owner: &Owner, labels: &[String]) -> Option<Owner> {
+    let item = annotation(object, OWNER_ANNOTATION).and_then(Owner::of_mark).filter(|item| item != owner)?;
+    let found = object.pointer("/metadata/labels");
+    let mut named = labels.iter().filter_map(|label| found?.get(label)?.as_str());
+    named.all(|name| name == item.label() || name == owner.label()).then_some(item)
 }
 
 /// What is to be deleted.
@@ -125,7 +141,7 @@ fn annotation<'o>(object: &'o Value, name: &str) -> Option<&'o str> {
 }
 
 /// The item of a mark, in words. A mark may be anything that somebody wrote.
-fn item(mark: &str) -> String {
+pub(crate) fn item(mark: &str) -> String {
     let named = mark.rsplit_once('/').map_or(mark, |(named, _uid)| named);
     format!("DeployItem {}", named.escape_debug().take(128).collect::<String>())
 }

@@ -143,6 +143,45 @@ pub async fn without_stray_namespaces(clusters: &ClusterSet, mut proposal: Propo
     Ok(proposal)
 }
 
+/// Whether a proposal has objects or selections of kinds without namespaces that have one all the same: where it was put in
+/// order before, since one of its kinds was not served then (C-78).
+///
+/// # Errors
+/// A cluster cannot be asked.
+pub async fn has_stray_namespaces(clusters: &ClusterSet, proposal: &Proposal) -> Step<bool> {
+    let afterwards: &[Stage] = match &proposal.next {
+        Next::Finish(completion) => &completion.afterwards,
+        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
+    };
+    let mut defined = BTreeMap::new();
+    let mut placed = BTreeSet::new();
+    for stage in proposal.stages.iter().chain(afterwards) {
+        let definitions = stage.writes.iter().filter(|write| defines(write));
+        defined.extend(definitions.flat_map(|write| kinds_of(&write.on, &write.object)));
+        let written = stage.writes.iter().filter_map(|write| Some((&write.on, key_of(&write.object).ok()?)));
+        let removed = stage.removals.iter().map(|removal| (&removal.on, removal.key.clone()));
+        for (on, key) in written.chain(removed).filter(|(_, key)| key.namespace.is_some()) {
+            placed.insert((on.clone(), key.api_version, key.kind));
+        }
+    }
+    for group in proposal.deletion_order.iter().chain(&proposal.pruning_order) {
+        for scope in &group.what {
+            if let DeletionScope::Matching(selection) = scope
+                && selection.namespace.is_some()
+            {
+                placed.insert((group.on.clone(), selection.api_version.clone(), selection.kind.clone()));
+            }
+        }
+    }
+    let scopes = KindScopes { clusters, defined };
+    for (on, of_version, of_kind) in &placed {
+        if !scopes.is_namespaced(on, of_version, of_kind).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Which kinds have namespaces.
 struct KindScopes<'a> {
     clusters: &'a ClusterSet,

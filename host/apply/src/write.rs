@@ -5,13 +5,13 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use orangery_core::step::{Halt, Until};
 use orangery_proposal::{
-    Injection, ObjectWrite, Ownership, Write,
+    Injection, ObjectKey, ObjectWrite, Ownership, Write,
     inventory::LocatedObject,
     overlay::{fill, is_unchanged, merge_patch, overlay, replacement, three_way, without_server_owned},
 };
 use serde_json::{Map, Value, json};
 
-use crate::{apply_error::ApplyError, job_objects::JobObjects, writer::ObjectHandle};
+use crate::{OWNER_ANNOTATION, Owner, apply_error::ApplyError, job_objects::JobObjects, writer::ObjectHandle};
 use orangery_cluster::{Error, is_being_deleted};
 
 /// How often a write is tried that meets changes of others.
@@ -42,7 +42,7 @@ impl JobObjects<'_> {
         known: bool,
     ) -> Result<Option<Arc<Value>>, ApplyError> {
         self.job.fence()?;
-        let handle = self.handle(located).await?;
+        let handle = self.handle_to_change(located).await?;
         let desired = self.desired(&handle, write).await?;
         let created = match &write.at_creation {
             Some(extra) => {
@@ -54,10 +54,7 @@ impl JobObjects<'_> {
             None => desired.clone(),
         };
         let answer = match &write.how {
-            Write::Create => match handle.create(&created).await {
-                Err(Error::AlreadyExists { .. }) => return Ok(None),
-                other => other?,
-            },
+            Write::Create => return self.create(&handle, &created).await,
             Write::Apply if write.at_creation.is_some() && handle.get().await?.is_none() => {
                 handle.apply(None, &created).await?
             }
@@ -68,6 +65,26 @@ impl JobObjects<'_> {
             }
         };
         Ok(Some(Arc::new(answer)))
+    }
+
+    /// Creates an object where there is none; one on its way out is waited for.
+    async fn create(&self, handle: &ObjectHandle<'_>, created: &Value) -> Result<Option<Arc<Value>>, ApplyError> {
+        for _ in 0..ATTEMPTS {
+            self.job.fence()?;
+            match handle.create(created).await {
+                Err(Error::AlreadyExists { .. }) => {}
+                answer => return Ok(Some(Arc::new(answer?))),
+            }
+            match handle.get().await? {
+                // That of this item was made before the answer was lost, or the host has ended in between.
+                Some(live) if !is_being_deleted(&live) => return Ok(self.job.owns(&live).then(|| Arc::new(live))),
+                Some(_) if self.is_still_there(handle)? => {
+                    return Err(Halt::from(handle.key.waiting(Until::Gone)).into());
+                }
+                Some(_) | None => {}
+            }
+        }
+        Err(Error::Conflict { key: Box::new(handle.key.clone()) }.into())
     }
 
     async fn converge(
@@ -83,7 +100,6 @@ impl JobObjects<'_> {
             self.job.fence()?;
             let answer = match &live {
                 None => handle.create(created).await,
-                Some(live) if write.owned == Ownership::Fallback && !self.job.owns(live) => return Ok(None),
                 Some(live) if is_being_deleted(live) => {
                     // What is written to an object on its way out is lost with it.
                     if self.is_still_there(handle)? {
@@ -91,7 +107,8 @@ impl JobObjects<'_> {
                     }
                     handle.create(created).await
                 }
-                Some(live) => match change(live, desired, &write.how) {
+                Some(live) if write.owned == Ownership::Fallback && !self.job.owns(live) => return Ok(None),
+                Some(live) => match change(live, desired, &write.how, self.job.labels) {
                     Change::Nothing => return Ok(Some(Arc::new(live.clone()))),
                     Change::Put(body) => handle.replace(&body).await,
                     Change::Patch(patch) => handle.patch(&patch).await,
@@ -107,30 +124,38 @@ impl JobObjects<'_> {
         Err(Error::Conflict { key: Box::new(key.clone()) }.into())
     }
 
-    /// The object as the component wants it, with the mark and the labels of the item.
-    fn labelled(&self, write: &ObjectWrite) -> Value {
-        let mut object = write.object.clone();
-        if !self.job.labels.is_empty() {
-            let labels: Map<String, Value> =
-                self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner.label()))).collect();
-            overlay(&mut object, &json!({"metadata": {"labels": labels}}));
-        }
-        self.job.owner.put_on(&mut object);
-        object
-    }
-
     /// The same with the content that the host places; a dry run shows nobody what that is.
     async fn desired(&self, handle: &ObjectHandle<'_>, write: &ObjectWrite) -> Result<Value, ApplyError> {
-        let mut object = self.labelled(write);
-        for Injection { at, content } in &write.inject {
-            let content =
-                if self.is_dry_run() { PLACED.to_owned() } else { self.job.clusters.content(content).await? };
-            let encoded = handle.key.kind == "Secret" && at.starts_with("/data/");
-            let text = if encoded { BASE64.encode(content.as_bytes()) } else { content };
-            place(&mut object, at, text).ok_or_else(|| ApplyError::no_place(&handle.key, at))?;
-        }
-        Ok(object)
+        place_all(self, &handle.key, labelled(write, self.job.owner, self.job.labels), write).await
     }
+}
+
+/// The object as the component wants it, with the mark and the labels of the item.
+pub(crate) fn labelled(write: &ObjectWrite, owner: &Owner, labels: &[String]) -> Value {
+    let mut object = write.object.clone();
+    if !labels.is_empty() {
+        let labels: Map<String, Value> = labels.iter().map(|label| (label.clone(), json!(owner.label()))).collect();
+        overlay(&mut object, &json!({"metadata": {"labels": labels}}));
+    }
+    owner.put_on(&mut object);
+    object
+}
+
+/// An object with the content that the host places.
+pub(crate) async fn place_all(
+    objects: &JobObjects<'_>,
+    key: &ObjectKey,
+    mut object: Value,
+    write: &ObjectWrite,
+) -> Result<Value, ApplyError> {
+    for Injection { at, content } in &write.inject {
+        let content =
+            if objects.is_dry_run() { PLACED.to_owned() } else { objects.job.clusters.content(content).await? };
+        let encoded = key.kind == "Secret" && at.starts_with("/data/");
+        let text = if encoded { BASE64.encode(content.as_bytes()) } else { content };
+        place(&mut object, at, text).ok_or_else(|| ApplyError::no_place(key, at))?;
+    }
+    Ok(object)
 }
 
 fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
@@ -140,13 +165,14 @@ fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
     Some(())
 }
 
-fn change(live: &Value, desired: &Value, how: &Write) -> Change {
+fn change(live: &Value, desired: &Value, how: &Write, labels: &[String]) -> Change {
     let put = |body: Value| if is_unchanged(live, &body) { Change::Nothing } else { Change::Put(body) };
     match how {
         Write::Replace => put(replacement(live, desired)),
         Write::Fill => {
             let mut body = live.clone();
             fill(&mut body, desired);
+            take_over(&mut body, desired, labels);
             put(body)
         }
         Write::Overlay => {
@@ -174,6 +200,16 @@ fn change(live: &Value, desired: &Value, how: &Write) -> Change {
     }
 }
 
+/// Says of an object whose it is from now on, whatever it has filled in.
+fn take_over(body: &mut Value, desired: &Value, labels: &[String]) {
+    let marks = [("annotations", OWNER_ANNOTATION)];
+    for (field, name) in marks.into_iter().chain(labels.iter().map(|label| ("labels", label.as_str()))) {
+        if let Some(value) = desired.pointer(&format!("/metadata/{field}")).and_then(|entries| entries.get(name)) {
+            overlay(body, &json!({"metadata": {field: {name: value}}}));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +221,7 @@ mod tests {
 
     #[track_caller]
     fn check(how: &Write, desired: Value, expected: Change) {
-        assert_eq!(change(&live(), &desired, how), expected);
+        assert_eq!(change(&live(), &desired, how, &[]), expected);
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, inventory::LocatedObject};
 use serde_json::Value;
 
-use crate::dry_run_objects::{DryRunObjects, DryRunRequest};
+use crate::{
+    apply_error::ApplyError,
+    dry_run_objects::{DryRunObjects, DryRunRequest},
+};
 use orangery_cluster::{Cluster, Deletion, Error, NamespacedName, Observed, Precondition};
 
 /// What carries writes out.
@@ -39,6 +42,13 @@ impl<'a> ObjectHandle<'a> {
             namespaced: key.namespace.is_some(),
         };
         Self { writer, cluster, resource: Arc::new(resource), on, key, is_served: false }
+    }
+
+    /// What was checked as an object of a namespace is not changed as one of none: a kind that was not served when it was checked
+    /// may be of either sort (C-78).
+    pub(crate) fn is_as_checked(&self, located: &LocatedObject) -> Result<(), ApplyError> {
+        let has_moved = located.key.namespace.is_some() && !self.resource.namespaced;
+        if has_moved { Err(ApplyError::without_namespace(&located.key)) } else { Ok(()) }
     }
 
     pub(crate) fn place(&self) -> NamespacedName {

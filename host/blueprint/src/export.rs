@@ -81,6 +81,19 @@ pub enum ExportError {
         /// The other installation.
         owner: String,
     },
+    /// An object of that name exists that no installation has exported.
+    #[error(
+        "{kind} {object} exists already and was exported by no installation, so installation {installation} does not overwrite it; \
+         rename the export, or delete the object"
+    )]
+    UsersObject {
+        /// `DataObject` or `Target`.
+        kind: Kind,
+        /// The object's name.
+        object: String,
+        /// `namespace/name` of the installation.
+        installation: String,
+    },
 }
 
 impl ExportError {
@@ -99,7 +112,7 @@ impl ExportError {
             ExportError::Schema { .. } | ExportError::Target { .. } | ExportError::TargetType { .. } => {
                 "SchemaValidationFailed"
             }
-            ExportError::ForeignObject { .. } => "ExportConflict",
+            ExportError::ForeignObject { .. } | ExportError::UsersObject { .. } => "ExportConflict",
         }
     }
 }
@@ -222,19 +235,33 @@ fn target(form: TargetFields) -> TargetContent {
     TargetContent { spec: Value::Object(spec), labels: form.labels, annotations: form.annotations }
 }
 
-/// Exports belong to one installation: whether an object that exists may be overwritten. `owner` is the Installation
-/// that owns it, if one does.
-pub fn may_write(record: &Record, owner: Option<&str>, scope: &RecordWriter<'_>) -> Result<(), ExportError> {
-    match owner {
-        Some(owner) if owner != scope.installation => Err(ExportError::ForeignObject {
-            kind: match record.content {
-                RecordContent::Data(_) => Kind::from_static("DataObject"),
-                RecordContent::Target(_) => Kind::from_static("Target"),
-            },
-            object: record.name.to_string(),
-            installation: format!("{}/{}", scope.namespace, scope.installation),
-            owner: owner.to_owned(),
-        }),
+/// An object that has the name of an export.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportOccupant<'a> {
+    /// The Installation that owns it, if one does.
+    pub owner: Option<&'a str>,
+    /// Whether it says that an Installation has exported it.
+    pub is_export: bool,
+}
+
+/// Exports belong to one installation, and what users made is theirs: whether an object that exists may be overwritten (C-100).
+pub fn may_write(
+    record: &Record,
+    occupant: Option<ExportOccupant<'_>>,
+    scope: &RecordWriter<'_>,
+) -> Result<(), ExportError> {
+    let kind = match record.content {
+        RecordContent::Data(_) => Kind::from_static("DataObject"),
+        RecordContent::Target(_) => Kind::from_static("Target"),
+    };
+    let (object, installation) = (record.name.to_string(), format!("{}/{}", scope.namespace, scope.installation));
+    match occupant {
+        Some(ExportOccupant { owner: Some(owner), .. }) if owner != scope.installation => {
+            Err(ExportError::ForeignObject { kind, object, installation, owner: owner.to_owned() })
+        }
+        Some(ExportOccupant { owner: None, is_export: false }) => {
+            Err(ExportError::UsersObject { kind, object, installation })
+        }
         Some(_) | None => Ok(()),
     }
 }

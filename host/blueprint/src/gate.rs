@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use self::{
     answer::{GateResult, evaluate, is_defined, reads_imports_alone},
-    check::{ExpressionScope, check, check_all, compile},
+    check::{ExpressionScope, Predecessors, check, check_all, compile},
     imports::{import_types, read_imports, type_by, type_of},
     record::{GateRecord, answers, given_up, is_settled},
 };

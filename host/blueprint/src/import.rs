@@ -4,6 +4,7 @@
 mod bind;
 mod copy;
 mod read;
+mod secret;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,9 +13,10 @@ use serde_json::{Map, Value};
 pub use self::{
     bind::bind,
     copy::copies,
-    read::{Sources, read},
+    read::{MOST_IMPORTED_BYTES, Sources, read, read_within},
+    secret::secret_data,
 };
-use crate::schema::SchemaError;
+use crate::{record::UndecryptableData, schema::SchemaError};
 use orangery_core::{
     digest::{self, Fingerprints},
     name::{JobId, Kind},
@@ -29,6 +31,17 @@ pub struct DataValue {
     pub hash: Option<String>,
     /// The Installation that owns the object.
     pub owner: Option<String>,
+    /// How much of it is data of Secrets, as far as that is marked.
+    pub secret: Option<SecretData>,
+}
+
+/// How much of something is data of Secrets (C-41).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SecretData {
+    /// Some of it.
+    Partly,
+    /// Every text in it is one of a Secret: it is a copy.
+    Whole,
 }
 
 /// A Target, as it is found.
@@ -214,6 +227,13 @@ pub enum ImportFault {
     },
     /// The data does not follow the schema.
     Schema(SchemaError),
+    /// The object is encrypted, and not to be read (C-81).
+    Undecryptable(UndecryptableData),
+    /// With this one, the imports take more memory than they may (C-99).
+    TooLarge {
+        /// The bytes that they may take.
+        most: u64,
+    },
 }
 
 impl ImportError {
@@ -236,6 +256,8 @@ impl ImportFault {
             | ImportFault::OwnerGone { .. }
             | ImportFault::NoParent => "ImportNotFound",
             ImportFault::Unsatisfied { .. } => "ImportNotSatisfied",
+            ImportFault::Undecryptable(_) => UndecryptableData::REASON,
+            ImportFault::TooLarge { .. } => "ImportsTooLarge",
             ImportFault::WrongSort { .. } | ImportFault::TargetType { .. } | ImportFault::Schema(_) => {
                 "SchemaValidationFailed"
             }
@@ -279,6 +301,12 @@ impl fmt::Display for ImportFault {
                 write!(f, "the target{place} is of type {found}, and the blueprint asks for {expected}")
             }
             ImportFault::Schema(error) => write!(f, "{error}"),
+            ImportFault::Undecryptable(data) => write!(f, "{data}"),
+            ImportFault::TooLarge { most } => write!(
+                f,
+                "with it, the imports have so many values that they take more than the {most} bytes of memory that those of one \
+                 installation may take; import less, or split it into several installations"
+            ),
         }
     }
 }

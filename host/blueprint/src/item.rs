@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::choice::{ChoiceError, TargetChoice, TargetChoiceFields, choice, gates};
 use crate::{
-    gate::{self, ExpressionScope, GateExpressions},
+    gate::{self, ExpressionScope, GateExpressions, Predecessors},
     import::Imported,
 };
 use orangery_core::{
@@ -17,6 +17,7 @@ use orangery_core::{
     lenient::{self, DecodeError},
     workflow::GateKind,
 };
+use orangery_proposal::drift_rules::DriftRules;
 
 /// One rendered deploy item.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +40,8 @@ pub struct ItemTemplate {
     pub skip_uninstall_if_cluster_removed: bool,
     /// Whether what it deployed stays when it is deleted (WF-27).
     pub keep: bool,
+    /// What is done about drift.
+    pub drift: Option<DriftRules>,
     /// Where to deploy.
     pub target: Option<TargetChoice>,
     /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
@@ -110,6 +113,7 @@ struct ItemForm {
     timeout: Option<String>,
     update_on_change_only: bool,
     on_delete: OnDeleteForm,
+    drift: Option<DriftRules>,
     target: Option<TargetChoiceFields>,
     activate_when: Option<Value>,
     when: Option<Value>,
@@ -165,6 +169,7 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         update_on_change_only: form.update_on_change_only,
         skip_uninstall_if_cluster_removed: form.on_delete.skip_uninstall_if_cluster_removed,
         keep: form.on_delete.keep,
+        drift: form.drift,
         target,
         gates,
     })
@@ -179,7 +184,8 @@ pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> 
     });
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.gates.is_empty()) {
-        let around = ExpressionScope { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
+        let around =
+            ExpressionScope { imports: Some(imports.clone()), predecessors: Some(Predecessors::Of(&dag, &item.name)) };
         gate::check_all(&item.gates, &around).map_err(|(gate, why)| ItemError::Gate {
             name: item.name.clone(),
             gate,

@@ -71,6 +71,30 @@ pub struct TargetContent {
     pub annotations: BTreeMap<String, String>,
 }
 
+/// Data of a DataObject that cannot be decrypted (C-81).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "DataObject {name} is encrypted, and this operator cannot decrypt it: it was copied, renamed or edited, or written under \
+     another key of the operator; run {} again, which writes it anew", writer(.source_label.as_deref())
+)]
+pub struct UndecryptableData {
+    /// The name of the object.
+    pub name: String,
+    /// Its label `source`: the writer, `Inst.<name>` or `Exec.<name>`.
+    pub source_label: Option<String>,
+}
+
+impl UndecryptableData {
+    /// A CamelCase word for conditions and `lastError`.
+    pub const REASON: &'static str = "DataNotDecrypted";
+}
+
+/// The Installation that writes what bears a label `source`: an Execution has the name of its Installation.
+fn writer(source_label: Option<&str>) -> String {
+    let name = source_label.and_then(|source| source.strip_prefix("Inst.").or_else(|| source.strip_prefix("Exec.")));
+    name.map_or_else(|| "the Installation that wrote it".to_owned(), |name| format!("Installation {name}"))
+}
+
 /// Labels and annotations with this prefix are the record's own.
 const OWN: &str = "data.landscaper.gardener.cloud/";
 /// What `kubectl apply` remembers belongs to the object it applied, not to copies.

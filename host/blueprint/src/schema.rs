@@ -16,7 +16,7 @@ use orangery_ocm::{Files, ReferenceError, ResourceReference};
 use self::steps::Steps;
 pub use self::{
     resolve::{MOST_SCHEMA_DEPTH, MOST_UNFOLDED_SCHEMA_BYTES},
-    steps::{MOST_SCHEMA_PARTS, MOST_SCHEMA_STEPS},
+    steps::{MOST_PARTS_OF_A_VALUE, MOST_SCHEMA_LEVELS, MOST_SCHEMA_PARTS, MOST_SCHEMA_STEPS},
 };
 
 /// What the schemas of one blueprint may refer to.
@@ -127,6 +127,18 @@ pub enum SchemaError {
         /// How many.
         parts: u64,
     },
+    /// Parts stand deeper in each other, with the references within the schema unfolded, than [`MOST_SCHEMA_LEVELS`].
+    #[error(
+        "the schema has more than the {MOST_SCHEMA_LEVELS} levels that are allowed with the references within it unfolded; let fewer \
+         references lead to each other"
+    )]
+    Levels,
+    /// More parts than [`MOST_PARTS_OF_A_VALUE`] look at one value one after the other.
+    #[error(
+        "more than {MOST_PARTS_OF_A_VALUE} parts of the schema in a row look at one and the same value, or one leads back to itself; let \
+         $ref, allOf, anyOf, oneOf, not and if lead to each other less often"
+    )]
+    InARow,
     /// A part has a name of its own, from which its references would count.
     #[error(
         "a part of the schema has an $id of its own, which is not supported; remove it, and refer to the part by `#/…`"
@@ -164,8 +176,10 @@ pub const MOST_FAULTS: usize = 5;
 /// The most regular expressions of one schema.
 pub const MOST_PATTERNS: usize = 128;
 
-/// The most bytes of a compiled regular expression.
+/// The most bytes of a compiled regular expression of a schema, and of all of them together. What is made of one to search with it
+/// takes a multiple of that.
 pub const MOST_PATTERN_BYTES: usize = 2 << 20;
+const MOST_PATTERN_BYTES_IN_ALL: usize = 8 << 20;
 
 impl Schemas<'_> {
     /// Whether a schema can be used: its references lead somewhere, and it is a schema.
@@ -177,38 +191,39 @@ impl Schemas<'_> {
     pub fn check(&self, schema: &Value, value: &Value) -> Result<(), SchemaError> {
         let schema = resolve::resolve(self, schema)?;
         let steps = Steps::default();
-        let validator = compile(&schema, &steps)?;
+        let (validator, in_a_row) = compile(&schema, &steps)?;
         let faults = || validator.iter_errors(value).take(MOST_FAULTS).map(|error| fault(&error)).collect();
-        let faults: Vec<String> = steps.run(faults).ok_or(SchemaError::Steps)?;
+        let depth = in_a_row.saturating_mul(steps::levels(value));
+        let faults: Vec<String> = steps::within(depth, || steps.run(faults)).ok_or(SchemaError::Steps)?;
         if faults.is_empty() { Ok(()) } else { Err(SchemaError::Value { faults }) }
     }
 }
 
-/// Patterns are those of the `regex` crate, whose time is linear: no look-around, no back references.
-fn compile(schema: &Value, steps: &Steps) -> Result<Validator, SchemaError> {
+/// A validator, and how many of its parts in a row look at one value. Patterns are those of the `regex` crate, whose time is
+/// linear: no look-around, no back references.
+fn compile(schema: &Value, steps: &Steps) -> Result<(Validator, usize), SchemaError> {
     if let Some(reference) = steps::reference_into_data(schema) {
         return Err(SchemaError::Data { reference: reference.to_owned() });
     }
     if steps::has_named_part(schema) {
         return Err(SchemaError::Named);
     }
-    let parts = steps::unfolded(schema);
-    if parts > MOST_SCHEMA_PARTS {
-        return Err(SchemaError::Parts { parts });
-    }
+    let in_a_row = steps::in_a_row(schema)?;
     let count = steps::patterns(schema);
     if count > MOST_PATTERNS {
         return Err(SchemaError::Patterns { count });
     }
     let schema = &steps::marked(&hybrid::numbered(schema));
     let build = |draft| {
-        let patterns = PatternOptions::regex().size_limit(MOST_PATTERN_BYTES);
+        let most = MOST_PATTERN_BYTES.min(MOST_PATTERN_BYTES_IN_ALL / count.max(1));
+        let patterns = PatternOptions::regex().size_limit(most).dfa_size_limit(most);
         let options = jsonschema::options().with_draft(draft).should_validate_formats(true).offline();
-        steps.counted(options.with_pattern_options(patterns)).build(schema)
+        steps::within(MOST_SCHEMA_LEVELS, || steps.counted(options.with_pattern_options(patterns)).build(schema))
     };
-    build(Draft::Draft7).or_else(|error| {
+    let validator = build(Draft::Draft7).or_else(|error| {
         build(Draft::Draft4).map_err(|_| SchemaError::Schema { reason: format!("{} ({error})", place(&error)) })
-    })
+    })?;
+    Ok((validator, in_a_row))
 }
 
 /// The place of a fault: a JSON pointer, `/` for the value itself.

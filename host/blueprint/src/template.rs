@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     binding::{self, BindingError, BindingFault, DataSource, ExportBindings, ImportBindings, TargetSource},
-    gate::{self, ExpressionScope, GateExpressions},
+    gate::{self, ExpressionScope, GateExpressions, Predecessors},
     import::Imported,
     sibling::{self, Sibling, SiblingReference},
 };
@@ -402,7 +402,7 @@ pub fn faults_of_gate_expressions(
     let Ok(dag) = Dag::unchecked(edges_of_templates(templates)) else { return Vec::new() };
     let mut faults = Vec::new();
     for InstallationTemplate { name, gates, .. } in templates {
-        let around = ExpressionScope { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
+        let around = ExpressionScope { imports: imports.cloned(), predecessors: Some(Predecessors::Of(&dag, name)) };
         let checked = gate::check_all(gates, &around);
         if let Err((gate, why)) = checked.and_then(|()| without_target(gates).map_or(Ok(()), Err)) {
             faults.push(TemplateError::Gate { name: name.clone(), gate, why });

@@ -72,6 +72,10 @@ impl Kubeconfigs for Unavailable {
 pub trait TemplateEngine: Send + Sync {
     /// Its identity.
     fn identity(&self) -> &PluginIdentity;
+    /// The memory that one call may take, in MiB.
+    fn memory_mib(&self) -> u64 {
+        0
+    }
     /// Renders one execution.
     fn render<'a>(
         &'a self,

@@ -1,12 +1,12 @@
 //! The command line.
 
-use std::sync::LazyLock;
+use std::{env, ffi::OsString, process::ExitCode, sync::LazyLock};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
-    command::{Tool, plan::PlanArguments, run::RunArguments, up::Up},
-    exit::EXIT_CODES,
+    command::{Tool, drift::DriftArguments, plan::PlanArguments, run::RunArguments, up::Up},
+    exit::{EXIT_CODES, Exit},
 };
 
 #[cfg(test)]
@@ -41,21 +41,39 @@ pub enum Command {
     Run(RunArguments),
     /// Show what the next job of a deploy item would do
     Plan(Box<PlanArguments>),
+    /// Show what is not as deploy items have written it
+    Drift(Box<DriftArguments>),
     #[expect(missing_docs, reason = "a doc comment of a flattened variant would become the about text")]
     #[command(flatten)]
     Tool(Tool),
 }
 
 impl Cli {
-    /// Reads the process's command line. Help, version and bad usage (exit code 2) are answered here, and the process
-    /// ends.
-    pub fn from_process() -> Self {
-        Self::parse()
+    /// Reads the process's command line.
+    ///
+    /// # Errors
+    /// Help, version and bad usage are answered here: the exit code.
+    pub fn from_process() -> Result<Self, ExitCode> {
+        Self::try_parse().map_err(|error| {
+            // Nobody reads what cannot be written.
+            let _unread = error.print();
+            bad_usage(env::args_os(), &error).into()
+        })
     }
 
     /// The command line as clap describes it, for completion and documentation.
     pub fn description() -> clap::Command {
         Self::command()
+    }
+}
+
+/// The exit code of help, of the version, and of a command line that cannot be used: of `drift` 2 means drift.
+fn bad_usage(line: impl Iterator<Item = OsString>, error: &clap::Error) -> Exit {
+    let command = line.skip(1).find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
+    match (error.exit_code(), command) {
+        (0, _) => Exit::Ok,
+        (_, Some(command)) if command == "drift" => Exit::Failed,
+        _ => Exit::Usage,
     }
 }
 

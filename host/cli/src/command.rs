@@ -1,4 +1,4 @@
-//! The commands, one file each, and how those of this crate are carried out. `up`, `run` and `plan` are described here and
+//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan` and `drift` are described here and
 //! carried out by `runtime`, which alone may wire everything.
 
 use std::{io, process::ExitCode};
@@ -24,6 +24,7 @@ use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 pub mod blueprint;
 pub mod completion;
 pub mod crd;
+pub mod drift;
 pub mod inspect;
 pub mod interrupt;
 pub mod logging;
@@ -86,6 +87,7 @@ impl Tool {
                 PluginCommand::Inspect(inspect) => inspect.execute(terminal),
                 PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
                 PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),
+                PluginCommand::CallWorker => return orangery_plugin::call_worker_main(),
             },
             Tool::Policy(policy) => match policy.command {
                 PolicyCommand::Explain(explain) => wait_for(explain.execute(terminal)),

@@ -75,6 +75,44 @@ pub enum CommandError {
         #[source]
         cause: serde_json::Error,
     },
+    /// A test asks for more than a release may have of the rights of whoever calls.
+    #[error(
+        "the test {place} of {file} {why}, so no test is run: what a release says would be done with your rights; pass \
+         --allow-any-object if you have looked at it and want that"
+    )]
+    TestOutOfBounds {
+        /// Where the test comes from.
+        file: String,
+        /// The object.
+        place: String,
+        /// What is out of bounds.
+        why: String,
+    },
+    /// A test has no name, or one that cannot be asked for.
+    #[error("the test of {file} cannot be run: {why}; correct it, and deploy the release again")]
+    TestWithoutName {
+        /// Where the test comes from.
+        file: String,
+        /// Which name.
+        why: &'static str,
+    },
+    /// Something has the name of a test.
+    #[error(
+        "{place} is there and is no test of release {release}, so it is not deleted; rename it or the test, or delete it \
+         yourself"
+    )]
+    NotATest {
+        /// The object.
+        place: String,
+        /// The release.
+        release: ObjectName,
+    },
+    /// A service account that nobody can be.
+    #[error("{name:?} is no name of a service account; correct --service-account")]
+    NotAnAccount {
+        /// The name.
+        name: ObjectName,
+    },
     /// Tests of a release did not end in time.
     #[error("the tests of release {namespace}/{name} did not end within {timeout}; they go on by themselves")]
     Untested {
@@ -201,11 +239,15 @@ impl CommandError {
             | CommandError::Repositories(_)
             | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
             | CommandError::NoCache
+            | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
             | CommandError::NoRelease { .. }
             | CommandError::NoTests(_)
             | CommandError::NotAnObject { .. }
+            | CommandError::TestOutOfBounds { .. }
+            | CommandError::TestWithoutName { .. }
+            | CommandError::NotATest { .. }
             | CommandError::Offline(_)
             | CommandError::Write { .. }
             | CommandError::Component { .. }

@@ -2,8 +2,10 @@
 
 use std::{io, path::Path, sync::Arc};
 
+use clap::ValueEnum;
 use orangery_plugin::{
-    CompileCommand, PluginSet, PluginSetError, Registered, RegistrationError, Sandbox, SandboxConfig, read_folder,
+    CallIsolation, PluginSet, PluginSetError, Registered, RegistrationError, Sandbox, SandboxConfig, WorkerCommand,
+    read_folder,
 };
 
 use crate::cache;
@@ -34,6 +36,25 @@ pub enum Bundled {
     WithMock,
 }
 
+/// Which components are called in processes of their own. Such a process has no credentials, no files and no network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CallProcesses {
+    /// Those that do not ship with this program.
+    #[default]
+    Untrusted,
+    /// All of them.
+    All,
+}
+
+impl From<CallProcesses> for CallIsolation {
+    fn from(processes: CallProcesses) -> Self {
+        match processes {
+            CallProcesses::Untrusted => CallIsolation::Untrusted,
+            CallProcesses::All => CallIsolation::All,
+        }
+    }
+}
+
 /// The name of the deployer that is for tests.
 const MOCK: &str = "mock";
 
@@ -48,9 +69,15 @@ impl Bundled {
 ///
 /// # Errors
 /// [`ComponentsError`]
-pub fn load(folder: Option<&Path>, bundled: Bundled, notice: fn(&str)) -> Result<Arc<PluginSet>, ComponentsError> {
-    let compiler = CompileCommand::current_exe().map_err(ComponentsError::Program)?;
-    let sandbox = Sandbox::start(SandboxConfig { notice, ..SandboxConfig::new(compiler, cache::folder()) })?;
+pub fn load(
+    folder: Option<&Path>,
+    bundled: Bundled,
+    processes: CallProcesses,
+    notice: fn(&str),
+) -> Result<Arc<PluginSet>, ComponentsError> {
+    let worker = WorkerCommand::current_exe().map_err(ComponentsError::Program)?;
+    let config = SandboxConfig::new(worker, cache::folder());
+    let sandbox = Sandbox::start(SandboxConfig { isolation: processes.into(), notice, ..config })?;
     Ok(Arc::new(PluginSet::load(registered(folder, bundled)?, &sandbox)?))
 }
 

@@ -11,6 +11,8 @@ pub enum Exit {
     Failed,
     /// 2: the command line, or what it names, cannot be used.
     Usage,
+    /// 2: something is not as it was written. Of `orangery drift` alone, which answers 1 for [`Exit::Usage`].
+    Drifted,
     /// 3: what was waited for did not happen in time; it may still go on.
     TimedOut,
 }
@@ -29,7 +31,7 @@ impl Exit {
         match self {
             Exit::Ok => 0,
             Exit::Failed => 1,
-            Exit::Usage => 2,
+            Exit::Usage | Exit::Drifted => 2,
             Exit::TimedOut => 3,
         }
     }

@@ -1,6 +1,6 @@
 //! The commands of the binary, one file each, and what `up` shares with them.
 //!
-//! [`Cli`] is the command line. `up`, `run` and `plan` are described here and carried out by `runtime`, which this crate does not
+//! [`Cli`] is the command line. `up`, `run`, `plan` and `drift` are described here and carried out by `runtime`, which this crate does not
 //! know; every other command ([`Tool`]) is carried out here. What the commands need of each other stands beside them:
 //! [`tree`] draws installations, [`folder`] reads manifests, [`apply`] sends them to a cluster, [`connection`] finds the
 //! cluster, [`repositories`] has the component versions, [`terminal`] writes. Nothing here decides what a room of the host decides.
@@ -29,6 +29,7 @@ pub use crate::{
     arguments::{Cli, Command},
     command::{
         Tool,
+        drift::DriftArguments,
         logging::{LogFormat, Logging},
         plan::PlanArguments,
         run::{AllowedAccounts, RunArguments},

@@ -2,6 +2,9 @@
 //!
 //! Colours and redrawing are for people: they are left out where the output goes to a file or a pipe, with `--no-color`,
 //! with `NO_COLOR` (no-color.org), and on terminals that say `TERM=dumb`.
+//!
+//! What is written has words of whoever may write objects. Nothing in them moves the cursor or turns the text around, and
+//! none of their lines begins at the margin (C-74).
 
 use std::{
     env, fmt,
@@ -10,6 +13,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use orangery_core::error::{cleaned, moves_text};
 
 /// The size of a terminal in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +51,11 @@ pub enum Ink {
 }
 
 impl Ink {
-    /// The text, painted.
+    /// The text, painted; for [`Terminal::painted`].
     pub fn paint(self, paint: Paint, text: &str) -> String {
+        let text = cleaned(text, usize::MAX);
         let style = match paint {
-            Paint::Plain => return text.to_owned(),
+            Paint::Plain => return text,
             Paint::Dim => Style::new().dimmed(),
             Paint::Strong => Style::new().bold(),
             Paint::Good => AnsiColor::Green.on_default(),
@@ -58,7 +63,7 @@ impl Ink {
             Paint::Bad => AnsiColor::Red.on_default().bold(),
         };
         match self {
-            Ink::Plain => text.to_owned(),
+            Ink::Plain => text,
             Ink::Colours if text.is_empty() => String::new(),
             Ink::Colours => format!("{style}{text}{style:#}"),
         }
@@ -100,7 +105,48 @@ fn size_of_stdout() -> Option<Size> {
 
 /// Writes a line to the process's stderr: what a command is busy with for seconds (see [`Terminal::error`]).
 pub fn notice(line: &str) {
-    let _nobody_reads = writeln!(io::stderr(), "{line}");
+    let _nobody_reads = writeln!(io::stderr(), "{}", indented(&unmoved(line)));
+}
+
+/// Text in which nothing but ends of lines and tabulators moves anything.
+fn unmoved(text: &str) -> String {
+    let shown = |c: char| if moves_text(c) && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// The same text, whose further lines do not begin where those of others do.
+fn indented(text: &str) -> String {
+    let mut lines = text.split('\n');
+    let mut written = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        written.push('\n');
+        if !line.is_empty() && !line.starts_with(' ') {
+            written.push_str("  ");
+        }
+        written.push_str(line);
+    }
+    written
+}
+
+/// A line whose colours are kept, as [`Ink::paint`] writes them.
+fn unmoved_but_painted(line: &str) -> String {
+    let mut written = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        written.push_str(&unmoved(before));
+        let style = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').len();
+        match after.split_at_checked(style) {
+            Some((style, end)) if end.starts_with('m') => {
+                written.push_str(&format!("\u{1b}[{style}"));
+                rest = end;
+            }
+            _ => {
+                written.push_str(&unmoved("\u{1b}["));
+                rest = after;
+            }
+        }
+    }
+    written + &unmoved(rest)
 }
 
 /// The one writer of a command.
@@ -139,31 +185,53 @@ impl Terminal {
 
     /// Writes a line to stdout.
     pub fn line(&mut self, line: impl fmt::Display) -> io::Result<()> {
-        writeln!(self.out, "{line}")?;
+        writeln!(self.out, "{}", indented(&unmoved(&line.to_string())))?;
         self.out.flush()
     }
 
-    /// Writes text to stdout as it is.
+    /// Writes a line to stdout that [`Ink::paint`] has painted; what of it was not painted has to be cleaned.
+    pub fn painted(&mut self, line: &str) -> io::Result<()> {
+        let line = match self.appearance.out {
+            Ink::Plain => unmoved(line),
+            Ink::Colours => unmoved_but_painted(line),
+        };
+        writeln!(self.out, "{}", indented(&line))?;
+        self.out.flush()
+    }
+
+    /// Writes painted lines to stdout in the place of the `drawn` lines above.
+    pub fn redraw(&mut self, drawn: usize, lines: &[String]) -> io::Result<()> {
+        if drawn > 0 {
+            // Up to the first line, then clear to the end of the screen.
+            write!(self.out, "\u{1b}[{drawn}A\u{1b}[J")?;
+        }
+        lines.iter().try_for_each(|line| self.painted(line))?;
+        self.out.flush()
+    }
+
+    /// Writes text of several lines to stdout.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(unmoved(text).as_bytes())?;
         self.out.flush()
     }
 
     /// Writes a line to stderr.
     pub fn note(&mut self, line: impl fmt::Display) -> io::Result<()> {
-        writeln!(self.err, "{line}")?;
+        writeln!(self.err, "{}", indented(&unmoved(&line.to_string())))?;
         self.err.flush()
     }
 
     /// Writes `error: …` to stderr. A stderr that is gone leaves nobody to tell, so that is no error.
     pub fn error(&mut self, message: impl fmt::Display) {
         let label = self.appearance.err.paint(Paint::Bad, "error:");
+        let message = indented(&unmoved(&message.to_string()));
         let _nobody_reads = writeln!(self.err, "{label} {message}").and_then(|()| self.err.flush());
     }
 
     /// Writes `warning: …` to stderr; see [`Terminal::error`].
     pub fn warning(&mut self, message: impl fmt::Display) {
         let label = self.appearance.err.paint(Paint::Busy, "warning:");
+        let message = indented(&unmoved(&message.to_string()));
         let _nobody_reads = writeln!(self.err, "{label} {message}").and_then(|()| self.err.flush());
     }
 }
@@ -213,5 +281,48 @@ pub(crate) mod tests {
         terminal.error("x does not exist; make it");
         terminal.line("hello").unwrap();
         assert_eq!((out.text().as_str(), err.text().as_str()), ("hello\n", "error: x does not exist; make it\n"));
+    }
+
+    /// What a tenant may write into an object: escapes, a bell, an end of line, text that is turned around.
+    pub(crate) const HOSTILE: &str = "c\u{1b}]0;pwned\u{7}\u{1b}[31mRED\u{1b}[0m\u{9b}2J\nforged\u{202e}\r";
+
+    /// What is left of it where it may have several lines.
+    const SHOWN: &str = "c\u{fffd}]0;pwned\u{fffd}\u{fffd}[31mRED\u{fffd}[0m\u{fffd}2J\n  forged\u{fffd}\u{fffd}";
+
+    #[test]
+    fn c_74_words_of_others_move_nothing_wherever_they_are_written() {
+        let colours = Appearance { out: Ink::Colours, err: Ink::Colours, size: || None };
+        for appearance in [Appearance::PLAIN, colours] {
+            let (mut terminal, out, err) = display(appearance);
+            terminal.line(HOSTILE).unwrap();
+            terminal.text(&format!("{HOSTILE}\n")).unwrap();
+            terminal.note(HOSTILE).unwrap();
+            terminal.error(HOSTILE);
+            terminal.warning(HOSTILE);
+            assert_eq!(out.text(), format!("{SHOWN}\n{}\n", SHOWN.replace("\n  ", "\n")));
+            let label = |paint, label| appearance.err.paint(paint, label);
+            let (error, warning) = (label(Paint::Bad, "error:"), label(Paint::Busy, "warning:"));
+            assert_eq!(err.text(), format!("{SHOWN}\n{error} {SHOWN}\n{warning} {SHOWN}\n"));
+        }
+    }
+
+    #[test]
+    fn c_74_what_is_painted_keeps_its_own_colours_alone() {
+        let colours = Appearance { out: Ink::Colours, err: Ink::Plain, size: || None };
+        let one_line = SHOWN.replace("\n  ", " ");
+        for (appearance, painted) in
+            [(colours, format!("\u{1b}[32m{one_line}\u{1b}[0m\n")), (Appearance::PLAIN, format!("{one_line}\n"))]
+        {
+            let (mut terminal, out, _) = display(appearance);
+            terminal.painted(&appearance.out.paint(Paint::Good, HOSTILE)).unwrap();
+            terminal.painted(&appearance.out.paint(Paint::Plain, HOSTILE)).unwrap();
+            assert_eq!(out.text(), format!("{painted}{one_line}\n"));
+        }
+        let (mut terminal, out, _) = display(colours);
+        terminal.redraw(2, &["a\u{1b}[2Jb\u{1b}[".to_owned(), "\u{1b}[1mc\u{1b}[0m".to_owned()]).unwrap();
+        assert_eq!(out.text(), "\u{1b}[2A\u{1b}[Ja\u{fffd}[2Jb\u{fffd}[\n\u{1b}[1mc\u{1b}[0m\n");
+        let (mut terminal, out, _) = display(Appearance::PLAIN);
+        terminal.painted("\u{1b}[1mc").unwrap();
+        assert_eq!(out.text(), "\u{fffd}[1mc\n");
     }
 }

@@ -13,18 +13,25 @@ use std::{
 
 use clap::Parser as _;
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Secret},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
     runtime::watcher::watch_object,
 };
 use orangery_api::{
     annotation,
+    deploy_item::DeployItem,
     installation::Installation,
     marks::{Marks as _, Operation},
+    stored_state::{STORED_CONTENT, pack},
 };
 use orangery_cli::{Cli, Command, Exit, Terminal, apply::apply, connection::Connection, folder, terminal::Appearance};
+use orangery_core::digest::sha256;
 use orangery_embedded::{Options, Server, Storage};
 use serde_json::{Value, json};
 
@@ -286,4 +293,43 @@ async fn a_server_that_is_gone_is_one_sentence() {
     assert_eq!(code, Exit::Failed.into());
     assert!(written.starts_with("error: the cluster cannot be reached: "), "{written}");
     assert_eq!(written.lines().count(), 1, "{written}");
+}
+
+#[tokio::test]
+async fn c_94_a_policy_is_held_against_all_objects_of_an_item_also_those_that_lie_in_secrets() {
+    let fixture = Fixture::start().await;
+    let object =
+        |name: &str| json!({"resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "namespace": "other"}});
+    let content = json!({"managedResources": [object("shown"), object("stored")]}).to_string();
+    let compressed = pack(content.as_bytes()).unwrap();
+    let (first, second) = compressed.split_at(compressed.len() / 2);
+    let item = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nmetadata: {name: large}\nspec: {type: x/y}\n";
+    let policy = "apiVersion: orangery.dev/v1alpha1\nkind: NamespacePolicy\nmetadata: {name: p}\n\
+                  spec: {namespaces: {names: [default]}, targets: {kinds: {deny: [{kind: ConfigMap}]}}}\n";
+    fixture.apply(&[("x.yaml", item)]).await.unwrap();
+    fs::write(fixture.folder.path().join("p.yaml"), policy).unwrap();
+    let secrets: Api<Secret> = Api::namespaced(fixture.client.clone(), "default");
+    for (name, piece) in [("a", first), ("b", second)] {
+        let data = Some([(STORED_CONTENT.to_owned(), ByteString(piece.to_vec()))].into());
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        secrets.create(&PostParams::default(), &Secret { metadata, data, ..Secret::default() }).await.unwrap();
+    }
+    let large = json!({"digest": sha256(content.as_bytes()), "secrets": ["a", "b"]});
+    let status =
+        json!({"apiVersion": "a/v1", "kind": "K", "managedResources": [object("shown")], "orangery": {"large": large}});
+    let items: Api<DeployItem> = Api::namespaced(fixture.client.clone(), "default");
+    let patch = Patch::Merge(json!({"status": {"providerStatus": status}}));
+    items.patch_status("large", &PatchParams::default(), &patch).await.unwrap();
+    let check = format!("policy check {} --default-policy compatible", path(&fixture.folder.path().join("p.yaml")));
+    let (code, written) = fixture.run(&check).await;
+    let of = |name: &str| {
+        format!("DeployItem default/large: v1 ConfigMap {name} in namespace other is refused by NamespacePolicy p")
+    };
+    assert_eq!(code, Exit::Failed.into());
+    assert!(written.contains(&of("shown")) && written.contains(&of("stored")), "{written}");
+    secrets.delete("b", &DeleteParams::default()).await.unwrap();
+    let (code, written) = fixture.run(&check).await;
+    let unknown = "DeployItem default/large: what it has deployed is not known: Secret b cannot be read: ";
+    assert_eq!(code, Exit::Failed.into());
+    assert!(written.contains(unknown), "{written}");
 }

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use orangery_core::port::LendableSlot;
+use orangery_core::{name::Namespace, port::LendableSlot};
+use orangery_turns::Tenant;
 use tokio::time::{Instant, error::Elapsed, timeout};
 
 /// How long an answer is waited for before the slot is lent: servers that are well have answered by then.
@@ -15,6 +16,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// One call of a controller. Clones are the same call.
 #[derive(Clone, Default)]
 pub struct Call {
+    /// For which namespace clusters are asked: it has its turn, and its own view of whether they answer (C-44).
+    tenant: Tenant,
     slot: Option<Arc<dyn LendableSlot>>,
     /// When its requests end that are still under way. Held to look or to change.
     end: Arc<Mutex<Option<Instant>>>,
@@ -23,7 +26,17 @@ pub struct Call {
 impl Call {
     /// A call that may take for ever; it lends its slot, where it has one, while a cluster lets it wait.
     pub fn new(slot: Option<Arc<dyn LendableSlot>>) -> Self {
-        Self { slot, end: Arc::default() }
+        Self { tenant: None, slot, end: Arc::default() }
+    }
+
+    /// The same call, for a namespace.
+    #[must_use]
+    pub fn of(self, namespace: &Namespace) -> Self {
+        Self { tenant: Some(namespace.clone()), ..self }
+    }
+
+    pub(crate) fn tenant(&self) -> &Tenant {
+        &self.tenant
     }
 
     /// From now on no request of the call takes longer than this: those that are under way then end, and none is begun

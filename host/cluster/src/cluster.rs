@@ -13,6 +13,7 @@ use orangery_core::{
     name::{ApiVersion, Namespace},
 };
 use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
+use orangery_turns::SharedBytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -22,7 +23,8 @@ pub use self::requests::MOST_REQUESTS;
 pub(crate) use self::requests::ServerGate;
 use crate::{
     Call, Error,
-    watch::{Wake, Watches},
+    object_memory::{MOST_OBJECT_BYTES, share_of},
+    watch::{Feeds, PAGE, Wake, Watches},
 };
 
 mod discovery;
@@ -35,14 +37,8 @@ const FIELD_MANAGER: &str = "orangery";
 /// How long one request may take; watches are not requests of this sort.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Objects a page of a list holds: as large as objects can be, they fit into one answer.
-pub(crate) const PAGE: u32 = 100;
-
 /// The most pages of one list.
 pub const MOST_PAGES: usize = 1_000;
-
-/// The most memory, in bytes, that the objects of one list may take.
-pub const MOST_LISTED_BYTES: u64 = 256 << 20;
 
 /// One Kubernetes API server, asked for one call of a controller.
 pub struct Cluster {
@@ -57,6 +53,8 @@ struct ApiServer {
     requests: RequestGate,
     discovery: Discovery,
     watches: Watches,
+    feeds: Feeds,
+    objects: Arc<SharedBytes>,
 }
 
 /// Which object a delete is meant for: one that is another by now, or has changed, is left as it is.
@@ -94,14 +92,20 @@ pub enum Deletion {
 impl Cluster {
     /// The server behind a client. `address` names it in messages; `wake` is called for whoever waits on its objects.
     pub fn new(client: Client, address: String, wake: Wake) -> Self {
-        Self::beside(client, address, wake, &Arc::default())
+        Self::beside((client, address), wake, &Arc::default(), &SharedBytes::new(MOST_OBJECT_BYTES))
     }
 
-    /// The same for a server that others ask, too, with credentials of their own: all share its limit of requests, and whether
-    /// it answers.
-    pub(crate) fn beside(client: Client, address: String, wake: Wake, server: &Arc<ServerGate>) -> Self {
+    /// The same for a server that others ask, too, with credentials of their own: all share its limit of requests, and those of
+    /// one namespace whether it answers. All clusters share `objects`.
+    pub(crate) fn beside(
+        (client, address): (Client, String),
+        wake: Wake,
+        server: &Arc<ServerGate>,
+        objects: &Arc<SharedBytes>,
+    ) -> Self {
         let (requests, discovery) = (RequestGate::of(server), Discovery::default());
-        let server = ApiServer { client, address, requests, discovery, watches: Watches::new(wake) };
+        let (watches, feeds) = (Watches::new(wake, Arc::clone(objects)), Feeds::default());
+        let server = ApiServer { client, address, requests, discovery, watches, feeds, objects: Arc::clone(objects) };
         Self { server: Arc::new(server), call: Call::default() }
     }
 
@@ -129,6 +133,11 @@ impl Cluster {
     /// The watches that items share on it.
     pub fn watches(&self) -> &Watches {
         &self.server.watches
+    }
+
+    /// The feeds that items share on it.
+    pub fn feeds(&self) -> &Feeds {
+        &self.server.feeds
     }
 
     /// One object; `None` where it does not exist.
@@ -259,17 +268,17 @@ impl Cluster {
             ..ListParams::default()
         };
         let mut objects = Vec::new();
-        let mut bytes: u64 = 0;
+        let (mut bytes, mut held) = (0, self.server.objects.none_of(self.call.tenant()));
         for _ in 0..MOST_PAGES {
             let request = at(resource, what.namespace.as_ref()).list(&params);
             let mut page: Value = self.ask(&key, request).await?;
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 let items: Vec<Value> = items.into_iter().filter(|item| wanted(what, item)).collect();
-                bytes = items.iter().fold(bytes, |sum, item| sum.saturating_add(memory::of(item)));
+                bytes = items.iter().fold(bytes, |sum: u64, item| sum.saturating_add(memory::of(item)));
                 objects.extend(items.into_iter().map(|item| typed(item, resource)));
             }
-            if bytes > MOST_LISTED_BYTES {
-                return Err(self.too_large(key, format!("{MOST_LISTED_BYTES} bytes of memory")));
+            if !held.set(bytes) {
+                return Err(self.too_large(key, share_of(&self.server.objects)));
             }
             params.continue_token = page
                 .pointer("/metadata/continue")
@@ -320,8 +329,11 @@ impl ApiServer {
         if limit.is_zero() {
             return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
         }
-        let attempt = self.requests.attempt().map_err(|error| error.about(key))?;
-        let answer = call.wait(limit, self.requests.send(&self.client, request)).await;
+        let attempt = self.requests.attempt(call.tenant()).map_err(|error| error.about(key))?;
+        let answer = call.wait(limit, self.requests.send(&attempt, &self.client, request)).await;
+        if answer.is_err() && !attempt.was_sent() {
+            return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
+        }
         let answer = answer.map_or_else(|_elapsed| Err(self.unanswered(key, limit)), |answer| answer.map_err(classify));
         match &answer {
             Err(error @ (Error::Unreachable { .. } | Error::Unanswered { .. })) => attempt.failed(error),

@@ -9,13 +9,15 @@ use std::{
 
 use http::header::InvalidHeaderValue;
 use orangery_core::digest::sha256;
+use orangery_turns::SharedBytes;
 
 use crate::{
-    Cluster, ClusterSet, KubeconfigError,
+    Cluster, ClusterSet, KubeconfigError, MOST_OBJECT_BYTES,
     cluster::ServerGate,
     connections::{Connections, WatchHandles},
     impersonation::in_the_name_of,
     kubeconfig,
+    object_watcher::ObjectWatcher,
     watch::{Waiter, Wake},
 };
 
@@ -28,6 +30,7 @@ pub struct ClusterPool {
     /// Protects the clusters by digest. Held for one lookup or one change, never across an await.
     clusters: Mutex<Clusters>,
     handles: Arc<WatchHandles>,
+    objects: Arc<SharedBytes>,
 }
 
 #[derive(Default)]
@@ -55,7 +58,13 @@ impl Clusters {
 impl ClusterPool {
     /// An empty pool. `wake` is called for an item when something that it waits for has changed; it must not block.
     pub fn new(wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
-        Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default() }
+        Self::with_memory(MOST_OBJECT_BYTES, wake)
+    }
+
+    /// The same where the objects of all watches and lists have so many bytes of memory.
+    pub fn with_memory(objects: u64, wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
+        let objects = SharedBytes::new(objects);
+        Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default(), objects }
     }
 
     /// The cluster of a kubeconfig.
@@ -88,6 +97,17 @@ impl ClusterPool {
         Ok(self.insert(key, in_the_name_of(user, client)?, name.to_owned(), name))
     }
 
+    /// Watches on single objects of the cluster of a client, which share the memory of the pool. `wake` is called for whoever
+    /// depends on an object when it has changed, when it is known for the first time, or when it cannot be watched; it must not
+    /// block.
+    pub fn object_watcher(
+        &self,
+        client: kube::Client,
+        wake: impl Fn(&Waiter) + Send + Sync + 'static,
+    ) -> ObjectWatcher {
+        ObjectWatcher::new(client, Arc::new(wake), Arc::clone(&self.objects))
+    }
+
     /// The clusters of one item.
     pub fn set(&self, connections: Arc<dyn Connections>, waiter: Waiter) -> ClusterSet {
         ClusterSet::new(connections, waiter, Arc::clone(&self.handles))
@@ -116,7 +136,7 @@ impl ClusterPool {
     fn insert(&self, digest: String, client: kube::Client, address: String, reached: &str) -> Arc<Cluster> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         let server = clusters.server(reached);
-        let cluster = Arc::new(Cluster::beside(client, address, Arc::clone(&self.wake), &server));
+        let cluster = Arc::new(Cluster::beside((client, address), Arc::clone(&self.wake), &server, &self.objects));
         clusters.tick += 1;
         let tick = clusters.tick;
         // Two that connect at once agree on the first.

@@ -7,10 +7,14 @@ use orangery_core::{
     name::{ApiVersion, Kind},
     step::Halt,
 };
+use orangery_egress::denial;
 use orangery_proposal::ObjectKey;
 
 /// The reason of a failure that names a kind which the cluster does not serve.
 pub const NOT_SERVED: &str = "KindNotServed";
+
+/// The reason of a failure that a namespace is to blame for which is being terminated.
+pub const TERMINATING: &str = "NamespaceTerminating";
 
 /// The most bytes of what a server says when it refuses something.
 const LONGEST_ANSWER: usize = 2 << 10;
@@ -69,6 +73,14 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
+    /// Its namespace is being terminated: nothing is created there any more.
+    #[error("{key} cannot be written now: {message}")]
+    Terminating {
+        /// The object.
+        key: Box<ObjectKey>,
+        /// The server's words.
+        message: String,
+    },
     /// The server refuses the object.
     #[error("{key} is refused by the API server: {message}")]
     Invalid {
@@ -97,6 +109,16 @@ pub enum Error {
         /// What the client says.
         source: Arc<kube::Error>,
     },
+    /// Nobody connects to its address through this host (C-95).
+    #[error("{cluster} is not asked for {key}: {message}")]
+    Denied {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: Box<ObjectKey>,
+        /// Why.
+        message: String,
+    },
     /// The server did not answer in time.
     #[error("{cluster} did not answer within {seconds} s for {key}")]
     Unanswered {
@@ -107,7 +129,7 @@ pub enum Error {
         /// How long it was given.
         seconds: u64,
     },
-    /// The time of the call was up before the server could be asked.
+    /// The time of the call was up before the server could be asked, or before the request had its turn.
     #[error("{cluster} was not asked for {key}, because the time for it was up")]
     OutOfTime {
         /// The cluster.
@@ -174,12 +196,14 @@ impl Error {
             | Error::Managed { key, .. }
             | Error::AlreadyExists { key }
             | Error::Missing { key, .. }
+            | Error::Terminating { key, .. }
             | Error::Invalid { key, .. }
             | Error::Forbidden { key, .. }
             | Error::TooLarge { key, .. }
             | Error::Unauthenticated { key, .. }
             | Error::Unauthorized { key, .. }
             | Error::Unreachable { key, .. }
+            | Error::Denied { key, .. }
             | Error::OutOfTime { key, .. }
             | Error::Unanswered { key, .. } => Some(key),
             Error::NotServed { .. } | Error::Unwatched { .. } | Error::Abandoned { .. } => None,
@@ -192,6 +216,7 @@ impl Error {
         match self {
             Error::Unreachable { cluster, source, .. } => Error::Unreachable { cluster, key, source },
             Error::Unanswered { cluster, seconds, .. } => Error::Unanswered { cluster, key, seconds },
+            Error::Denied { cluster, message, .. } => Error::Denied { cluster, key, message },
             other => other,
         }
     }
@@ -205,11 +230,16 @@ impl Error {
                 status.message = cleaned(&status.message, LONGEST_ANSWER);
                 status
             }
-            other => return Error::Unreachable { cluster, key, source: Arc::new(other) },
+            other => {
+                return match denial(&other) {
+                    Some(denied) => Error::Denied { cluster, key, message: denied.to_string() },
+                    None => Error::Unreachable { cluster, key, source: Arc::new(other) },
+                };
+            }
         };
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-        let passing = causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-            || status.message.contains("exceeded quota");
+        let terminating = causes.iter().any(|cause| cause.reason == TERMINATING);
+        let passing = status.message.contains("exceeded quota");
         let managed = causes.iter().any(|cause| cause.reason == "FieldManagerConflict");
         // An answer about an object names it; another one is about the path, so about the version and the kind.
         let is_named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
@@ -217,6 +247,7 @@ impl Error {
         match status.code {
             404 if is_named => Error::Missing { key, message },
             404 => Error::NotServed { cluster, api_version: key.api_version, kind: key.kind },
+            403 if terminating => Error::Terminating { key, message },
             403 if passing => Error::Missing { key, message },
             401 => Error::Unauthenticated { cluster, key, message },
             403 if is_of_rights(&status.message) => Error::Unauthorized { cluster, key, message },
@@ -261,6 +292,7 @@ impl From<Error> for Halt {
             Error::Conflict { .. } => Halt::Retry(failure("Conflict")),
             Error::AlreadyExists { .. } => Halt::Retry(failure("AlreadyExists")),
             Error::Missing { .. } => Halt::Retry(failure("NotFound")),
+            Error::Terminating { .. } => Halt::Retry(failure(TERMINATING)),
             Error::Unreachable { .. }
             | Error::Unanswered { .. }
             | Error::OutOfTime { .. }
@@ -268,6 +300,7 @@ impl From<Error> for Halt {
             Error::Unauthenticated { .. } | Error::Unauthorized { .. } => {
                 Halt::Retry(failure("Forbidden").with_code(Code::Unauthorized))
             }
+            Error::Denied { .. } => Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden)),
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
             Error::Unlocated { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))

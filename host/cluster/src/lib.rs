@@ -20,6 +20,7 @@ mod guest;
 mod impersonation;
 mod issue;
 mod kubeconfig;
+mod object_memory;
 mod object_watcher;
 mod set;
 mod watch;
@@ -27,15 +28,16 @@ mod watch;
 pub use crate::{
     answer::MOST_ANSWER_BYTES,
     call::Call,
-    cluster::{Cluster, Deletion, MOST_LISTED_BYTES, MOST_PAGES, MOST_REQUESTS, Precondition, is_being_deleted},
+    cluster::{Cluster, Deletion, MOST_PAGES, MOST_REQUESTS, Precondition, is_being_deleted},
     connect::ClusterPool,
     connections::Connections,
-    error::{Error, NOT_SERVED, code},
+    error::{Error, NOT_SERVED, TERMINATING, code},
     guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
     impersonation::in_the_name_of,
     issue::{Credential, IssuedCredential, Subject, issue_credential},
     kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, server_of},
+    object_memory::MOST_OBJECT_BYTES,
     object_watcher::ObjectWatcher,
     set::{ClusterSet, unobserved},
-    watch::{MOST_WATCHED_BYTES, NamespacedName, Observed, Waiter, Wake, Watches},
+    watch::{FeedEvent, FeedHandle, Feeds, MOST_SINGLE, NamespacedName, Observe, Observed, Waiter, Wake, Watches},
 };

@@ -1,12 +1,15 @@
 //! Objects that somebody depends on without deploying them: each is watched by its name, so that nobody reads it again.
 
+use std::sync::Arc;
+
 use kube::Client;
 use orangery_core::name::ObjectName;
 use orangery_proposal::deployer::ApiResource;
+use orangery_turns::SharedBytes;
 
 use crate::{
     connections::WatchHandles,
-    watch::{NamespacedName, Observed, Scope, Waiter, WatchHandle, Watches},
+    watch::{NamespacedName, Observed, Scope, Waiter, Wake, WatchHandle, Watches},
 };
 
 /// Watches on single objects of one cluster. All who depend on an object share its watch, which ends with the last of them.
@@ -17,10 +20,9 @@ pub struct ObjectWatcher {
 }
 
 impl ObjectWatcher {
-    /// Nothing is watched yet. `wake` is called for whoever depends on an object when it has changed, when it is known for
-    /// the first time, or when it cannot be watched; it must not block.
-    pub fn new(client: Client, wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
-        Self { client, watches: Watches::new(std::sync::Arc::new(wake)), handles: WatchHandles::default() }
+    /// Nothing is watched yet.
+    pub(crate) fn new(client: Client, wake: Wake, objects: Arc<SharedBytes>) -> Self {
+        Self { client, watches: Watches::new(wake, objects), handles: WatchHandles::default() }
     }
 
     /// From now on `waiter` depends on these objects of its namespace, each given by kind and name, and on no others. What

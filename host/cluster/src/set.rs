@@ -30,13 +30,14 @@ pub struct ClusterSet {
 impl ClusterSet {
     pub(crate) fn new(connections: Arc<dyn Connections>, waiter: Waiter, kept: Arc<WatchHandles>) -> Self {
         let (connected, handles) = (tokio::sync::Mutex::default(), Arc::default());
-        Self { connections, waiter, kept, connected, handles, call: Call::default() }
+        let call = Call::default().of(&waiter.namespace);
+        Self { connections, waiter, kept, connected, handles, call }
     }
 
     /// The same clusters, asked for a call of the controller.
     #[must_use]
     pub fn during(self, call: Call) -> Self {
-        Self { call, ..self }
+        Self { call: call.of(&self.waiter.namespace), ..self }
     }
 
     /// The call that the clusters are asked for.
@@ -104,15 +105,12 @@ impl ClusterSet {
     pub async fn definitions(&self, on: &ClusterRef) -> Step<Result<Vec<Arc<Value>>, Observed>> {
         let cluster = self.cluster(on).await?;
         let resource = cluster.served(&"apiextensions.k8s.io/v1".into(), &"CustomResourceDefinition".into()).await?;
-        let scope = Scope { resource: resource.as_ref().clone(), namespace: None, labels: None, fields: None };
-        Ok(self.watch_scope(&cluster, scope))
+        Ok(self.watch_scope(&cluster, Scope::all(&resource, None)))
     }
 
     /// Watches one object from now on, and says what is known of it.
     pub fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &NamespacedName) -> Observed {
-        let scope =
-            Scope { resource: resource.clone(), namespace: place.namespace.clone(), labels: None, fields: None };
-        let handle = cluster.watches().watch(cluster.client(), scope, &self.waiter, Some(place.clone()));
+        let handle = cluster.watches().watch_object(cluster.client(), resource, &self.waiter, place);
         let observed = handle.observed(place);
         self.add(handle);
         observed
@@ -155,7 +153,7 @@ pub fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed,
             message,
         }
         .into(),
-        Observed::Unknown | Observed::Absent | Observed::Present(_) => Halt::from(waiting),
+        Observed::Unknown | Observed::Absent | Observed::Gone(_) | Observed::Present(_) => Halt::from(waiting),
     }
 }
 

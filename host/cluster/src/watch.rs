@@ -1,4 +1,5 @@
-//! Watches on clusters, shared by all who wait: one for each kind, namespace and selector, as long as somebody holds it.
+//! Watches on clusters, shared by all who wait: one for each kind, namespace and selector, as long as somebody holds it; and of
+//! a few single objects one each, which reads nothing else (C-93).
 //!
 //! A watch knows whole objects, because readiness needs them, and takes in what our own writes answer, so that nobody
 //! judges an object by a version older than the one he wrote. Whoever waits is woken by a change of what he waits for.
@@ -13,13 +14,19 @@ use std::{
 use kube::Client;
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
+use orangery_turns::{HeldBytes, SharedBytes};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::known::{MOST_WATCHED_BYTES, Observed};
+pub(crate) use self::follow::PAGE;
+pub use self::{
+    feed::{FeedEvent, FeedHandle, Feeds, Observe},
+    known::Observed,
+};
 use self::{follow::follow, known::KnownObjects};
-use crate::Error;
+use crate::{Error, object_memory::share_of};
 
+mod feed;
 mod follow;
 mod known;
 
@@ -67,9 +74,31 @@ pub(crate) struct Scope {
     pub(crate) fields: Option<String>,
 }
 
+impl Scope {
+    /// All objects of a kind, in a namespace where there is one.
+    pub(crate) fn all(resource: &ApiResource, namespace: Option<Namespace>) -> Self {
+        Self { resource: resource.clone(), namespace, labels: None, fields: None }
+    }
+
+    /// One object of them alone; none where its name cannot stand in a selector.
+    fn single(resource: &ApiResource, place: &NamespacedName) -> Option<Self> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
+        let fields = place.name.bytes().all(plain).then(|| format!("{SINGLE}{}", place.name))?;
+        Some(Self { fields: Some(fields), ..Self::all(resource, place.namespace.clone()) })
+    }
+
+    fn is_single(&self) -> bool {
+        self.labels.is_none() && self.fields.as_deref().is_some_and(|fields| fields.starts_with(SINGLE))
+    }
+}
+
+/// How the selector of a single object begins.
+const SINGLE: &str = "metadata.name=";
+
 /// The watches of one cluster that live.
 pub struct Watches {
     wake: Wake,
+    objects: Arc<SharedBytes>,
     /// Protects the list of watches; a watch whose last holder is gone is removed by the next who looks.
     live: Mutex<BTreeMap<Scope, Weak<Watch>>>,
 }
@@ -89,6 +118,9 @@ struct Follower {
     task: tokio::task::AbortHandle,
 }
 
+/// The most watches of single objects of one kind and namespace; whoever waits for one more watches the whole kind there.
+pub const MOST_SINGLE: usize = 8;
+
 /// A watch that is as young as this does not list anew.
 const YOUNG: Duration = Duration::from_secs(15);
 
@@ -97,6 +129,9 @@ pub(crate) struct Shared {
     /// Protects what is known and who waits. Held for one step, never across an await or a wake.
     known: Mutex<KnownObjects>,
     wake: Wake,
+    /// Protects what the objects hold of the memory that all watches share, for the namespace that waited first. Held for one
+    /// change.
+    held: Mutex<HeldBytes>,
 }
 
 /// One waiter's hold on a watch: while it lives, the watch does, and the waiter is woken.
@@ -107,8 +142,8 @@ pub(crate) struct WatchHandle {
 }
 
 impl Watches {
-    pub(crate) fn new(wake: Wake) -> Self {
-        Self { wake, live: Mutex::default() }
+    pub(crate) fn new(wake: Wake, objects: Arc<SharedBytes>) -> Self {
+        Self { wake, objects, live: Mutex::default() }
     }
 
     /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes.
@@ -122,7 +157,8 @@ impl Watches {
         let mut live = self.live();
         live.retain(|_, watch| watch.strong_count() > 0);
         let watch = live.get(&scope).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let watch = Arc::new(Watch::start(client.clone(), scope.clone(), Arc::clone(&self.wake)));
+            let held = self.objects.none_of(&Some(waiter.namespace.clone()));
+            let watch = Arc::new(Watch::start(client.clone(), scope.clone(), Arc::clone(&self.wake), held));
             live.insert(scope, Arc::downgrade(&watch));
             watch
         });
@@ -130,28 +166,48 @@ impl Watches {
         WatchHandle { watch, waiter: waiter.clone(), place }
     }
 
+    /// Holds a watch that tells of one object (C-93): one of this object alone, so that nothing else of its kind is read; or one
+    /// of all, where there is one, or where so many are waited for that one is cheaper.
+    pub(crate) fn watch_object(
+        &self,
+        client: &Client,
+        resource: &ApiResource,
+        waiter: &Waiter,
+        place: &NamespacedName,
+    ) -> WatchHandle {
+        let all = Scope::all(resource, place.namespace.clone());
+        let single = Scope::single(resource, place).filter(|single| {
+            let live = self.live();
+            let lives = |scope: &Scope| live.get(scope).is_some_and(|watch| watch.strong_count() > 0);
+            let beside = |scope: &&Scope| {
+                scope.is_single() && scope.resource == all.resource && scope.namespace == all.namespace && lives(scope)
+            };
+            !lives(&all) && (lives(single) || live.keys().filter(beside).count() < MOST_SINGLE)
+        });
+        self.watch(client, single.unwrap_or(all), waiter, Some(place.clone()))
+    }
+
     /// What a synced watch knows of an object; `None` where nobody watches it.
     pub fn observed(&self, resource: &ApiResource, place: &NamespacedName) -> Option<Observed> {
-        let scopes = [place.namespace.clone(), None].map(|namespace| Scope {
-            resource: resource.clone(),
-            namespace,
-            labels: None,
-            fields: None,
-        });
-        let live = self.live();
-        let watch = scopes.iter().find_map(|scope| live.get(scope).and_then(Weak::upgrade))?;
-        drop(live);
-        let observed = watch.known.lock().observed(place);
-        (!matches!(observed, Observed::Unknown | Observed::Forbidden(_))).then_some(observed)
+        let all = [place.namespace.clone(), None].map(|namespace| Scope::all(resource, namespace));
+        let watches: Vec<Arc<Watch>> = {
+            let live = self.live();
+            let scopes = all.iter().cloned().chain(Scope::single(resource, place));
+            scopes.filter_map(|scope| live.get(&scope).and_then(Weak::upgrade)).collect()
+        };
+        let mut observed = watches.iter().map(|watch| watch.known.lock().observed(place));
+        observed.find(|observed| !matches!(observed, Observed::Unknown | Observed::Forbidden(_)))
     }
 
     /// Takes in what a write has answered.
     pub fn upsert(&self, resource: &ApiResource, object: &Value) {
+        let single = Scope::single(resource, &known::place_of(object));
         let watches: Vec<Arc<Watch>> = {
             let live = self.live();
-            let concerned = live
-                .iter()
-                .filter(|(scope, _)| scope.resource == *resource && scope.labels.is_none() && scope.fields.is_none());
+            let concerned = live.iter().filter(|(scope, _)| {
+                let all = scope.labels.is_none() && scope.fields.is_none();
+                scope.resource == *resource && (all || single.as_ref() == Some(*scope))
+            });
             concerned.filter_map(|(_, watch)| watch.upgrade()).collect()
         };
         for watch in watches {
@@ -165,9 +221,9 @@ impl Watches {
 }
 
 impl Watch {
-    fn start(client: Client, scope: Scope, wake: Wake) -> Self {
+    fn start(client: Client, scope: Scope, wake: Wake, held: HeldBytes) -> Self {
         let namespace = scope.namespace.clone();
-        let known = Arc::new(Shared { known: Mutex::new(KnownObjects::of(namespace)), wake });
+        let known = Arc::new(Shared { known: Mutex::new(KnownObjects::of(namespace)), wake, held: Mutex::new(held) });
         let follower = Follower::start(&client, &scope, &known);
         Self { client, scope, known, follower: Mutex::new(follower) }
     }
@@ -197,6 +253,22 @@ impl Drop for Follower {
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, KnownObjects> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the watch up, and answers why, where there is no room for its objects.
+    pub(crate) fn give_up_without_room(&self) -> Option<String> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.lock().bytes();
+        if held.set(bytes) {
+            return None;
+        }
+        let trouble = format!(
+            "its objects take more than the {} that are allowed; select fewer, or delete some",
+            share_of(held.of())
+        );
+        self.change(|known| known.give_up(trouble.clone()));
+        let _nothing_has_room = held.set(0);
+        Some(trouble)
     }
 
     /// Changes what is known, then wakes those whom the change concerns.

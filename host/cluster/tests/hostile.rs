@@ -16,14 +16,15 @@ mod tests {
         future::{join_all, pending},
         stream,
     };
-    use http::StatusCode;
+    use http::{StatusCode, header::LOCATION};
     use orangery_cluster::{
-        Call, Cluster, ClusterPool, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, MOST_REQUESTS, NamespacedName,
-        Observed, Waiter,
+        Call, Cluster, ClusterPool, ClusterSet, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, MOST_REQUESTS,
+        MOST_SINGLE, NamespacedName, Observed, Waiter,
     };
     use orangery_core::{
+        name::Namespace,
         port::{BoxFuture, LendableSlot},
-        step::Step,
+        step::{Halt, Step},
     };
     use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
     use serde_json::json;
@@ -113,6 +114,27 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn c_95_nobody_reaches_a_metadata_service_by_a_kubeconfig_or_a_redirect() {
+        let pool = ClusterPool::new(|_| {});
+        let cluster = pool.connect(&kubeconfig("http://169.254.169.254", "t")).await.unwrap();
+        let denied = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
+        let Err(Error::Denied { message, .. }) = &denied else { panic!("{denied:?}") };
+        let sentence = "169.254.169.254 leads to 169.254.169.254, a link-local address, where clouds have their metadata \
+                        service; no client of this host connects there: name another address";
+        assert_eq!(message, sentence);
+        assert!(matches!(Halt::from(denied.unwrap_err()), Halt::Stall(_)), "it is not tried again");
+
+        // Nor anybody else: where a server sends its client is not followed.
+        let (other, asked) = counted(Router::new().fallback(|| async { Json(json!({"kind": "ConfigMap"})) }));
+        let other = serve(other).await;
+        let leads = move || async move { (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, format!("{other}/x"))]) };
+        let (_pool, cluster) = target(Router::new().fallback(leads)).await;
+        let led = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
+        assert!(led.is_err(), "{led:?}");
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "the other server was asked");
+    }
+
     /// An error with all its causes.
     fn chain(error: &dyn std::error::Error) -> Vec<String> {
         std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect()
@@ -129,6 +151,77 @@ mod tests {
             "{message}"
         );
         assert!(message.ends_with("; select fewer objects, or delete some"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn limits_cluster_the_objects_of_a_list_are_counted_over_its_pages() {
+        // A page that is within what an answer may take: small values that take a hundred times their text.
+        let page = |next: &str| {
+            let item = format!("{{\"metadata\":{{\"name\":\"x\"}},\"data\":[{}0]}}", "{\"\":0},".repeat(100_000));
+            format!("{{\"metadata\":{{\"continue\":\"{next}\"}},\"items\":[{item}]}}")
+        };
+        for (pages, refused) in [(2, false), (4, true)] {
+            let answer = move |request: Request| async move {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                let seen = query.split_once("continue=").map_or(1, |(_, number)| number.parse().unwrap_or(1));
+                page(&if seen < pages { (seen + 1).to_string() } else { String::new() })
+            };
+            let (_pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
+            let found = timeout(DEADLINE, cluster.list(&config_maps(), &all())).await.expect("in time");
+            let message = found.map(|objects| objects.len()).map_err(|error| error.to_string());
+            let expected = "lists more than the 268435456 bytes of memory, shared with other namespaces, that are allowed for ConfigMap";
+            match (refused, message) {
+                (false, Ok(listed)) => assert_eq!(listed, pages),
+                (true, Err(message)) => assert!(message.contains(expected), "{message}"),
+                (_, other) => panic!("{pages} pages: {other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn c_88_limits_cluster_lists_and_watches_of_all_clusters_share_a_memory_and_what_ends_gives_it_back() {
+        let answer = |request: Request| async move {
+            if request.uri().query().unwrap_or_default().contains("watch=true") {
+                return Body::from_stream(stream::pending::<Result<String, std::io::Error>>()).into_response();
+            }
+            let metadata = json!({"namespace": "a", "name": "x", "resourceVersion": "1"});
+            let object = json!({"metadata": metadata, "data": {"text": "x".repeat(300 << 10)}});
+            Json(json!({"metadata": {"resourceVersion": "1"}, "items": [object]})).into_response()
+        };
+        let route = || Router::new().route("/api/v1/namespaces/a/configmaps", get(answer));
+        let (woken, mut wakes) = mpsc::unbounded_channel();
+        let pool = ClusterPool::with_memory(1 << 20, move |waiter: &Waiter| woken.send(waiter.clone()).unwrap());
+        let (first, second) = (serve(route()).await, serve(route()).await);
+        let clusters = [
+            pool.connect(&kubeconfig(&first, "t")).await.unwrap(),
+            pool.connect(&kubeconfig(&second, "t")).await.unwrap(),
+        ];
+        let map = config_maps();
+        let set = |namespace: &str| {
+            let waiter = Waiter { kind: "DeployItem".into(), namespace: namespace.into(), name: "i".into() };
+            pool.set(Arc::new(NoConnections), waiter)
+        };
+        let mut seen = async |set: &ClusterSet, cluster: &Cluster| loop {
+            match set.watch_all(cluster, &map, &all()) {
+                Err(Halt::Wait(_)) => drop(timeout(DEADLINE, wakes.recv()).await.expect("in time")),
+                known => {
+                    return known.map(|objects| objects.len()).map_err(|halt| halt.failure().unwrap().message.clone());
+                }
+            }
+        };
+        let (one, other) = (set("one"), set("other"));
+        assert_eq!(seen(&one, &clusters[0]).await, Ok(1));
+        let refused = seen(&one, &clusters[1]).await.unwrap_err();
+        let expected = "its objects take more than the 524288 bytes of memory, shared with other namespaces, that are allowed; \
+                        select fewer, or delete some";
+        assert!(refused.contains(expected), "{refused}");
+        let list = clusters[1].during(&Call::default().of(&"one".into()));
+        assert!(matches!(list.list(&map, &all()).await, Err(Error::TooLarge { .. })), "lists count as well");
+        one.keep_waiting();
+        pool.release(&Waiter { kind: "DeployItem".into(), namespace: "one".into(), name: "i".into() });
+        drop(one);
+        assert_eq!(list.list(&map, &all()).await.map(|objects| objects.len()).ok(), Some(1), "it is free again");
+        assert_eq!(seen(&other, &clusters[1]).await, Ok(1), "another namespace has its own share");
     }
 
     #[tokio::test]
@@ -165,6 +258,61 @@ mod tests {
             timeout(DEADLINE, again.recv()).await.expect("in time").expect("it is asked");
         }
         assert!(matches!(set.watch(&cluster, &config_maps(), &place), Observed::Present(_)));
+    }
+
+    /// What waits for one object does not make the host read all Secrets of a namespace.
+    #[tokio::test]
+    async fn c_93_limits_cluster_single_objects_are_watched_alone_and_of_many_all_together() {
+        let (asked, mut lists) = mpsc::unbounded_channel();
+        let answer = move |request: Request| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            if !query.contains("watch=true") {
+                let fields = query.split('&').find_map(|part| part.strip_prefix("fieldSelector="));
+                asked.send(fields.unwrap_or("all").to_owned()).unwrap();
+            }
+            async move {
+                if query.contains("watch=true") {
+                    return Body::from_stream(stream::pending::<Result<String, std::io::Error>>()).into_response();
+                }
+                let items = query.contains("%3Dx0").then(|| json!({"metadata": {"namespace": "a", "name": "x0"}}));
+                let items: Vec<_> = items.into_iter().collect();
+                Json(json!({"metadata": {"resourceVersion": "1"}, "items": items})).into_response()
+            }
+        };
+        let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
+        let (woken, mut wakes) = mpsc::unbounded_channel();
+        let pool = ClusterPool::new(move |waiter: &Waiter| woken.send(waiter.name.clone()).unwrap());
+        let cluster = pool.connect(&kubeconfig(&server, "t")).await.unwrap();
+        let waiter = |name: &str| Waiter { kind: "DeployItem".into(), namespace: "a".into(), name: name.into() };
+        let (map, set, other) = (
+            config_maps(),
+            pool.set(Arc::new(NoConnections), waiter("i")),
+            pool.set(Arc::new(NoConnections), waiter("j")),
+        );
+        let place = |name: &str| NamespacedName { namespace: Some("a".into()), name: name.into() };
+        let mut next = async || timeout(DEADLINE, lists.recv()).await.expect("in time").expect("it is asked");
+        for name in (0..MOST_SINGLE).map(|number| format!("x{number}")) {
+            set.watch(&cluster, &map, &place(&name));
+            assert_eq!(next().await, format!("metadata.name%3D{name}"));
+            assert_eq!(timeout(DEADLINE, wakes.recv()).await.expect("in time"), Some("i".into()), "its list is in");
+        }
+        // Nobody asks twice for the same one, and whoever comes later knows it at once.
+        assert!(matches!(other.watch(&cluster, &map, &place("x0")), Observed::Present(_)));
+        assert!(matches!(cluster.watches().observed(&map, &place("x0")), Some(Observed::Present(_))));
+        // What a write answers is known as well.
+        let written = json!({"metadata": {"namespace": "a", "name": "x1", "resourceVersion": "2"}});
+        cluster.watches().upsert(&map, &written);
+        assert!(matches!(other.watch(&cluster, &map, &place("x1")), Observed::Present(_)));
+        assert!(matches!(other.watch(&cluster, &map, &place("x2")), Observed::Absent));
+        // One more, and a name that can stand in no selector: all of them.
+        other.watch(&cluster, &map, &place("more"));
+        assert_eq!(next().await, "all");
+        other.watch(&cluster, &map, &place("a,b"));
+        assert_eq!(timeout(DEADLINE, wakes.recv()).await.expect("in time"), Some("j".into()), "all are listed");
+        set.keep_waiting();
+        other.keep_waiting();
+        other.watch(&cluster, &map, &place("x9"));
+        assert!(timeout(Duration::ZERO, next()).await.is_err(), "nothing else is asked for");
     }
 
     /// A slot that says when it is lent and taken back.
@@ -327,9 +475,15 @@ mod tests {
         };
         let (_pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps/x", get(waits))).await;
         let (config_maps, name) = (config_maps(), key());
-        let found = join_all((0..2 * MOST_REQUESTS).map(|_| cluster.get(&config_maps, &name)));
+        let asked: Vec<_> = namespaces().map(|namespace| cluster.during(&Call::default().of(&namespace))).collect();
+        let found = join_all((0..4).flat_map(|_| asked.iter().map(|cluster| cluster.get(&config_maps, &name))));
         assert!(timeout(DEADLINE, found).await.expect("in time").iter().all(Result::is_ok));
         assert_eq!(most.load(Ordering::SeqCst), MOST_REQUESTS);
+    }
+
+    /// As many as may have requests under way at once.
+    fn namespaces() -> impl Iterator<Item = Namespace> {
+        (0..MOST_REQUESTS).map(|number| Namespace::from(format!("team-{number}")))
     }
 
     /// A token that was rotated, or that of another team, makes no other server; each goes with its own requests alone.
@@ -355,7 +509,10 @@ mod tests {
         }))
         .await;
         let (config_maps, name) = (config_maps(), key());
-        let asked = (0..MOST_REQUESTS).flat_map(|_| clusters.iter().zip(tokens));
+        let asked = namespaces().flat_map(|namespace| {
+            let call = Call::default().of(&namespace);
+            clusters.iter().zip(tokens).map(move |(cluster, token)| (cluster.during(&call), token))
+        });
         let asked = asked.map(async |(cluster, token)| {
             let found = cluster.get(&config_maps, &name).await.unwrap().unwrap();
             assert_eq!(found.pointer("/data/token"), Some(&json!(format!("Bearer {token}"))));
@@ -374,6 +531,91 @@ mod tests {
         assert!(begin.elapsed() < Duration::from_secs(1));
         let below = pool.connect(&kubeconfig(&format!("{server}/below"), "one")).await.unwrap();
         assert!(!matches!(below.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
+    }
+
+    /// A server on which a webhook of somebody hangs: what needs it is never answered, everything else is.
+    fn with_a_webhook_that_hangs() -> (Router, watch::Sender<usize>) {
+        let under_way = watch::channel(0).0;
+        let seen = under_way.clone();
+        let hangs = move || {
+            seen.send_modify(|count| *count += 1);
+            pending::<()>()
+        };
+        let found = || async { Json(json!({"kind": "ConfigMap", "metadata": {"name": "x"}})) };
+        let router = Router::new()
+            .route("/api/v1/namespaces/a/configmaps/hangs", get(hangs))
+            .route("/api/v1/namespaces/a/configmaps/x", get(found));
+        (router, under_way)
+    }
+
+    /// The server as a namespace asks it, with these credentials.
+    async fn asked(pool: &ClusterPool, server: &str, namespace: &'static str, token: &str) -> (Cluster, Call) {
+        let call = Call::default().of(&Namespace::from_static(namespace));
+        (pool.connect(&kubeconfig(server, token)).await.unwrap().during(&call), call)
+    }
+
+    #[tokio::test]
+    async fn c_44_requests_that_are_never_answered_take_no_places_of_another_namespace_and_make_it_no_silent_server() {
+        let (router, under_way) = with_a_webhook_that_hangs();
+        let (pool, server) = (ClusterPool::new(|_| {}), serve(router).await);
+        let (greedy, _) = asked(&pool, &server, "greedy", "one").await;
+        let (config_maps, name, hangs) = (config_maps(), key(), ObjectKey { name: "hangs".into(), ..key() });
+        let held = join_all((0..2 * MOST_REQUESTS).map(|_| greedy.get(&config_maps, &hangs)));
+        let neighbours = async {
+            let share = MOST_REQUESTS * 7 / 16;
+            timeout(DEADLINE, under_way.subscribe().wait_for(|count| *count >= share)).await.expect("in time").unwrap();
+            for (namespace, token) in [("neighbour", "two"), ("neighbour", "one"), ("third", "one")] {
+                let (neighbour, _) = asked(&pool, &server, namespace, token).await;
+                let found = timeout(DEADLINE / 6, neighbour.get(&config_maps, &name)).await.expect("has its turn");
+                assert!(found.unwrap().is_some());
+            }
+            assert_eq!(*under_way.borrow(), share, "the greedy one has no more than its share");
+        };
+        tokio::select! {
+            () = neighbours => {}
+            _ = held => panic!("what hangs has ended"),
+        }
+        // On a server that nobody else asks meanwhile.
+        let (router, _) = with_a_webhook_that_hangs();
+        let server = serve(router).await;
+        let ((greedy, call), (neighbour, _)) =
+            (asked(&pool, &server, "greedy", "one").await, asked(&pool, &server, "neighbour", "one").await);
+        call.end_in(Some(Duration::from_millis(1_200)));
+        greedy.get(&config_maps, &hangs).await.unwrap_err();
+        call.end_in(None);
+        assert!(matches!(greedy.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
+        assert!(neighbour.get(&config_maps, &name).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn c_44_what_a_cluster_serves_is_asked_for_each_namespace_and_known_to_all() {
+        let count = Arc::<AtomicUsize>::default();
+        let seen = Arc::clone(&count);
+        let kinds = move || {
+            let is_first = seen.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if is_first {
+                    pending::<()>().await;
+                }
+                let kind =
+                    json!({"name": "slows", "kind": "Slow", "namespaced": true, "verbs": [], "singularName": ""});
+                Json(json!({"kind": "APIResourceList", "groupVersion": "slow.example/v1", "resources": [kind]}))
+            }
+        };
+        let router = Router::new().route("/apis/slow.example/v1", get(kinds));
+        let (pool, server) = (ClusterPool::new(|_| {}), serve(router).await);
+        let (api_version, kind) = ("slow.example/v1".into(), "Slow".into());
+        let (greedy, call) = asked(&pool, &server, "greedy", "t").await;
+        call.end_in(Some(Duration::from_millis(100)));
+        greedy.served(&api_version, &kind).await.unwrap_err();
+        for namespace in ["neighbour", "third"] {
+            let (neighbour, _) = asked(&pool, &server, namespace, "t").await;
+            let served = timeout(DEADLINE / 6, neighbour.served(&api_version, &kind)).await.expect("waits for nobody");
+            assert_eq!(served.unwrap().plural, "slows");
+        }
+        call.end_in(None);
+        assert_eq!(greedy.served(&api_version, &kind).await.unwrap().plural, "slows");
+        assert_eq!(count.load(Ordering::SeqCst), 2);
     }
 
     /// Connections that nobody asks for: the test has its cluster.

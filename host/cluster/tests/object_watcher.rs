@@ -12,7 +12,7 @@ mod tests {
         Api, Client,
         api::{DeleteParams, PostParams},
     };
-    use orangery_cluster::{ObjectWatcher, Observed, Waiter};
+    use orangery_cluster::{ClusterPool, Observed, Waiter};
     use orangery_core::name::ObjectName;
     use orangery_embedded::{Options, Storage, start};
     use orangery_proposal::deployer::ApiResource;
@@ -87,7 +87,8 @@ mod tests {
         let open = watch::Sender::new(0);
         let client = client(server.router(), open.clone());
         let (sender, mut wakes) = mpsc::unbounded_channel();
-        let watcher = ObjectWatcher::new(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
+        let watcher = ClusterPool::new(|_| {})
+            .object_watcher(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
         assert_eq!(watcher.keep(&waiter("a"), &[config_map("x")]), [Observed::Unknown]);
         woken(&mut wakes, vec!["a"]).await;
         assert_eq!(watcher.keep(&waiter("a"), &[config_map("x")]), [Observed::Absent]);

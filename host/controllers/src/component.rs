@@ -18,8 +18,8 @@ use orangery_core::{
     name::{Namespace, ObjectName},
     step::{Halt, Step},
 };
-use orangery_ocm::{ComponentRequest, ComponentSource, Credentials, Descriptor, Verification, replace};
-use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject};
+use orangery_ocm::{ComponentRequest, ComponentSource, Credentials, Descriptor, KeySource, Verification};
+use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject, TrustedSigner};
 use orangery_reconcile::Key;
 use orangery_render::{LoadError, OpenedComponent};
 use serde::de::DeserializeOwned;
@@ -28,6 +28,7 @@ use crate::{
     controller_context::ControllerContext,
     namespace_policy::refused,
     object::message_of,
+    object_access::check_name,
     signed_origin::SignedOrigin,
     tree::{ancestors, parent},
 };
@@ -45,7 +46,7 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     // That the Context exists was asked before.
     let key = Key { name: of.spec.context.clone().into(), ..Key::of(of) };
     let rules = host.policies.of(&key.namespace)?;
-    check_signed(&rules, of)?;
+    check_source(&rules, of)?;
     let policy = host.components.signature_policy();
     let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
     // What an administrator has a key for is verified wherever it is asked for.
@@ -64,7 +65,7 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
         let (verification, verified) = trusted(&rules, &request, &wanted.signature_name, above)?;
         (request.verification, origin) = (Some(verification), verified);
     }
-    request.credentials.allowed = rules.sources(PolicySubject::Installation);
+    request.credentials.allowed = rules.sources(&key.namespace, PolicySubject::Installation);
     let opened = host.components.open(&request).await;
     let version = opened.map_err(|fault| load_halt(&LoadError::Component(fault)))?;
     let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
@@ -73,12 +74,11 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     Ok(Some(InstallationComponent { opened, origin }))
 }
 
-/// Whether a signature covers the blueprint of an Installation, where the policies of its namespace require one (C-47).
-pub(crate) fn check_signed(rules: &EffectivePolicy, of: &Installation) -> Step<()> {
-    if of.asks_for_signature() {
-        return Ok(());
-    }
-    let checked = rules.check(PolicySubject::Installation, PolicyRequest::UnsignedBlueprint);
+/// Whether the policies of its namespace allow that a job of an Installation begins, and where its blueprint comes from (C-47,
+/// C-49). At each use: a policy may change during a job.
+pub(crate) fn check_source(rules: &EffectivePolicy, of: &Installation) -> Step<()> {
+    let mut asked = of.policy_requests().into_iter();
+    let checked = asked.try_for_each(|request| rules.check(PolicySubject::Installation, request));
     checked.map_err(|violation| refused(&violation))
 }
 
@@ -91,16 +91,22 @@ fn trusted(
     above: Option<ComponentSource>,
 ) -> Step<(Verification, Option<SignedOrigin>)> {
     let component = match above.as_ref().unwrap_or(&request.source) {
-        ComponentSource::Reference(reference) => replace(&request.overwrites, reference).reference.name,
+        ComponentSource::Reference(reference) => request.replaced(reference).reference.name,
         ComponentSource::Inline(document) => {
             let parsed = Descriptor::parse(document);
             parsed.map_err(|error| stall("InvalidComponentDescriptor", &error))?.name.clone()
         }
     };
     let key = rules.trusted_key(&component, signature).map_err(|violation| refused(&violation))?;
-    let public_key = key.map(|pem| pem.as_bytes().to_vec());
-    let origin = key.map(|pem| SignedOrigin::new(component.clone(), signature.to_owned(), pem));
-    let verification = Verification { signature: signature.to_owned(), public_key, ca_certificate: None, above };
+    let (public_key, keyless) = match key.as_ref().map(|key| key.signer) {
+        Some(TrustedSigner::PublicKey(pem)) => (Some(pem.as_bytes().to_vec()), None),
+        Some(TrustedSigner::Keyless(rule)) => (None, rule.signer()),
+        None => (None, None),
+    };
+    let origin = key.as_ref().map(|key| SignedOrigin::new(component.clone(), signature.to_owned(), key.signer));
+    let keys_of = key.map_or(KeySource::Context, |key| KeySource::Policy(key.line));
+    let verification =
+        Verification { signature: signature.to_owned(), public_key, ca_certificate: None, keyless, keys_of, above };
     Ok((verification, origin))
 }
 
@@ -113,7 +119,7 @@ fn source_of(of: &Installation) -> Step<Option<ComponentSource>> {
 /// What the root of a sub-installation names: its signature covers what is below it.
 fn above(host: &ControllerContext, of: &Installation, namespace: &Namespace) -> Step<Option<ComponentSource>> {
     let mut above = None;
-    for found in ancestors(&host.stores, namespace, parent(of)) {
+    for found in ancestors(&host.stores, &Key::new(namespace, parent(of))) {
         above = source_of(&found)?.or(above);
     }
     Ok(above)
@@ -139,7 +145,7 @@ pub(crate) async fn request(
     let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut request = inputs.request(source, None, None).map_err(|error| invalid(&error))?;
-    request.credentials.allowed = rules.sources(subject);
+    request.credentials.allowed = rules.sources(&key.namespace, subject);
     Ok(request)
 }
 
@@ -149,7 +155,7 @@ pub(crate) async fn credentials(host: &ControllerContext, key: &Key, subject: Po
     let objects = gather(host, &ContextNames::of_credentials(&context, &key.namespace), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut credentials = inputs.credentials().map_err(|error| invalid(&error))?;
-    credentials.allowed = host.policies.of(&key.namespace)?.sources(subject);
+    credentials.allowed = host.policies.of(&key.namespace)?.sources(&key.namespace, subject);
     Ok(credentials)
 }
 
@@ -179,6 +185,7 @@ async fn named<K>(host: &ControllerContext, namespace: &Namespace, name: &Object
 where
     K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
+    check_name::<K>(namespace, name)?;
     let api: Api<K> = Api::namespaced(host.client.clone(), namespace);
     api.get_opt(name).await.map_err(|error| {
         let kind = K::kind(&());

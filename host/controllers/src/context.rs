@@ -6,20 +6,20 @@ use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1;
 use kube::{
     Api, ResourceExt,
-    core::{ObjectMeta, PartialObjectMeta},
+    core::PartialObjectMeta,
     runtime::{WatchStreamExt, watcher},
 };
-use orangery_api::context::{Context, DEFAULT_CONTEXT};
+use orangery_api::context::DEFAULT_CONTEXT;
 use orangery_core::name::Namespace;
-use orangery_reconcile::{Key, WriteError};
+use orangery_reconcile::Key;
 use tokio::sync::mpsc;
 
-use crate::controller_context::ControllerContext;
+use crate::{controller_context::ControllerContext, default_context::ensure};
 
 /// Keeps a Context `default` in every namespace, as namespaces appear and wherever it is deleted. Runs until it is dropped.
 ///
-/// Namespaces in `excluded` get none. A create that fails is told in the log and tried again when the namespace changes;
-/// an installation that needs the Context waits for it and says so.
+/// Namespaces in `excluded` get none. A create that fails is told in the log and tried again when the namespace changes, or
+/// an Installation needs the Context.
 pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTreeSet<Namespace>) {
     host.stores.contexts.synced().await;
     let api: Api<PartialObjectMeta<v1::Namespace>> = Api::all(host.client.clone());
@@ -31,7 +31,7 @@ pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTree
         .map(|namespace| Namespace::from(namespace.name_any()));
     stream::select(living, lost(&host))
         .filter(|namespace| ready(!excluded.contains(namespace)))
-        .for_each(|namespace| ensure(&host, namespace))
+        .for_each(|namespace| keep(&host, namespace))
         .await;
 }
 
@@ -39,7 +39,7 @@ pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTree
 pub async fn keep_default_contexts_of(host: Arc<ControllerContext>, namespaces: Vec<Namespace>) {
     host.stores.contexts.synced().await;
     let lost = lost(&host).filter(|namespace| ready(namespaces.contains(namespace)));
-    stream::iter(namespaces.clone()).chain(lost).for_each(|namespace| ensure(&host, namespace)).await;
+    stream::iter(namespaces.clone()).chain(lost).for_each(|namespace| keep(&host, namespace)).await;
 }
 
 /// The namespaces whose Context `default` was deleted. The server refuses another one where the namespace goes as well.
@@ -57,22 +57,8 @@ fn lost(host: &ControllerContext) -> impl Stream<Item = Namespace> + use<> {
     stream::poll_fn(move |context| lost.poll_recv(context))
 }
 
-async fn ensure(host: &ControllerContext, namespace: Namespace) {
-    let key = Key { namespace: namespace.clone(), name: DEFAULT_CONTEXT.into() };
-    if host.stores.contexts.get(&key).is_some() {
-        return;
-    }
-    let context = Context {
-        metadata: ObjectMeta {
-            name: Some(DEFAULT_CONTEXT.to_owned()),
-            namespace: Some(namespace.to_string()),
-            ..ObjectMeta::default()
-        },
-        ..Context::default()
-    };
-    match host.writer(&host.stores.contexts).create(&context).await {
-        Ok(_) => {}
-        Err(WriteError::AlreadyExists { .. }) => {}
-        Err(error) => tracing::warn!(%namespace, %error, "creating the default Context"),
+async fn keep(host: &ControllerContext, namespace: Namespace) {
+    if let Err(error) = ensure(host, &namespace).await {
+        tracing::warn!(%namespace, %error, "creating the default Context");
     }
 }

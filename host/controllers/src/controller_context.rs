@@ -3,21 +3,21 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{
-    Client,
-    runtime::events::{Recorder, Reporter},
-};
+use kube::Client;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cluster::Waiter;
 use orangery_core::port::{Clock, Rng};
 use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
-use orangery_reconcile::{Key, LeaseDeadline, Store, Watched, Writer};
+use orangery_reconcile::{EventRecorder, Key, LeaseDeadline, Store, Watched, Writer};
+use orangery_turns::{Computations, Turns};
 
 use crate::{
     account_tokens::{OwnAddress, Tokens},
     acting_account::ActingAccounts,
+    cache_memory::CacheMemory,
     changed_answers::ChangedAnswers,
+    corrected_items::CorrectedItems,
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
     seal::NewestSeals,
@@ -43,7 +43,7 @@ pub struct ControllerContext {
     /// What the randomness of templates and the seals of the host's state are derived from.
     pub key: HostKey,
     /// Publishes events.
-    pub recorder: Recorder,
+    pub recorder: EventRecorder,
     /// How long an item waits for an external deployer to begin; `None` for ever.
     pub pick_up_timeout: Option<Duration>,
     /// How many deploy items of components may be under way at once; `None` for any number (WF-15).
@@ -58,8 +58,14 @@ pub struct ControllerContext {
     pub accounts: ActingAccounts,
     /// Until when anything may be written, on any cluster; `None` for ever (C-34).
     pub term: Option<LeaseDeadline>,
+    /// Where what others wrote is decoded, checked and evaluated: it holds up nobody but its namespace (C-45).
+    pub computations: Computations,
+    /// Whose turn it is to keep imports in memory that take much of it (C-99).
+    pub large_imports: Arc<Turns>,
     /// What is secret, and shown nowhere.
     pub secrets: SecretValues,
+    /// What its caches may take.
+    pub memory: CacheMemory,
     /// Tokens for targets that name a service account.
     pub(crate) tokens: Tokens,
     /// What gate expressions answer otherwise than in the last job.
@@ -68,10 +74,16 @@ pub struct ControllerContext {
     pub(crate) kept_credentials: KnownCredentials,
     /// Which state of an item is the newest that this process has seen.
     pub(crate) newest_seals: NewestSeals,
+    /// Of which items drift is being written.
+    pub(crate) corrected_items: CorrectedItems,
 }
 
 /// How long an item waits for an external deployer unless told otherwise, as in the code of Landscaper.
 pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Installations that keep large imports in memory at once, of two namespaces: what is rendered from imports takes a few times
+/// as much as they do.
+const MOST_LARGE_IMPORTS: usize = 2;
 
 impl ControllerContext {
     /// A context over a client and its stores, which have the indexes of all kinds.
@@ -83,9 +95,9 @@ impl ControllerContext {
         rng: Arc<dyn Rng>,
         key: HostKey,
     ) -> Self {
-        let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
+        let recorder = EventRecorder::new(client.clone(), "orangery");
         let secrets = SecretValues::default();
-        secrets.follow(&stores);
+        secrets.follow(&stores, key.encryption());
         Self {
             client,
             stores,
@@ -102,11 +114,15 @@ impl ControllerContext {
             own_address: None,
             accounts: ActingAccounts::default(),
             term: None,
+            computations: Computations::default(),
+            large_imports: Turns::new(MOST_LARGE_IMPORTS),
             secrets,
+            memory: CacheMemory::default(),
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),
             kept_credentials: KnownCredentials::default(),
             newest_seals: NewestSeals::default(),
+            corrected_items: CorrectedItems::default(),
         }
     }
 

@@ -45,27 +45,34 @@ pub fn wire(stores: &Stores, queues: &Queues) {
 
 /// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions and Installations
 /// whose gate expressions look at it. All of them share connections and watches (WF-07).
-pub fn clusters(queues: &Queues) -> Arc<ClusterPool> {
+pub fn clusters(queues: &Queues, objects: u64) -> Arc<ClusterPool> {
     let queues = queues.clone();
-    Arc::new(ClusterPool::new(move |waiter| {
+    Arc::new(ClusterPool::with_memory(objects, move |waiter| {
         if let Some(kind) = StoredKind::named(&waiter.kind) {
             queues.wake(kind, Key::new(&waiter.namespace, waiter.name.clone()));
         }
     }))
 }
 
-/// Whether a guarded object is referred to. What refers to it and is itself guarded counts as long as it is in use.
+/// Whether a guarded object is referred to.
 pub(crate) fn is_in_use(stores: &Stores, kind: StoredKind, key: &Key) -> bool {
-    let guards = |kind: StoredKind| {
-        edges().filter_map(move |edge| edge.guards().filter(|(on, _)| *on == kind).map(|(_, by)| (edge, by)))
-    };
-    guards(kind).any(|(edge, by)| {
-        let dependents = edge.dependents(stores, key);
-        if guards(by).next().is_none() {
-            return !dependents.is_empty();
-        }
-        dependents.iter().any(|dependent| is_in_use(stores, by, dependent))
-    })
+    users(stores, kind, key).next().is_some()
+}
+
+/// What refers to a guarded object. What is itself guarded counts as long as it is in use.
+pub(crate) fn users<'a>(
+    stores: &'a Stores,
+    kind: StoredKind,
+    key: &'a Key,
+) -> impl Iterator<Item = (StoredKind, Key)> + use<'a> {
+    let by_edge = guards(kind)
+        .flat_map(move |(edge, by)| edge.dependents(stores, key).into_iter().map(move |dependent| (by, dependent)));
+    by_edge.filter(|(by, dependent)| guards(*by).next().is_none() || is_in_use(stores, *by, dependent))
+}
+
+/// The edges that guard objects of a kind, with the kinds that they lead from.
+fn guards(kind: StoredKind) -> impl Iterator<Item = (&'static dyn Edge, StoredKind)> {
+    edges().filter_map(move |edge| edge.guards().filter(|(on, _)| *on == kind).map(|(_, by)| (edge, by)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!
 //! The values stand with the kind that depends, in its `dependencies.rs`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use orangery_core::step::{Halt, Step, Until};
 use orangery_reconcile::{Key, ObjectChange};
@@ -174,7 +174,8 @@ impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
                 let Dependents::Indexed(index, _) = self.dependents else { return };
                 O::store(stores).subscribe(move |change| {
                     let Some(before) = change.before else { return };
-                    let now = change.after.map_or_else(Vec::new, |after| (index.values)(after));
+                    let now: BTreeSet<String> =
+                        change.after.into_iter().flat_map(|after| (index.values)(after)).collect();
                     let namespace = Key::of(before.as_ref()).namespace;
                     for name in (index.values)(before).into_iter().filter(|name| !now.contains(name)) {
                         free(&known, &queues, Key::new(&namespace, name));

@@ -19,7 +19,7 @@ use orangery_core::{
     walk::{Transition, advance},
 };
 use orangery_proposal::item::decide;
-use orangery_reconcile::{Controller, Key, NextCall, Queue};
+use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
 
 use self::{
     apply::{Applied, apply, former::release_credentials},
@@ -29,7 +29,7 @@ use self::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
-    job,
+    job, kept_credentials,
     namespace_policy::wake_items,
     refresh, refusal,
     stores::StoredKind,
@@ -37,13 +37,17 @@ use crate::{
 
 mod apply;
 pub(crate) mod dependencies;
+mod drift;
 mod dry_run;
 mod gather;
 mod status;
 mod timeout;
 mod trigger;
 
-pub use self::dry_run::{ItemDryRun, dry_run};
+pub use self::{
+    drift::{DriftController, ItemDrift, drift_of},
+    dry_run::{ItemDryRun, dry_run},
+};
 
 /// Drives DeployItems.
 pub struct DeployItemController {
@@ -58,8 +62,10 @@ impl DeployItemController {
     /// Over a host and its clusters. `queue` is the controller's own: deadlines wake items in it.
     pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         let limiter = Arc::new(ConcurrencyLimiter::new(host.max_parallel, queue.clone()));
-        let controller = Self { host, pool, queue, cache: Arc::default(), limiter };
+        let cache = Arc::new(ProposalCache::new(host.memory.proposals));
+        let controller = Self { host, pool, queue, cache, limiter };
         controller.forget_deleted();
+        kept_credentials::forget_deleted(&controller.host);
         wake_items(&controller.host, controller.queue.clone());
         controller
     }
@@ -133,6 +139,10 @@ impl DeployItemController {
         let now = self.host.now();
         // Trigger: the job that is to be worked on.
         let job = match trigger(&self.host, item, &now).await? {
+            // It is called when what is being written of its drift is written.
+            ItemTrigger::Job(_) if self.host.corrected_items.wait(&Key::of(item.as_ref()), &self.queue) => {
+                return Ok(NextCall::Settled);
+            }
             ItemTrigger::Job(job) => job,
             ItemTrigger::Done(next) => return Ok(next),
             ItemTrigger::None => {
@@ -145,7 +155,10 @@ impl DeployItemController {
         // Decide: what this call does.
         let action = decide(reconciliation.facts(&self.limiter));
         // Apply: the component's proposal, as far as it goes without waiting.
-        let applied = apply(&mut reconciliation, action).await?;
+        // Answers of components, readiness and exports of objects take as long as their authors like.
+        let tenant = Some(Key::of(item.as_ref()).namespace);
+        let applied = in_this_slot(apply(&mut reconciliation, action));
+        let applied = self.host.computations.run(&tenant, applied).await?;
         // Status: where the job rests.
         self.finish(reconciliation, applied).await
     }
@@ -156,11 +169,8 @@ impl Controller for DeployItemController {
     const NAME: &'static str = "deploy-item";
 
     async fn reconcile(&self, item: Arc<DeployItem>) -> Result<NextCall, Halt> {
-        let (result, host) = (Box::pin(self.work(&item)).await, self.host.as_ref());
-        refusal::publish((host, &host.stores.deploy_items), item.as_ref(), result, |draft| {
-            draft.status.get_or_insert_default()
-        })
-        .await
+        let (result, of) = (Box::pin(self.work(&item)).await, (self.host.as_ref(), &self.host.stores.deploy_items));
+        refusal::publish(of, item.as_ref(), result, |draft| draft.status.get_or_insert_default()).await
     }
 
     /// Its clusters; itself only where no Execution does it.
@@ -172,5 +182,10 @@ impl Controller for DeployItemController {
             refresh::read(host, &host.stores.deploy_items, &key).await?;
         }
         Ok(())
+    }
+
+    async fn tell_of_panics(&self, object: Arc<DeployItem>) {
+        let of = (self.host.as_ref(), &self.host.stores.deploy_items);
+        refusal::publish_panics(of, object.as_ref(), |draft| draft.status.get_or_insert_default()).await;
     }
 }

@@ -1,10 +1,11 @@
 //! Events: what has happened, for `kubectl describe` (`docs/rules.md`, Events). One Warning for each failure that a
-//! status shows newly, and one for each item that goes without being uninstalled; none for waiting.
+//! status shows newly, and one for each item that goes without being uninstalled; one for drift that is new, and a Normal
+//! one for what was written again; none for waiting.
 
-use kube::runtime::events::{Event, EventType};
+use kube::runtime::events::EventType;
 use orangery_api::error::LastError;
 use orangery_core::error::Failure;
-use orangery_reconcile::{Key, Watched};
+use orangery_reconcile::{Key, Notice, Repeated, Watched};
 
 use crate::controller_context::ControllerContext;
 
@@ -22,25 +23,48 @@ pub(crate) fn failed<K: Watched>(
     if text.map(LastError::failure).as_ref() == Some(failure) {
         return;
     }
-    let reason = if failure.reason.is_empty() { "Failed" } else { &failure.reason };
-    warn(host, object, reason, &failure.message);
+    warn(host, object, reason_of(failure), &failure.message);
 }
 
 /// Publishes a Warning about an object, without the secret values of its namespace. In the background: nobody waits for an
 /// event, and one that cannot be written is only logged.
 pub(crate) fn warn<K: Watched>(host: &ControllerContext, object: &K, reason: &str, note: &str) {
+    publish(host, object, (EventType::Warning, Repeated::Counted), (reason, note));
+}
+
+/// Publishes a failure that no status shows and that lasts until its object changes, as [`warn`] does: once, however often
+/// the object is looked at.
+pub(crate) fn warn_of_lasting<K: Watched>(host: &ControllerContext, object: &K, failure: &Failure) {
+    publish(host, object, (EventType::Warning, Repeated::Passed), (reason_of(failure), &failure.message));
+}
+
+/// Publishes what holds an object, as [`warn`] does: once, whatever holds it later.
+pub(crate) fn warn_of_holding<K: Watched>(host: &ControllerContext, object: &K, reason: &str, note: &str) {
+    publish(host, object, (EventType::Warning, Repeated::PassedWhateverItSays), (reason, note));
+}
+
+/// Publishes what has been done about an object, as [`warn`] does.
+pub(crate) fn tell<K: Watched>(host: &ControllerContext, object: &K, reason: &str, note: &str) {
+    publish(host, object, (EventType::Normal, Repeated::Counted), (reason, note));
+}
+
+fn reason_of(failure: &Failure) -> &str {
+    if failure.reason.is_empty() { "Failed" } else { &failure.reason }
+}
+
+fn publish<K: Watched>(
+    host: &ControllerContext,
+    object: &K,
+    (type_, repeated): (EventType, Repeated),
+    (reason, note): (&str, &str),
+) {
     let masker = host.secrets.masker(&Key::of(object).namespace);
-    let event = Event {
-        type_: EventType::Warning,
-        reason: reason.to_owned(),
-        note: Some(cut(&masker.mask(note))),
-        action: format!("Reconcile{}", K::kind(&())),
-        secondary: None,
-    };
-    let recorder = host.recorder.clone();
+    let (reason, note) = (reason.to_owned(), cut(&masker.mask(note)));
+    let notice = Notice { type_, reason, note, action: format!("Reconcile{}", K::kind(&())), repeated };
+    let (recorder, now) = (host.recorder.clone(), host.now());
     let reference = object.object_ref(&());
     tokio::spawn(async move {
-        if let Err(error) = recorder.publish(&event, &reference).await {
+        if let Err(error) = recorder.publish(&notice, &reference, now.0).await {
             tracing::debug!(%error, object = reference.name, "publishing an event");
         }
     });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use orangery_api::{execution::Execution, label};
 use orangery_cluster::ClusterPool;
 use orangery_core::{plan::reconcile, step::Halt};
-use orangery_reconcile::{Controller, Key, NextCall, Queue};
+use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
 
 use self::{apply::apply, dependencies::deploy_items, gather::gather, reconciliation::ExecutionWorker};
 use crate::{
@@ -58,7 +58,9 @@ impl Controller for ExecutionController {
             // Status: where it rests.
             status::finish(&self.worker, &execution, applied).await
         };
-        let (result, host) = (Box::pin(result).await, self.worker.host.as_ref());
+        let (host, tenant) = (self.worker.host.as_ref(), Some(Key::of(execution.as_ref()).namespace));
+        // Lists of items and gate expressions take as long as their authors like.
+        let result = host.computations.run(&tenant, in_this_slot(result)).await;
         refusal::publish((host, &host.stores.executions), execution.as_ref(), result, |draft| {
             draft.status.get_or_insert_default()
         })
@@ -72,5 +74,10 @@ impl Controller for ExecutionController {
         refresh::read(host, &host.stores.executions, &key).await?;
         let known = deploy_items(&host.stores, &key);
         refresh::list(host, &host.stores.deploy_items, known, &key.namespace, (label::MANAGED_BY, &key.name)).await
+    }
+
+    async fn tell_of_panics(&self, object: Arc<Execution>) {
+        let (host, store) = (self.worker.host.as_ref(), &self.worker.host.stores.executions);
+        refusal::publish_panics((host, store), object.as_ref(), |draft| draft.status.get_or_insert_default()).await;
     }
 }

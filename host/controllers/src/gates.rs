@@ -97,25 +97,40 @@ impl<T> Item<T> {
 /// Compiled expressions by their text, for all objects of a controller.
 #[derive(Default)]
 pub(crate) struct Expressions {
-    /// Protects the map. Held for one lookup or one change.
-    compiled: Mutex<BTreeMap<String, Arc<Expression>>>,
+    /// Protects the map and its size. Held for one lookup or one change.
+    compiled: Mutex<Compiled>,
+}
+
+#[derive(Default)]
+struct Compiled {
+    by_source: BTreeMap<String, Arc<Expression>>,
+    /// What they take in all.
+    bytes: u64,
 }
 
 impl Expressions {
-    /// So many are kept; with one more the others go.
-    const KEPT: usize = 4096;
+    /// The most bytes that are kept; with more the others go.
+    const MOST_KEPT_BYTES: u64 = 16 << 20;
+    /// The most bytes of one that is kept; a larger one is compiled whenever it is asked.
+    const MOST_KEPT_BYTES_OF_ONE: u64 = 1 << 20;
 
     fn get(&self, source: &str) -> Result<Arc<Expression>, String> {
-        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
+        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).by_source.get(source).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         let expression = Arc::new(gate::compile(source)?);
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if compiled.len() >= Self::KEPT {
-            compiled.clear();
+        let bytes = expression.bytes();
+        if bytes > Self::MOST_KEPT_BYTES_OF_ONE {
+            return Ok(expression);
         }
-        compiled.insert(source.to_owned(), Arc::clone(&expression));
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiled.bytes.saturating_add(bytes) > Self::MOST_KEPT_BYTES {
+            *compiled = Compiled::default();
+        }
+        if compiled.by_source.insert(source.to_owned(), Arc::clone(&expression)).is_none() {
+            compiled.bytes = compiled.bytes.saturating_add(bytes);
+        }
         Ok(expression)
     }
 
@@ -193,7 +208,7 @@ impl<T: Sync> Evaluator<'_, T> {
         // Those that an installation does not give are not here.
         let mut around = ExpressionScope { imports: None, predecessors: None };
         for item in self.items.list.iter().filter(|item| !item.gates.is_empty()) {
-            around.predecessors = Some(dag.all_before(&item.name));
+            around.predecessors = Some(gate::Predecessors::Of(&dag, &item.name));
             gate::check_all(&item.gates, &around).map_err(|(gate, why)| {
                 let message = format!("{} {:?}: {gate}: {why}", self.kind.noun(), item.name);
                 Halt::Stall(
@@ -360,4 +375,37 @@ pub(crate) fn release_when_gone<K: Stored>(host: &Arc<ControllerContext>, pool: 
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_gate_compiled_expressions_are_kept_by_what_they_take() {
+        let expressions = Expressions::default();
+        let kept = || {
+            let compiled = expressions.compiled.lock().unwrap();
+            let bytes: u64 = compiled.by_source.values().map(|expression| expression.bytes()).sum();
+            assert_eq!(compiled.bytes, bytes);
+            (compiled.by_source.len(), bytes)
+        };
+        let with_places = |number: u64, places: u64| {
+            let source = format!("'{number}'.matches('^a{{{places}}}$')");
+            expressions.get(&source).map(|expression| expression.bytes()).unwrap()
+        };
+        let each = with_places(0, 1000);
+        assert_eq!((with_places(0, 1000), kept()), (each, (1, each)));
+        let mut number = 0;
+        while kept().1 + each <= Expressions::MOST_KEPT_BYTES {
+            number += 1;
+            with_places(number, 1000);
+        }
+        with_places(number + 1, 1000);
+        assert!(kept().0 == 1 && number > 20, "{number} and {:?}", kept());
+
+        let large: Vec<String> = (0..3).map(|of| format!("'x'.matches('^{of}a{{2000}}$')")).collect();
+        let large = expressions.get(&large.join(" || ")).unwrap();
+        assert!(large.bytes() > Expressions::MOST_KEPT_BYTES_OF_ONE && kept().0 == 1, "{large:?}");
+    }
 }

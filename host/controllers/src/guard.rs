@@ -9,15 +9,28 @@
 //! | Target that no job of ours writes | a DeployItem deploys to it without `skipUninstallIfClusterRemoved`, or gate
 //! expressions of an Execution or an Installation look at it | DeployItem, Execution, Installation |
 //! | Secret behind a Target | such a Target refers to it | DeployItem, Execution, Installation |
+//! | Secret that holds an inventory | its DeployItem is not uninstalled | DeployItem, as it makes it |
 //! | Context | a DeployItem is of it | DeployItem |
 //! | ConfigMap | an Installation imports it | Installation |
+//!
+//! What is being deleted gets no guard any more. Where it still has one, whoever begins to use it writes down that he does: either
+//! the guard controller takes the guard away first, and he is refused, or it finds that it has looked at an older version (C-109).
 //!
 //! Copies and exports are written by jobs and deleted by them in order, so they have none (ORC-39).
 
 use std::{future::Future, sync::Arc};
 
-use orangery_api::{annotation::GUARD, context::Context, label, marks::Marks, target::Target};
-use orangery_core::step::Step;
+use orangery_api::{
+    annotation::{GUARD, LAST_USER},
+    context::Context,
+    label,
+    marks::Marks,
+    target::Target,
+};
+use orangery_core::{
+    error::{Code, Failure},
+    step::{Halt, Step},
+};
 use orangery_reconcile::{Key, WriteError};
 
 use crate::{
@@ -28,40 +41,46 @@ use crate::{
     stores::{ConfigMapMeta, Queues, SecretMeta, Stored, StoredKind, Stores},
 };
 
+/// The value of the label of a guarded Secret that holds the inventory of an item: it is guarded whether or not guards are on, as
+/// nobody else has what it says.
+pub(crate) const OF_INVENTORY: &str = "inventory";
+
 /// A kind whose objects are guarded.
 pub trait Guarded: Stored + Marks {
     /// Names its controller.
     const NAME: &'static str;
 
-    /// Guards the object of this name, and what it stands for, before it is used.
-    fn guard(host: &ControllerContext, key: &Key) -> impl Future<Output = Step<()>> + Send;
+    /// Guards the object of this name, and what it stands for, before it is used by this user.
+    fn guard(host: &ControllerContext, key: &Key, user: &str) -> impl Future<Output = Step<()>> + Send;
 }
 
 impl Guarded for Target {
     const NAME: &'static str = "target-guard";
 
     /// The Secret behind a Target comes first. A Target that a job writes has no guard.
-    async fn guard(host: &ControllerContext, key: &Key) -> Step<()> {
+    async fn guard(host: &ControllerContext, key: &Key, user: &str) -> Step<()> {
         let Some(target) = host.stores.targets.get(key) else { return Ok(()) };
-        SECRET_OF_TARGET.guard(host, target.as_ref()).await?;
-        if target.label(label::SOURCE_TYPE).is_none() { put(host, target).await } else { Ok(()) }
+        for secret in SECRET_OF_TARGET.names(&target) {
+            SecretMeta::guard(host, &Key::new(&key.namespace, secret), user).await?;
+        }
+        if target.label(label::SOURCE_TYPE).is_none() { put(host, target, user).await } else { Ok(()) }
     }
 }
 
 impl Guarded for SecretMeta {
     const NAME: &'static str = "secret-guard";
 
-    async fn guard(host: &ControllerContext, key: &Key) -> Step<()> {
-        put_on_labelled::<Self>(host, key).await
+    async fn guard(host: &ControllerContext, key: &Key, user: &str) -> Step<()> {
+        put_on_labelled::<Self>(host, key, user).await
     }
 }
 
 impl Guarded for Context {
     const NAME: &'static str = "context-guard";
 
-    async fn guard(host: &ControllerContext, key: &Key) -> Step<()> {
+    async fn guard(host: &ControllerContext, key: &Key, user: &str) -> Step<()> {
         match host.stores.contexts.get(key) {
-            Some(context) => put(host, context).await,
+            Some(context) => put(host, context, user).await,
             None => Ok(()),
         }
     }
@@ -70,8 +89,8 @@ impl Guarded for Context {
 impl Guarded for ConfigMapMeta {
     const NAME: &'static str = "config-map-guard";
 
-    async fn guard(host: &ControllerContext, key: &Key) -> Step<()> {
-        put_on_labelled::<Self>(host, key).await
+    async fn guard(host: &ControllerContext, key: &Key, user: &str) -> Step<()> {
+        put_on_labelled::<Self>(host, key, user).await
     }
 }
 
@@ -101,27 +120,29 @@ impl<O: Stored, D: Guarded> Dependency<O, D> {
     /// Guards what an object refers to, before it uses it for the first time in a job.
     ///
     /// # Errors
-    /// The server could not be reached. A guard that it refuses is left out.
+    /// The server could not be reached, or what is to be used is being deleted and nothing keeps it any more. A guard that the
+    /// server refuses is left out.
     pub(crate) async fn guard(&self, host: &ControllerContext, of: &O) -> Step<()> {
         if !host.guards {
             return Ok(());
         }
-        let namespace = Key::of(of).namespace;
+        let key = Key::of(of);
+        let user = format!("{} {key} {}", O::KIND.name(), of.meta().uid.as_deref().unwrap_or("without a uid"));
         for name in self.names(of) {
-            D::guard(host, &Key::new(&namespace, name)).await?;
+            D::guard(host, &Key::new(&key.namespace, name), &user).await?;
         }
         Ok(())
     }
 }
 
 /// Guards an object of a kind that is watched only where it is guarded.
-async fn put_on_labelled<K: Guarded>(host: &ControllerContext, key: &Key) -> Step<()> {
+async fn put_on_labelled<K: Guarded>(host: &ControllerContext, key: &Key, user: &str) -> Step<()> {
     let known = K::store(&host.stores).get(key);
-    if known.is_some_and(|known| is_guarded(known.as_ref())) {
+    if known.is_some_and(|known| is_guarded(known.as_ref()) && !known.is_deleting()) {
         return Ok(());
     }
     match get::<K>(&host.client, &key.namespace, &key.name).await? {
-        Some(object) => put(host, Arc::new(object)).await,
+        Some(object) => put(host, Arc::new(object), user).await,
         // Whoever needs it says so.
         None => Ok(()),
     }
@@ -132,18 +153,44 @@ fn is_guarded<K: Guarded>(object: &K) -> bool {
     object.has_finalizer(GUARD) && object.label(GUARD).is_some()
 }
 
-/// Puts the guard on an object, unless it is there or the object is being deleted. One that may not be written stays as it
-/// is: guards protect, and stand in nobody's way.
-async fn put<K: Guarded>(host: &ControllerContext, mut object: Arc<K>) -> Step<()> {
-    let store = K::store(&host.stores);
-    while !is_guarded(object.as_ref()) && !object.is_deleting() {
-        let mut guarded = K::clone(&object);
-        let meta = guarded.meta_mut();
+/// What makes an object one that its user may use, unless it is that already.
+fn guarded<K: Guarded>(object: &K, user: &str) -> Step<Option<K>> {
+    let mut guarded = K::clone(object);
+    let meta = guarded.meta_mut();
+    if !object.is_deleting() {
         let finalizers = meta.finalizers.get_or_insert_default();
         if !finalizers.iter().any(|name| name == GUARD) {
             finalizers.push(GUARD.to_owned());
         }
         meta.labels.get_or_insert_default().insert(GUARD.to_owned(), "true".to_owned());
+        return Ok((!is_guarded(object)).then_some(guarded));
+    }
+    match (object.has_finalizer(GUARD), object.label(GUARD)) {
+        // A finalizer cannot be added any more; another annotation makes another version.
+        (true, _) => {
+            meta.annotations.get_or_insert_default().insert(LAST_USER.to_owned(), user.to_owned());
+            Ok((object.annotation(LAST_USER) != Some(user)).then_some(guarded))
+        }
+        (false, Some(_)) => Err(Halt::Stall(going(K::KIND, &Key::of(object)))),
+        // It was never guarded: guards protect, and stand in nobody's way.
+        (false, None) => Ok(None),
+    }
+}
+
+/// Why an object cannot be used any more.
+fn going(kind: StoredKind, key: &Key) -> Failure {
+    let message = format!(
+        "{} {key} is being deleted, and nothing keeps it any more; make it anew once it is gone, or name another one",
+        kind.name()
+    );
+    Failure::new("PutGuard", "BeingDeleted", message).with_code(Code::ConfigurationProblem)
+}
+
+/// Puts the guard on an object, or writes down who uses it where it is being deleted. One that may not be written stays as it
+/// is: guards protect, and stand in nobody's way.
+async fn put<K: Guarded>(host: &ControllerContext, mut object: Arc<K>, user: &str) -> Step<()> {
+    let store = K::store(&host.stores);
+    while let Some(guarded) = guarded(object.as_ref(), user)? {
         match host.writer(store).update(&object, &guarded).await {
             Ok(_) | Err(WriteError::NotFound { .. }) => break,
             // Another one who uses it was faster, or its user changed it: the store knows the newest version by now.

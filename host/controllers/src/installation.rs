@@ -12,7 +12,7 @@ use std::sync::Arc;
 use orangery_api::installation::Installation;
 use orangery_cluster::ClusterPool;
 use orangery_core::{plan::reconcile, step::Halt};
-use orangery_reconcile::{Controller, Key, NextCall, Queue};
+use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
 
 use self::{
     apply::{AppliedInstallation, apply},
@@ -56,8 +56,9 @@ impl Controller for InstallationController {
 
     async fn reconcile(&self, installation: Arc<Installation>) -> Result<NextCall, Halt> {
         let worker = &self.worker;
+        let tenant = Some(Key::of(installation.as_ref()).namespace);
         // Gather: what is asked of it, and what may start a job by itself.
-        let observed = gather(worker, &installation).await;
+        let observed = worker.host.computations.run(&tenant, in_this_slot(gather(worker, &installation))).await;
         // Decide: what this call does.
         let action = reconcile::installation(observed.facts, worker.host.now().0);
         let (mut rests, store) = (false, &worker.host.stores.installations);
@@ -89,5 +90,10 @@ impl Controller for InstallationController {
             refresh::read(host, &stores.installations, &Key::of(sibling.as_ref())).await?;
         }
         Ok(())
+    }
+
+    async fn tell_of_panics(&self, object: Arc<Installation>) {
+        let (host, store) = (self.worker.host.as_ref(), &self.worker.host.stores.installations);
+        refusal::publish_panics((host, store), object.as_ref(), |draft| draft.status.get_or_insert_default()).await;
     }
 }

@@ -58,6 +58,10 @@ pub(crate) trait JobStatus {
     /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`docs/rules.md`, Conditions).
     fn trigger(&mut self, job: &JobId, first: impl Phase, generation: i64, now: &Time) {
         let mut shared = self.shared();
+        // A job that it is in the middle of ends here, and the phase of that one says nothing of the next (C-31).
+        if *shared.job_id != *shared.job_id_finished {
+            shared.phase.clear();
+        }
         shared.job_id.clone_from(job);
         // It gets the job once more: it ended it before it was to go.
         if *shared.job_id_finished == *job {
@@ -250,6 +254,18 @@ mod tests {
             (("Unknown", "Init"), "new", "Succeeded")
         );
         assert_eq!(status.transition_times.unwrap().trigger_time, Some(at(2)));
+    }
+
+    #[test]
+    fn c_31_a_job_that_replaces_one_under_way_begins_anew_whatever_phase_that_stood_in() {
+        let phase = |finished: &str| {
+            let job = JobId::from("a");
+            let mut status = ExecutionStatus { job_id: job, job_id_finished: finished.into(), ..Default::default() };
+            status.phase = "Progressing".to_owned();
+            status.trigger(&"b".into(), Phase::Init, 1, &at(1));
+            status.phase
+        };
+        assert_eq!([phase("older"), phase("a")], ["", "Progressing"]);
     }
 
     #[test]

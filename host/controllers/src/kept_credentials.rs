@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
@@ -12,12 +12,14 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     core::ObjectMeta,
 };
-use orangery_api::deploy_item::DeployItem;
+use orangery_api::{annotation::GUARD, deploy_item::DeployItem};
+use orangery_apply::ItemState;
 use orangery_core::{digest::sha256, name::Namespace, step::Step};
+use orangery_proposal::ClusterRef;
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
-use crate::{controller_context::ControllerContext, object_access::get};
+use crate::{controller_context::ControllerContext, object_access::get, secret_values::SecretSource};
 
 /// The key of the kubeconfig in its Secret.
 const CONTENT: &str = "kubeconfig";
@@ -51,7 +53,19 @@ pub(crate) fn secret_of(target: &Key, cluster: &str) -> String {
     format!("orangery-cluster-{short}")
 }
 
-/// Keeps a kubeconfig. What this process knows to be there is not written again. Where it cannot be kept the job goes on
+/// What somebody deletes is kept again by the next job that needs it.
+pub(crate) fn forget_deleted(host: &Arc<ControllerContext>) {
+    let (namespace, known) = (Namespace::from(host.client.default_namespace()), Arc::downgrade(host));
+    host.stores.secrets.subscribe(move |change| {
+        if let (None, Some(key), Some(host)) = (change.after, change.key(), known.upgrade())
+            && key.namespace == namespace
+        {
+            host.kept_credentials.forget(&key.name);
+        }
+    });
+}
+
+/// Keeps a kubeconfig, with the label by which Secrets are watched. What this process knows to be there is not written again. Where it cannot be kept the job goes on
 /// without: what is left in the cluster, should the Target name another one, can only be told then.
 pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &str) {
     let digest = sha256(kubeconfig.as_bytes());
@@ -60,15 +74,16 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &st
     }
     let api: Api<Secret> = Api::default_namespaced(host.client.clone());
     let data = ByteString(kubeconfig.as_bytes().to_vec());
+    let labels = BTreeMap::from([(GUARD.to_owned(), "credentials".to_owned())]);
     let object = Secret {
-        metadata: ObjectMeta { name: Some(secret.to_owned()), ..ObjectMeta::default() },
+        metadata: ObjectMeta { name: Some(secret.to_owned()), labels: Some(labels.clone()), ..ObjectMeta::default() },
         data: Some([(CONTENT.to_owned(), data.clone())].into()),
         type_: Some("orangery.dev/kubeconfig".to_owned()),
         ..Secret::default()
     };
     let kept = match api.create(&PostParams::default(), &object).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let patch = json!({"data": {CONTENT: data}});
+            let patch = json!({"metadata": {"labels": labels}, "data": {CONTENT: data}});
             api.patch(secret, &PatchParams::default(), &Patch::Merge(patch)).await
         }
         answer => answer,
@@ -80,11 +95,68 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &st
 }
 
 /// A kubeconfig that was kept.
-pub(crate) async fn find(host: &ControllerContext, secret: &str) -> Step<Option<String>> {
+async fn find(host: &ControllerContext, secret: &str) -> Step<Option<String>> {
     let kept: Option<Secret> =
         get(&host.client, &Namespace::from(host.client.default_namespace()), &secret.into()).await?;
     let content = kept.and_then(|secret| secret.data).and_then(|mut data| data.remove(CONTENT));
     Ok(content.map(|ByteString(content)| String::from_utf8_lossy(&content).into_owned()))
+}
+
+/// The same, where the policy of a namespace allows its server. Its credentials are shown nowhere from now on.
+pub(crate) async fn usable(host: &ControllerContext, namespace: &Namespace, secret: &str) -> Step<Option<String>> {
+    let Some(kubeconfig) = find(host, secret).await? else { return Ok(None) };
+    host.secrets.learn_kubeconfig(namespace, SecretSource::Kept(secret.into()), &kubeconfig);
+    host.policies.check_server(namespace, &kubeconfig)?;
+    Ok(Some(kubeconfig))
+}
+
+/// The Secrets for the Targets of these items, by the name of the Target. What an item says of its cluster need not be its own
+/// word: the name of such a Secret follows from the Target, and leads to no other one.
+pub(crate) fn of_targets(items: &[Arc<DeployItem>]) -> BTreeMap<ClusterRef, String> {
+    let secret = |item: &Arc<DeployItem>| {
+        let target = &item.spec.target.as_ref()?.name;
+        let status = item.status.as_ref()?.provider_status.as_ref()?;
+        let clusters = status.pointer("/orangery/clusters").and_then(Value::as_array)?;
+        let own = clusters.iter().find(|cluster| cluster.get("on").is_some_and(|on| on == "target"))?;
+        let key = Key { name: target.clone(), ..Key::of(item.as_ref()) };
+        Some((ClusterRef::Named(target.to_string()), secret_of(&key, own.get("uid")?.as_str()?)))
+    };
+    items.iter().filter_map(secret).collect()
+}
+
+/// Clusters for which a status that nothing vouches for may have a kubeconfig looked for.
+const MOST_CLAIMED: usize = 32;
+
+/// The Secrets by which what a state says of clusters could be proven, by the uid of the cluster.
+fn claimed(item: &DeployItem, state: &ItemState) -> BTreeMap<String, String> {
+    let secret = |on: &ClusterRef, uid: &str| {
+        let target = match on {
+            ClusterRef::Target => item.spec.target.as_ref()?.name.clone(),
+            ClusterRef::Named(name) => name.as_str().into(),
+            ClusterRef::Host => return None,
+        };
+        Some((uid.to_owned(), secret_of(&Key { name: target, ..Key::of(item) }, uid)))
+    };
+    let present = state.clusters.iter().filter_map(|(on, uid)| secret(on, uid));
+    let former =
+        state.former.iter().filter_map(|(uid, inventory)| inventory.0.keys().find_map(|at| secret(&at.on, uid)));
+    present.chain(former).take(MOST_CLAIMED).collect()
+}
+
+/// Nothing vouches for a state: which clusters its objects are in counts where the operator has kept a kubeconfig for the Target
+/// and that cluster. Nobody else writes such Secrets, and their names follow from both (C-110).
+///
+/// # Errors
+/// What was kept cannot be read now.
+pub(crate) async fn prove(host: &ControllerContext, item: &DeployItem, state: &mut ItemState) -> Step<()> {
+    for (uid, secret) in claimed(item, state) {
+        if find(host, &secret).await?.is_some() {
+            state.credentials.insert(uid, secret);
+        }
+    }
+    let ItemState { clusters, credentials, .. } = state;
+    clusters.retain(|_, uid| credentials.contains_key(uid));
+    Ok(())
 }
 
 /// Removes what no item but this one refers to. What cannot be removed is only logged: it is kept for longer than needed.
@@ -114,4 +186,41 @@ fn refers_to(item: &DeployItem, secret: &str) -> bool {
     let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
     let credentials = status.and_then(|status| status.pointer("/orangery/credentials")).and_then(Value::as_object);
     credentials.is_some_and(|credentials| credentials.values().any(|known| known == secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_proposal::inventory::Inventory;
+
+    use super::*;
+
+    #[test]
+    fn c_110_limits_state_so_many_clusters_are_looked_for_and_each_by_its_target() {
+        let item = |target: Value| -> DeployItem {
+            serde_json::from_value(
+                json!({"metadata": {"namespace": "n", "name": "i"}, "spec": {"type": "t", "target": target}}),
+            )
+            .unwrap()
+        };
+        let inventory = |cluster: Value| {
+            let resource = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": "n"});
+            Inventory::read(Some(&json!([{"policy": "manage", "resource": resource, "cluster": cluster}]))).unwrap()
+        };
+        let state = ItemState {
+            clusters: BTreeMap::from([(ClusterRef::Target, "now".to_owned()), (ClusterRef::Host, "host".to_owned())]),
+            former: BTreeMap::from([
+                ("old".to_owned(), inventory(json!("target"))),
+                ("other".to_owned(), inventory(json!({"named": "b"}))),
+                ("here".to_owned(), inventory(json!("host"))),
+            ]),
+            ..ItemState::default()
+        };
+        let expected = [("now", "a"), ("old", "a"), ("other", "b")];
+        let expected = expected.map(|(uid, target)| (uid.to_owned(), secret_of(&Key::new("n", target), uid)));
+        assert_eq!(claimed(&item(json!({"name": "a", "namespace": "elsewhere"})), &state), BTreeMap::from(expected));
+        assert_eq!(claimed(&item(Value::Null), &state).into_keys().collect::<Vec<_>>(), ["other"]);
+        let many = (0..=MOST_CLAIMED).map(|number| (format!("{number}"), inventory(json!("target")))).collect();
+        let many = ItemState { former: many, ..ItemState::default() };
+        assert_eq!(claimed(&item(json!({"name": "a"})), &many).len(), MOST_CLAIMED);
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use orangery_core::{
@@ -11,15 +11,17 @@ use orangery_core::{
     name::Namespace,
     step::{Halt, Step},
 };
-use orangery_policy::{EffectivePolicy, Policy, PolicyRequest, PolicySet, PolicySubject, Profile, Violation};
-use orangery_reconcile::Key;
+use orangery_policy::{
+    EffectivePolicy, Policy, PolicyOrigin, PolicyRequest, PolicySet, PolicySubject, Profile, Violation,
+};
 use tokio::sync::watch;
 
 mod follow;
+mod server;
 mod wake;
 
-pub use self::follow::watch_namespace_policies;
-pub(crate) use self::wake::{wake_items, wake_refused};
+pub use self::follow::{read_namespace_policies, watch_namespace_policies};
+pub(crate) use self::wake::{is_allowed_anew, refused_under, wake_items, wake_refused};
 
 /// The labels of a namespace.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -38,8 +40,6 @@ struct SharedPolicies {
     known: RwLock<KnownPolicies>,
     /// Called with the namespaces for which something else counts than before.
     subscribers: RwLock<Vec<PolicySubscriber>>,
-    /// Roots that a policy refused, and for whose namespace something else counts since. Held for one look-up or one change.
-    lifted: Mutex<BTreeSet<Key>>,
     /// Whether the first lists are in: of policies, of namespaces.
     synced: watch::Sender<(bool, bool)>,
 }
@@ -65,7 +65,6 @@ impl NamespacePolicies {
             default,
             known: RwLock::new(known),
             subscribers: RwLock::default(),
-            lifted: Mutex::default(),
             synced: watch::Sender::new((false, false)),
         };
         Self { shared: Arc::new(shared) }
@@ -103,6 +102,12 @@ impl NamespacePolicies {
         request: PolicyRequest<'_>,
     ) -> Step<()> {
         self.of(namespace)?.check(subject, request).map_err(|violation| refused(&violation))
+    }
+
+    /// Whether no policy selects a namespace, as far as is known, so that the default counts.
+    pub fn has_default(&self, namespace: &Namespace) -> bool {
+        let is_default = |policy: &Policy| *policy.origin() == PolicyOrigin::Default;
+        self.of(namespace).is_ok_and(|effective| effective.policies().any(is_default))
     }
 
     /// Waits until the first lists are in. Needs [`watch_namespace_policies`].
@@ -166,20 +171,6 @@ impl NamespacePolicies {
         for subscriber in self.shared.subscribers.read().unwrap_or_else(PoisonError::into_inner).iter() {
             subscriber(&changed);
         }
-    }
-
-    fn lift(&self, root: Key) {
-        self.shared.lifted.lock().unwrap_or_else(PoisonError::into_inner).insert(root);
-    }
-
-    /// Whether something else counts since a policy refused what the last job of this root wanted.
-    pub(crate) fn is_lifted(&self, root: &Key) -> bool {
-        self.shared.lifted.lock().unwrap_or_else(PoisonError::into_inner).contains(root)
-    }
-
-    /// A job of this root has begun.
-    pub(crate) fn forget_lifted(&self, root: &Key) {
-        self.shared.lifted.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
     }
 }
 

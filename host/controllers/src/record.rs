@@ -1,51 +1,87 @@
 //! Writing DataObjects and Targets: import copies, exports, exports of Executions (`docs/wire.md` §2.2, §5.4, §5.5).
 
+use std::collections::BTreeMap;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use orangery_api::{convert, data_object::DataObject, label, target::Target};
-use orangery_blueprint::record::{Record, RecordContent};
+use orangery_blueprint::{
+    import::{Imported, SecretData, secret_data},
+    record::{Record, RecordContent},
+};
 use orangery_core::{name::Namespace, step::Step};
 use orangery_reconcile::{Key, Store, Watched};
 
-use crate::{controller_context::ControllerContext, secret_values::SecretData};
+use crate::{
+    controller_context::ControllerContext,
+    encryption::EncryptionKey,
+    secret_data::{encrypt, is_encrypted, mark},
+};
 
 /// How many records of one owner are written at the same time.
 const WRITES_AT_ONCE: usize = 16;
 
-/// Writes records; one that is there already as it should be costs nothing.
-pub(crate) async fn write(
-    host: &ControllerContext,
-    namespace: &Namespace,
-    owner: &OwnerReference,
-    records: &[Record],
-) -> Step<()> {
-    let writes: Vec<_> = records.iter().map(|record| write_one(host, namespace, owner, record)).collect();
+/// What writes records.
+pub(crate) struct RecordOwner<'a> {
+    /// Where it is.
+    pub(crate) namespace: &'a Namespace,
+    /// As the owner of what it writes.
+    pub(crate) reference: OwnerReference,
+    /// What it imports, and may write again.
+    pub(crate) imported: &'a BTreeMap<String, Imported>,
+}
+
+/// Writes records; one that is there already as it should be costs nothing. None is written where a policy refuses one of them.
+pub(crate) async fn write(host: &ControllerContext, owner: &RecordOwner<'_>, records: &[Record]) -> Step<()> {
+    let planned: Vec<PlannedRecord<'_>> =
+        records.iter().map(|record| PlannedRecord::of(host, owner, record)).collect::<Step<_>>()?;
+    let writes: Vec<_> = planned.iter().map(|planned| planned.write(host, owner)).collect();
     stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).try_for_each(|()| async { Ok(()) }).await
 }
 
-async fn write_one(
-    host: &ControllerContext,
-    namespace: &Namespace,
-    owner: &OwnerReference,
-    record: &Record,
-) -> Step<()> {
-    let key = Key { namespace: namespace.to_owned(), name: record.name.clone() };
-    match &record.content {
-        RecordContent::Data(data) => {
-            let secret = host.secrets.secret_data(namespace, data).map(SecretData::label);
-            let fill = |object: &mut DataObject| {
-                convert::write_data_object(record, object, owner);
-                let labels = object.metadata.labels.get_or_insert_default();
-                match secret {
-                    Some(secret) => labels.insert(label::SECRET_DATA.to_owned(), secret.to_owned()),
-                    None => labels.remove(label::SECRET_DATA),
-                };
-            };
-            put(host, &host.stores.data_objects, &key, fill).await
+/// A record, and what becomes of data of Secrets in it.
+struct PlannedRecord<'a> {
+    record: &'a Record,
+    key: Key,
+    secret: Option<SecretData>,
+    is_encrypted: bool,
+}
+
+impl<'a> PlannedRecord<'a> {
+    fn of(host: &ControllerContext, owner: &RecordOwner<'_>, record: &'a Record) -> Step<Self> {
+        let key = Key { namespace: owner.namespace.to_owned(), name: record.name.clone() };
+        let secret = match &record.content {
+            RecordContent::Data(data) => {
+                secret_data(owner.imported, data).max(host.secrets.secret_data(owner.namespace, data))
+            }
+            RecordContent::Target(_) => None,
+        };
+        let is_encrypted = is_encrypted(&host.policies, &key, secret)?;
+        Ok(Self { record, key, secret, is_encrypted })
+    }
+
+    async fn write(&self, host: &ControllerContext, owner: &RecordOwner<'_>) -> Step<()> {
+        match &self.record.content {
+            RecordContent::Data(_) => {
+                let fill = |object: &mut DataObject| self.fill(object, host.key.encryption(), &owner.reference);
+                put(host, &host.stores.data_objects, &self.key, fill).await
+            }
+            RecordContent::Target(_) => {
+                let fill = |object: &mut Target| convert::write_target(self.record, object, &owner.reference);
+                put(host, &host.stores.targets, &self.key, fill).await
+            }
         }
-        RecordContent::Target(_) => {
-            let fill = |object: &mut Target| convert::write_target(record, object, owner);
-            put(host, &host.stores.targets, &key, fill).await
+    }
+
+    fn fill(&self, object: &mut DataObject, key: &EncryptionKey, owner: &OwnerReference) {
+        convert::write_data_object(self.record, object, owner);
+        let labels = object.metadata.labels.get_or_insert_default();
+        match self.secret.map(mark) {
+            Some(mark) => labels.insert(label::SECRET_DATA.to_owned(), mark.to_owned()),
+            None => labels.remove(label::SECRET_DATA),
+        };
+        if self.is_encrypted {
+            encrypt(key, object, &owner.uid);
         }
     }
 }

@@ -7,15 +7,18 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube::{Api, api::ListParams};
 use orangery_core::{
     error::Failure,
-    name::Namespace,
+    name::{Namespace, is_path_segment},
     step::{Halt, Step},
 };
 use orangery_reconcile::{Key, Store, Watched};
 
 use crate::{controller_context::ControllerContext, object::message_of};
 
-/// Reads one object again. One that is gone is forgotten.
+/// Reads one object again. One that is gone is forgotten, and none has a name that is a path (C-74).
 pub(crate) async fn read<K: Watched>(host: &ControllerContext, store: &Store<K>, key: &Key) -> Step<()> {
+    if !is_path_segment(&key.name) {
+        return Ok(());
+    }
     let known = store.get(key);
     let api: Api<K> = Api::namespaced(host.client.clone(), &key.namespace);
     let read = api.get_opt(&key.name).await.map_err(|error| unread::<K>(&key.to_string(), &error))?;

@@ -4,7 +4,7 @@
 use orangery_api::job::Job;
 use orangery_core::{
     error::{Code, Failure},
-    step::Halt,
+    step::{Halt, Step},
 };
 use orangery_reconcile::{Key, NextCall, Store, Watched};
 
@@ -31,6 +31,28 @@ pub(crate) async fn publish<K: Watched + Job, S: JobStatus>(
         Err(Halt::Retry(failure)) if failure.codes.contains(&Code::Unauthorized) => failure,
         other @ (Ok(_) | Err(Halt::Retry(_) | Halt::Wait(_))) => return other,
     };
+    tell((host, store), object, &failure, status).await;
+    Err(Halt::Retry(failure))
+}
+
+/// Says that calls for an object panic again and again, as [`publish`] says what it came to.
+pub(crate) async fn publish_panics<K: Watched + Job, S: JobStatus>(
+    (host, store): (&ControllerContext, &Store<K>),
+    object: &K,
+    status: impl FnOnce(&mut K) -> &mut S,
+) {
+    let message = "the operator panics each time that it works on this, which is a mistake of its program, and tries it again; \
+                   report it with what its log and the CriticalProblems of its namespace say";
+    let failure = Failure::new("Reconcile", "Panicked", message).with_code(Code::InternalProblem);
+    tell((host, store), object, &failure, status).await;
+}
+
+async fn tell<K: Watched + Job, S: JobStatus>(
+    (host, store): (&ControllerContext, &Store<K>),
+    object: &K,
+    failure: &Failure,
+    status: impl FnOnce(&mut K) -> &mut S,
+) {
     let key = Key::of(object);
     let newest = store.get(&key).filter(|newest| uid_of(newest.as_ref()) == uid_of(object));
     if let Some(newest) = newest {
@@ -42,9 +64,23 @@ pub(crate) async fn publish<K: Watched + Job, S: JobStatus>(
             let deleting = newest.meta().deletion_timestamp.is_some();
             status(&mut draft).refuse(&shown, deleting, generation_of(newest.as_ref()), &host.now());
             if let Err(error) = host.writer(store).update_status(&newest, &draft).await {
-                tracing::debug!(%error, object = %key, "telling that a write was refused");
+                tracing::debug!(%error, object = %key, "telling what it came to");
             }
         }
     }
+}
+
+/// The same of a guard that cannot be taken away: the object has no status that could say so, and an event does.
+///
+/// # Errors
+/// What it came to, to be tried again with backoff.
+pub(crate) fn publish_guard<K: Watched>(host: &ControllerContext, object: &K, result: Step<()>) -> Step<()> {
+    let failure = match result {
+        Err(Halt::Stall(failure)) => failure,
+        Err(Halt::Retry(failure)) if failure.codes.contains(&Code::Unauthorized) => failure,
+        other @ (Ok(()) | Err(Halt::Retry(_) | Halt::Wait(_))) => return other,
+    };
+    let note = format!("nothing uses it, and its guard cannot be taken away: {}", failure.message);
+    event::warn(host, object, &failure.reason, &note);
     Err(Halt::Retry(failure))
 }

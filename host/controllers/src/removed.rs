@@ -42,6 +42,18 @@ pub(crate) async fn check(host: &ControllerContext, item: &DeployItem) -> Step<O
     Ok(Some(without_target(&item.name_any(), &search.display(&target.name), &skip)))
 }
 
+/// Whether the Target of an item was one that a user kept: no copy of another one, and no export.
+pub(crate) fn was_users_own(host: &ControllerContext, item: &DeployItem) -> bool {
+    item.spec.target.as_ref().is_some_and(|target| was_users(host, item, &target.name))
+}
+
+/// The same of another Target that an item deploys to.
+pub(crate) fn was_users(host: &ControllerContext, item: &DeployItem, target: &str) -> bool {
+    let search = Search { host, namespace: Key::of(item).namespace };
+    let is_root = search.outer(item).is_some_and(|outer| outer.is_empty());
+    is_root && search.exporter("", target).is_none()
+}
+
 /// Whether an item says `onDelete.skipUninstallIfClusterRemoved`.
 pub(crate) fn may_skip(item: &DeployItem) -> bool {
     item.spec.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed)
@@ -72,16 +84,18 @@ impl Search<'_> {
         self.host.stores.installations.get(&Key::new(&self.namespace, name))
     }
 
+    /// The Installation that the one of an item is in; empty where it is in none, or the item is nobody's, and `None` where its
+    /// own does not exist. The Execution has the name of its Installation.
+    fn outer(&self, item: &DeployItem) -> Option<String> {
+        match item.label(label::MANAGED_BY) {
+            None => Some(String::new()),
+            Some(name) => self.installation(name).map(|installation| parent(&installation).to_owned()),
+        }
+    }
+
     /// Follows copies up to the Target that a user keeps. `None` where that does not exist, and nobody makes it.
     async fn other_cause(&self, item: &DeployItem, target: &str) -> Step<Option<AbsenceCause>> {
-        // The Execution has the name of its Installation.
-        let mut outer = match item.label(label::MANAGED_BY) {
-            None => String::new(),
-            Some(name) => match self.installation(name) {
-                Some(installation) => parent(&installation).to_owned(),
-                None => return Ok(Some(AbsenceCause::Unknown)),
-            },
-        };
+        let Some(mut outer) = self.outer(item) else { return Ok(Some(AbsenceCause::Unknown)) };
         let mut target = target.to_owned();
         for _ in 0..DEEPEST {
             if let Some(exporter) = self.exporter(&outer, &target) {

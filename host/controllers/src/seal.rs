@@ -65,11 +65,12 @@ impl SealError {
         match self {
             SealError::Unsealed => {
                 "status.providerStatus was not written by this operator: of managedResources only objects that carry the mark \
-                 of this item are its own, and nothing else of it counts"
+                 of this item are its own, and nothing else of it counts but clusters for which credentials were kept"
             }
             SealError::Replayed => {
                 "status.providerStatus is an older one than this operator has written last: of managedResources only objects \
-                 that carry the mark of this item are its own, and nothing else of it counts"
+                 that carry the mark of this item are its own, and nothing else of it counts but clusters for which credentials were \
+                 kept"
             }
         }
     }

@@ -7,6 +7,7 @@ use std::{
 
 use k8s_openapi::ByteString;
 use orangery_api::{execution::Records, label, marks::Marks as _};
+use orangery_blueprint::import::SecretData;
 use orangery_core::{
     digest::sha256,
     masking::{MOST_MASKED_BYTES, Masker, SHORTEST_MASKED, leaves, secret_texts},
@@ -16,17 +17,13 @@ use orangery_core::{
 use orangery_reconcile::{Key, ObjectChange, Watched};
 use serde_json::Value;
 
-use crate::stores::Stores;
+use crate::{cache_memory::MOST_KNOWN_BYTES, encryption::EncryptionKey, secret_data::clear_data, stores::Stores};
 
 /// The members of a kubeconfig that are credentials.
 const CREDENTIALS: [&str; 3] = ["token", "password", "client-key-data"];
 
 /// The target under which the host logs what components say, as it stands in a line.
 const GUEST_LOG: &str = "orangery::guest";
-
-/// The most bytes of the secret values of all namespaces, and of what refers to them. A namespace that has no room left is
-/// withheld, as one that has too many values by itself.
-const MOST_KNOWN_BYTES: usize = 8 << 20;
 
 /// Bytes that are counted for each place that a value was read from.
 const REFERENCE: usize = 32;
@@ -38,24 +35,47 @@ pub struct SecretValues {
     known: Arc<Mutex<KnownNamespaces>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct KnownNamespaces {
+    /// The most bytes of all of them.
+    most: usize,
     by_namespace: BTreeMap<Namespace, KnownValues>,
     /// Of all of them, with what refers to them.
     bytes: usize,
+}
+
+impl Default for KnownNamespaces {
+    fn default() -> Self {
+        Self { most: MOST_KNOWN_BYTES, by_namespace: BTreeMap::new(), bytes: 0 }
+    }
 }
 
 /// The values of one namespace.
 #[derive(Debug, Default)]
 struct KnownValues {
     /// By what they were read from; what is read again takes the place of what it was.
-    by_source: BTreeMap<String, KnownSource>,
+    by_source: BTreeMap<SecretSource, KnownSource>,
     /// How many sources have each.
     counts: BTreeMap<Arc<str>, usize>,
     /// Of all of them.
     bytes: usize,
     /// Of all of them, once they are asked for.
     maskers: Option<Arc<Maskers>>,
+}
+
+/// What secret values of a namespace are read from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SecretSource {
+    /// A Secret.
+    Secret(ObjectName),
+    /// A copy that the host has made of one.
+    DataObject(ObjectName),
+    /// The kubeconfig of a Target.
+    Target(ObjectName),
+    /// The kubeconfig that was kept of a Target, in the Secret of this name.
+    Kept(ObjectName),
+    /// The kubeconfig that was issued for a cluster, as its credential names it.
+    Issued(String),
 }
 
 /// What was read from one place.
@@ -71,42 +91,29 @@ struct KnownSource {
 struct Maskers {
     values: Vec<Arc<str>>,
     withholds: bool,
-    own: OnceLock<Arc<Masker>>,
+    /// For what is about the namespace.
+    of_namespace: OnceLock<Arc<Masker>>,
     /// For lines that are about no namespace (C-52).
     of_others: OnceLock<Arc<Masker>>,
 }
 
-/// How much of a DataObject is secret: the values of its label [`label::SECRET_DATA`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SecretData {
-    /// Every text in it is one of a Secret: it is a copy.
-    Whole,
-    /// Some of it.
-    Partly,
-}
-
-impl SecretData {
-    /// The value of the label.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            SecretData::Whole => label::SECRET_DATA_WHOLE,
-            SecretData::Partly => label::SECRET_DATA_PARTLY,
-        }
-    }
-}
-
 impl SecretValues {
+    /// Keeps no more bytes than these from now on (C-88).
+    pub fn keep_at_most(&self, bytes: usize) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).most = bytes;
+    }
+
     /// Takes in the texts of something that was read. Short ones do not count. What has no room is not kept, and its
     /// namespace is withheld.
-    pub fn learn(&self, namespace: &Namespace, source: String, texts: impl IntoIterator<Item = String>) {
+    pub fn learn(&self, namespace: &Namespace, source: SecretSource, texts: impl IntoIterator<Item = String>) {
         let texts: BTreeSet<String> =
             texts.into_iter().map(|text| text.trim().to_owned()).filter(|text| text.len() >= SHORTEST_MASKED).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let KnownNamespaces { by_namespace, bytes } = &mut *known;
+        let KnownNamespaces { by_namespace, bytes, most } = &mut *known;
         let of = by_namespace.entry(namespace.clone()).or_default();
         if !of.has(&source, &texts) {
             *bytes -= of.forget(&source);
-            *bytes += of.keep(source, texts, MOST_KNOWN_BYTES.saturating_sub(*bytes));
+            *bytes += of.keep(source, texts, most.saturating_sub(*bytes));
         }
         if of.by_source.is_empty() {
             by_namespace.remove(namespace);
@@ -116,9 +123,10 @@ impl SecretValues {
     /// Forgets what only matters while there are Installations and deploy items in a namespace: all but its DataObjects.
     fn leave(&self, namespace: &Namespace) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let KnownNamespaces { by_namespace, bytes } = &mut *known;
+        let KnownNamespaces { by_namespace, bytes, .. } = &mut *known;
         let Some(of) = by_namespace.get_mut(namespace) else { return };
-        let sources: Vec<String> = of.by_source.keys().filter(|source| !is_data_object(source)).cloned().collect();
+        let leaves = |source: &&SecretSource| !matches!(source, SecretSource::DataObject(_));
+        let sources: Vec<SecretSource> = of.by_source.keys().filter(leaves).cloned().collect();
         for source in sources {
             *bytes -= of.forget(&source);
         }
@@ -130,11 +138,11 @@ impl SecretValues {
     /// The same of the entries of a Secret.
     pub(crate) fn learn_secret<'a>(&self, secret: &Key, entries: impl IntoIterator<Item = &'a Vec<u8>>) {
         let texts = entries.into_iter().flat_map(|bytes| secret_texts(&String::from_utf8_lossy(bytes)));
-        self.learn(&secret.namespace, format!("Secret {}", secret.name), texts);
+        self.learn(&secret.namespace, SecretSource::Secret(secret.name.clone()), texts);
     }
 
     /// The same of the credentials in a kubeconfig.
-    pub(crate) fn learn_kubeconfig(&self, namespace: &Namespace, source: String, kubeconfig: &str) {
+    pub(crate) fn learn_kubeconfig(&self, namespace: &Namespace, source: SecretSource, kubeconfig: &str) {
         let mut texts = Vec::new();
         if let Ok(kubeconfig) = yaml::decode(kubeconfig) {
             credentials(&kubeconfig, &mut texts);
@@ -144,16 +152,16 @@ impl SecretValues {
 
     /// What is read of copies that the host has made of Secrets, now and whenever they change; until nothing is left in a
     /// namespace that could say what is secret.
-    pub(crate) fn follow(&self, stores: &Stores) {
-        let values = self.clone();
+    pub(crate) fn follow(&self, stores: &Stores, encryption: &EncryptionKey) {
+        let (values, encryption) = (self.clone(), encryption.clone());
         stores.data_objects.subscribe(move |change| {
             let Some(key) = change.key() else { return };
             let copy = change.after.filter(|object| object.label(label::SECRET_DATA) == Some(label::SECRET_DATA_WHOLE));
             let mut texts = Vec::new();
-            if let Some(copy) = copy {
-                leaves(&copy.spec.data, &mut texts);
+            if let Some(data) = copy.and_then(|copy| clear_data(&encryption, copy).ok()) {
+                leaves(&data, &mut texts);
             }
-            values.learn(&key.namespace, data_object(&key.name), texts);
+            values.learn(&key.namespace, SecretSource::DataObject(key.name), texts);
         });
         let (values, of) = (self.clone(), stores.clone());
         stores.installations.subscribe(move |change| values.leave_if_empty(&of, change));
@@ -213,15 +221,6 @@ impl SecretValues {
     }
 }
 
-/// What is known of a DataObject is known under this name.
-fn data_object(name: &ObjectName) -> String {
-    format!("DataObject {name}")
-}
-
-fn is_data_object(source: &str) -> bool {
-    source.starts_with("DataObject ")
-}
-
 /// Whether a line names an object of a namespace: `NAMESPACE/NAME`.
 fn is_named(line: &str, namespace: &Namespace) -> bool {
     let in_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
@@ -234,7 +233,7 @@ fn is_named(line: &str, namespace: &Namespace) -> bool {
 
 impl KnownValues {
     /// Whether a source has these texts, as far as they were taken in.
-    fn has(&self, source: &str, texts: &BTreeSet<String>) -> bool {
+    fn has(&self, source: &SecretSource, texts: &BTreeSet<String>) -> bool {
         let Some(known) = self.by_source.get(source) else { return texts.is_empty() };
         match &known.without_room {
             Some(digest) => *digest == digest_of(texts),
@@ -243,7 +242,7 @@ impl KnownValues {
     }
 
     /// Forgets a source, and answers how many bytes less are kept.
-    fn forget(&mut self, source: &str) -> usize {
+    fn forget(&mut self, source: &SecretSource) -> usize {
         let Some(known) = self.by_source.remove(source) else { return 0 };
         self.maskers = None;
         let mut bytes = REFERENCE * known.texts.len();
@@ -260,7 +259,7 @@ impl KnownValues {
     }
 
     /// Keeps what has room of the texts of a source, short ones first, and answers how many bytes more are kept.
-    fn keep(&mut self, source: String, texts: BTreeSet<String>, room: usize) -> usize {
+    fn keep(&mut self, source: SecretSource, texts: BTreeSet<String>, room: usize) -> usize {
         if texts.is_empty() {
             return 0;
         }
@@ -289,7 +288,7 @@ impl KnownValues {
         let values = &self.counts;
         let maskers = self.maskers.get_or_insert_with(|| {
             let values = values.keys().cloned().collect();
-            Arc::new(Maskers { values, withholds, own: OnceLock::new(), of_others: OnceLock::new() })
+            Arc::new(Maskers { values, withholds, of_namespace: OnceLock::new(), of_others: OnceLock::new() })
         });
         Arc::clone(maskers)
     }
@@ -304,7 +303,7 @@ impl Maskers {
     fn of_namespace(&self) -> Arc<Masker> {
         let values = self.values.iter().map(AsRef::as_ref);
         let of = || if self.withholds { Masker::of_too_many() } else { Masker::of(values) };
-        Arc::clone(self.own.get_or_init(|| Arc::new(of())))
+        Arc::clone(self.of_namespace.get_or_init(|| Arc::new(of())))
     }
 
     /// The same masker where all of its values can be looked for.
@@ -375,7 +374,7 @@ mod tests {
         let (values, namespace) = (SecretValues::default(), Namespace::from_static("a"));
         let kubeconfig = "server: https://example.org\nusers: [{name: someone-long, user: {token: abcdefghijk, \
                           client-key-data: c2VjcmV0LWtleS1vZi1taW5l}}]\n";
-        values.learn_kubeconfig(&namespace, "Target t".to_owned(), kubeconfig);
+        values.learn_kubeconfig(&namespace, SecretSource::Target("t".into()), kubeconfig);
         let masked = values
             .masker(&namespace)
             .mask("https://example.org someone-long abcdefghijk secret-key-of-mine")
@@ -406,7 +405,7 @@ mod tests {
     #[test]
     fn c_41_a_line_is_masked_by_the_namespaces_that_it_names() {
         let (values, namespace) = known();
-        values.learn(&"b".into(), "Secret s".to_owned(), ["reconcile".to_owned()]);
+        values.learn(&"b".into(), SecretSource::Secret("s".into()), ["reconcile".to_owned()]);
         let lines =
             ["reconcile a/x: hunter2-hunter2", "reconcile b/x: hunter2-hunter2", "reconcile data/x: hunter2-hunter2"];
         let expected = ["reconcile a/x: [masked]", "[masked] b/x: hunter2-hunter2", "[masked] data/x: [masked]"];
@@ -417,14 +416,14 @@ mod tests {
     fn c_52_a_namespace_with_too_many_values_blinds_no_line_of_the_operator() {
         let (values, _) = known();
         let most = "z".repeat(MOST_MASKED_BYTES);
-        values.learn(&"b".into(), "Secret s".to_owned(), [most, "a-short-value".to_owned()]);
+        values.learn(&"b".into(), SecretSource::Secret("s".into()), [most, "a-short-value".to_owned()]);
         let shown = ["the Lease is held", "reconcile a/x: done", "a-short-value, hunter2-hunter2"];
         let expected = ["the Lease is held", "reconcile a/x: done", "[masked], [masked]"];
         assert_eq!(shown.map(|line| values.mask_line(line)), expected.map(str::to_owned));
         for line in ["reconcile b/x: done", "INFO orangery::guest: it says zz"] {
             assert!(values.mask_line(line).starts_with("[masked: there are more values"), "{line}");
         }
-        values.learn(&"b".into(), "Secret s".to_owned(), ["another-value".to_owned()]);
+        values.learn(&"b".into(), SecretSource::Secret("s".into()), ["another-value".to_owned()]);
         assert_eq!(values.mask_line("a-short-value, another-value"), "a-short-value, [masked]");
     }
 
@@ -440,41 +439,54 @@ mod tests {
         let full = MOST_KNOWN_BYTES / MOST_MASKED_BYTES;
         for number in 0..full {
             let value = format!("{number:08}{}", "x".repeat(MOST_MASKED_BYTES - 8));
-            values.learn(&format!("n{number}").into(), "Secret s".to_owned(), [value]);
+            values.learn(&format!("n{number}").into(), SecretSource::Secret("s".into()), [value]);
         }
         assert!(bytes(&values) <= MOST_KNOWN_BYTES, "{}", bytes(&values));
         let last = Namespace::from(format!("n{}", full - 1));
         assert_eq!((values.masker(&last).withholds(), values.masker(&first).withholds()), (true, false));
         assert_eq!(values.masker(&first).mask("hunter2-hunter2"), "[masked]");
         // Nothing of it is left where it is read again without, and one that had no room has it again.
-        (0..full - 1).for_each(|number| values.learn(&format!("n{number}").into(), "Secret s".to_owned(), []));
-        values.learn(&last, "Secret s".to_owned(), ["another-value".to_owned()]);
+        (0..full - 1)
+            .for_each(|number| values.learn(&format!("n{number}").into(), SecretSource::Secret("s".into()), []));
+        values.learn(&last, SecretSource::Secret("s".into()), ["another-value".to_owned()]);
         assert_eq!(values.masker(&last).mask("it is another-value"), "it is [masked]");
-        values.learn(&last, "Secret s".to_owned(), []);
+        values.learn(&last, SecretSource::Secret("s".into()), []);
         assert_eq!((bytes(&values), values.known.lock().unwrap().by_namespace.len()), (own, 1));
+    }
+
+    #[test]
+    fn c_88_limits_masking_with_less_memory_fewer_values_are_known_and_the_others_are_withheld() {
+        let (values, namespaces) = (SecretValues::default(), ["a", "b"].map(Namespace::from_static));
+        values.keep_at_most(1_000);
+        for namespace in &namespaces {
+            values.learn(namespace, SecretSource::Secret("s".into()), [format!("{namespace}-{}", "x".repeat(600))]);
+        }
+        assert_eq!(namespaces.map(|namespace| values.masker(&namespace).withholds()), [false, true]);
+        assert!(bytes(&values) <= 1_000);
     }
 
     #[test]
     fn c_84_copies_of_a_value_count_once() {
         let (values, namespace) = (SecretValues::default(), Namespace::from_static("a"));
         let most = "x".repeat(MOST_MASKED_BYTES);
-        for source in ["Secret s", "DataObject a", "DataObject b"] {
-            values.learn(&namespace, source.to_owned(), [most.clone()]);
+        let copies = ["a", "b"].map(|name| SecretSource::DataObject(name.into()));
+        for source in [SecretSource::Secret("s".into())].into_iter().chain(copies) {
+            values.learn(&namespace, source, [most.clone()]);
         }
         assert_eq!(bytes(&values), MOST_MASKED_BYTES + 3 * REFERENCE);
-        values.learn(&namespace, "Secret s".to_owned(), []);
+        values.learn(&namespace, SecretSource::Secret("s".into()), []);
         assert!(!values.masker(&namespace).withholds() && values.masker(&namespace).finds(&most));
-        values.learn(&namespace, "Secret t".to_owned(), ["one-more-value".to_owned()]);
+        values.learn(&namespace, SecretSource::Secret("t".into()), ["one-more-value".to_owned()]);
         assert!(values.masker(&namespace).withholds());
     }
 
     #[test]
     fn c_84_a_namespace_that_nothing_is_left_in_is_forgotten_but_for_its_copies() {
         let (values, namespace) = known();
-        values.learn(&namespace, data_object(&"d".into()), ["a-copy-of-it".to_owned()]);
+        values.learn(&namespace, SecretSource::DataObject("d".into()), ["a-copy-of-it".to_owned()]);
         values.leave(&namespace);
         assert_eq!(values.masker(&namespace).mask("hunter2-hunter2, a-copy-of-it"), "hunter2-hunter2, [masked]");
-        values.learn(&namespace, data_object(&"d".into()), []);
+        values.learn(&namespace, SecretSource::DataObject("d".into()), []);
         assert_eq!((bytes(&values), values.known.lock().unwrap().by_namespace.len()), (0, 0));
     }
 
@@ -482,14 +494,14 @@ mod tests {
     fn c_84_a_masker_is_made_while_others_learn() {
         let (values, namespace) = known();
         let maskers = values.maskers(&namespace).unwrap();
-        assert!(maskers.own.get().is_none(), "whoever asks for it makes it");
+        assert!(maskers.of_namespace.get().is_none(), "whoever asks for it makes it");
         let held = values.known.lock().unwrap();
         assert_eq!(maskers.of_namespace().mask("hunter2-hunter2"), "[masked]");
         drop(held);
         assert!(Arc::ptr_eq(&maskers.of_namespace(), &values.masker(&namespace)), "once");
-        values.learn(&namespace, "Secret s".to_owned(), ["hunter2-hunter2".to_owned()]);
+        values.learn(&namespace, SecretSource::Secret("s".into()), ["hunter2-hunter2".to_owned()]);
         assert!(Arc::ptr_eq(&maskers.of_namespace(), &values.masker(&namespace)), "nothing has changed");
-        values.learn(&namespace, "Secret s".to_owned(), ["another-value".to_owned()]);
+        values.learn(&namespace, SecretSource::Secret("s".into()), ["another-value".to_owned()]);
         assert_eq!(values.masker(&namespace).mask("another-value"), "[masked]");
     }
 }

@@ -36,6 +36,7 @@ pub struct HostKey {
     randomness: hmac::Key,
     seals: SealKey,
     encryption: EncryptionKey,
+    is_operators: bool,
 }
 
 /// The key of seals (C-37).
@@ -102,7 +103,17 @@ impl HostKey {
         let randomness = hmac::Key::new(hmac::HMAC_SHA256, bytes);
         let seals = SealKey(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&randomness, SEALS).as_ref()));
         let encryption = EncryptionKey::of(&randomness);
-        Self { randomness, seals, encryption }
+        Self { randomness, seals, encryption, is_operators: true }
+    }
+
+    /// A key of these bytes for a command, which knows no operator's: it can tell nobody's seals from others.
+    pub fn unknown(bytes: &[u8; LENGTH]) -> Self {
+        Self { is_operators: false, ..Self::new(bytes) }
+    }
+
+    /// Whether it can be said what the operator has sealed.
+    pub(crate) fn is_operators(&self) -> bool {
+        self.is_operators
     }
 
     /// The key of what is encrypted.

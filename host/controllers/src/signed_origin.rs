@@ -1,6 +1,9 @@
 //! What deploy items stem from, where signatures are required (C-75): a blueprint whose signature held. A mark on the Execution
 //! says so, and one on each of its items. Others may write what they like there: a mark has a seal of the operator, over the
-//! spec, its place and the key by which the blueprint was verified, and each is looked at where the spec is used.
+//! spec, its place and the key by which the blueprint was verified, and each is looked at where the spec is used. It is also
+//! over the uid and the generation, which only the server counts: what was put back is no longer as it was made (C-69).
+
+use std::sync::Arc;
 
 use data_encoding::BASE64;
 use orangery_api::{annotation, deploy_item::DeployItem, execution::Execution, marks::Marks};
@@ -8,12 +11,16 @@ use orangery_core::{
     digest::{compact, sha256},
     step::Step,
 };
-use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject};
-use orangery_reconcile::{Key, Watched};
+use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject, TrustedSigner};
+use orangery_reconcile::{Key, Watched, WriteError, Writer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{controller_context::ControllerContext, namespace_policy::refused};
+use crate::{
+    controller_context::ControllerContext,
+    namespace_policy::refused,
+    object::{generation_of, uid_of},
+};
 
 /// A blueprint whose signature held by a key of the policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +28,7 @@ pub(crate) struct SignedOrigin {
     /// The name of the component version by which the key was looked up.
     component: String,
     signature: String,
-    /// `sha256:…` of the key.
+    /// `sha256:…` of the key, or of who signs without one.
     key: String,
 }
 
@@ -53,18 +60,44 @@ impl Marked for DeployItem {
 }
 
 impl SignedOrigin {
-    pub(crate) fn new(component: String, signature: String, pem: &str) -> Self {
-        Self { component, signature, key: sha256(pem.trim().as_bytes()) }
+    pub(crate) fn new(component: String, signature: String, signer: TrustedSigner<'_>) -> Self {
+        Self { component, signature, key: sha256(signer.text().as_bytes()) }
     }
 
-    /// Marks an object whose spec comes from here; nothing of it may be changed afterwards.
-    pub(crate) fn mark<K: Marked>(&self, host: &ControllerContext, object: &mut K) {
-        let Some(sealed) = self.sealed(object) else { return };
+    /// Marks an object whose spec comes from here, as it is once it is written over `before`; nothing of the spec may be
+    /// changed afterwards.
+    pub(crate) fn mark<K: Marked>(&self, host: &ControllerContext, before: &K, object: &mut K) {
+        let is_changed = before.spec().ok() != object.spec().ok();
+        self.mark_at(host, generation_of(before).saturating_add(i64::from(is_changed)), object);
+    }
+
+    fn mark_at<K: Marked>(&self, host: &ControllerContext, generation: i64, object: &mut K) {
+        let Some(sealed) = self.sealed(object, generation) else { return };
         let Self { component, signature, key: _ } = self.clone();
         let mark = OriginMark { component, signature, seal: BASE64.encode(&host.key.seals().sign(&sealed)) };
         if let Ok(mark) = serde_json::to_string(&mark) {
             object.meta_mut().annotations.get_or_insert_default().insert(annotation::SIGNED_ORIGIN.to_owned(), mark);
         }
+    }
+
+    /// Marks what was `written` for `wanted` anew, where the server gave it a uid or a generation that its mark is not for: a
+    /// new object is written twice, and a crash in between leaves one without a mark, for the next job to mark.
+    ///
+    /// # Errors
+    /// [`WriteError`]
+    pub(crate) async fn mark_written<K: Marked>(
+        &self,
+        host: &ControllerContext,
+        writer: &Writer<K>,
+        wanted: &K,
+        written: Arc<K>,
+    ) -> Result<(), WriteError> {
+        let mut marked = wanted.clone();
+        marked.meta_mut().clone_from(written.meta());
+        self.mark_at(host, generation_of(written.as_ref()), &mut marked);
+        let mut after = K::clone(&written);
+        after.meta_mut().annotations.clone_from(&marked.meta().annotations);
+        writer.update(&written, &after).await.map(drop)
     }
 
     /// The origin that an object is marked with, where signatures are required; `None` where they are not.
@@ -83,10 +116,18 @@ impl SignedOrigin {
         let mark = object.annotation(annotation::SIGNED_ORIGIN);
         if let Some(OriginMark { component, signature, seal }) = mark.and_then(|mark| serde_json::from_str(mark).ok()) {
             let key = rules.trusted_key(&component, &signature).map_err(|violation| refused(&violation))?;
-            let origin = key.map(|pem| Self::new(component, signature, pem));
+            let origin = key.map(|key| Self::new(component, signature, key.signer));
+            let tag = BASE64.decode(seal.as_bytes()).ok();
+            // A server counts the call to delete as one more generation.
+            let before_deletion = object.is_deleting().then(|| generation_of(object).saturating_sub(1));
             let is_sealed = |origin: &Self| {
-                let (sealed, tag) = (origin.sealed(object), BASE64.decode(seal.as_bytes()).ok());
-                sealed.zip(tag).is_some_and(|(sealed, tag)| host.key.seals().verify(&sealed, &tag))
+                // Only the operator can look at a seal; whoever plans with a mark says so.
+                if !host.key.is_operators() {
+                    return true;
+                }
+                let generations = before_deletion.into_iter().chain([generation_of(object)]);
+                let mut sealed = generations.filter_map(|generation| origin.sealed(object, generation));
+                tag.as_ref().is_some_and(|tag| sealed.any(|sealed| host.key.seals().verify(&sealed, tag)))
             };
             if let Some(origin) = origin.filter(is_sealed) {
                 return Ok(Some(origin));
@@ -97,12 +138,14 @@ impl SignedOrigin {
         checked.map_err(|violation| refused(&violation)).map(|()| None)
     }
 
-    /// What a seal is over. The spec is in its canonical form: a server may write numbers otherwise.
-    fn sealed<K: Marked>(&self, object: &K) -> Option<Vec<u8>> {
+    /// What a seal is over. The spec is in its canonical form: a server may write numbers otherwise. `None` before a server
+    /// has made the object.
+    fn sealed<K: Marked>(&self, object: &K, generation: i64) -> Option<Vec<u8>> {
+        let uid = Some(uid_of(object)).filter(|uid| !uid.is_empty())?;
         let Key { namespace, name } = Key::of(object);
         let Self { component, signature, key } = self;
         let kind = K::kind(&());
-        let place = (&kind, &namespace, &name);
+        let place = (&kind, &namespace, &name, uid, generation);
         let spec = compact(&object.spec().ok()?);
         serde_json::to_vec(&("signed origin", place, component, signature, key, spec)).ok()
     }
@@ -121,7 +164,7 @@ mod tests {
     const OTHER: &str = "-----BEGIN PUBLIC KEY-----\nAQ==\n-----END PUBLIC KEY-----\n";
 
     fn item(name: &str, config: Value) -> DeployItem {
-        let metadata = json!({"name": name, "namespace": "n"});
+        let metadata = json!({"name": name, "namespace": "n", "uid": "u", "generation": 2});
         serde_json::from_value(json!({"metadata": metadata, "spec": {"type": "x/y", "config": config}})).unwrap()
     }
 
@@ -146,9 +189,10 @@ mod tests {
 
     #[tokio::test]
     async fn c_75_a_mark_is_good_for_one_object_as_it_was_made_and_a_key_that_counts() {
-        let (host, origin) = (host(), SignedOrigin::new("example.org/app".into(), "release".into(), PEM));
+        let (host, origin) =
+            (host(), SignedOrigin::new("example.org/app".into(), "release".into(), TrustedSigner::PublicKey(PEM)));
         let mut made = item("a", json!({"number": 1.0, "text": "x"}));
-        origin.mark(&host, &mut made);
+        origin.mark(&host, &made.clone(), &mut made);
         assert_eq!(counts(&host, required(PEM), &made), Ok(true));
         let refused = Err("spec.signatures.required".to_owned());
         let changed = |change: fn(&mut DeployItem)| {
@@ -171,13 +215,62 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn c_69_a_mark_is_good_for_one_generation_of_one_object() {
+        let (host, origin) =
+            (host(), SignedOrigin::new("example.org/app".into(), "release".into(), TrustedSigner::PublicKey(PEM)));
+        let refused = Err("spec.signatures.required".to_owned());
+        let deleted = |item: &mut DeployItem| {
+            item.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+        };
+        let first = item("a", json!({"version": 1}));
+        let mut second = item("a", json!({"version": 2}));
+        origin.mark(&host, &first, &mut second);
+        let at = |generation: i64, uid: &str, change: &dyn Fn(&mut DeployItem)| {
+            let mut stored = second.clone();
+            (stored.metadata.generation, stored.metadata.uid) = (Some(generation), Some(uid.to_owned()));
+            change(&mut stored);
+            counts(&host, required(PEM), &stored)
+        };
+        assert_eq!(at(3, "u", &|_| ()), Ok(true), "as it is written over another spec");
+        assert_eq!(at(2, "u", &|_| ()), refused);
+        assert_eq!(at(5, "u", &|_| ()), refused, "put back after another one was written");
+        assert_eq!(at(3, "v", &|_| ()), refused, "made anew under its name");
+        assert_eq!(at(4, "u", &deleted), Ok(true), "the call to delete counts as one");
+        assert_eq!(at(3, "u", &deleted), Ok(true), "written while it is being deleted");
+        assert_eq!(at(5, "u", &deleted), refused, "put back before or after the call to delete");
+        let mut unmade = item("a", json!({}));
+        unmade.metadata.uid = None;
+        origin.mark(&host, &unmade.clone(), &mut unmade);
+        assert_eq!(unmade.metadata.annotations, None, "nothing is known of it that a mark could be for");
+    }
+
+    #[tokio::test]
+    async fn c_87_a_command_without_the_key_of_the_operator_takes_marks_as_they_are_and_refuses_what_has_none() {
+        let mut planning = Arc::into_inner(host()).unwrap();
+        planning.key = crate::HostKey::unknown(&[1; 32]);
+        let mut made = item("a", json!({}));
+        let refused = Err("spec.signatures.required".to_owned());
+        assert_eq!(counts(&planning, required(PEM), &made), refused);
+        SignedOrigin::new("example.org/app".into(), "release".into(), TrustedSigner::PublicKey(PEM)).mark(
+            &host(),
+            &made.clone(),
+            &mut made,
+        );
+        assert_eq!(counts(&planning, required(PEM), &made), Ok(true));
+        let elsewhere = json!({"required": true, "trustedKeys": [{"components": ["b"], "publicKey": PEM}]});
+        assert_eq!(counts(&planning, elsewhere, &made), Err("spec.signatures.trustedKeys".to_owned()));
+    }
+
+    #[tokio::test]
     async fn c_75_a_mark_that_somebody_made_up_or_took_from_another_kind_is_none() {
-        let (host, origin) = (host(), SignedOrigin::new("example.org/app".into(), "release".into(), PEM));
+        let (host, origin) =
+            (host(), SignedOrigin::new("example.org/app".into(), "release".into(), TrustedSigner::PublicKey(PEM)));
         let refused = Err("spec.signatures.required".to_owned());
         let mut execution = Execution::default();
         execution.metadata.name = Some("a".into());
         execution.metadata.namespace = Some("n".into());
-        origin.mark(&host, &mut execution);
+        execution.metadata.uid = Some("u".into());
+        origin.mark(&host, &execution.clone(), &mut execution);
         assert_eq!(counts(&host, required(PEM), &execution), Ok(true));
         let mut other = item("a", json!({}));
         other.metadata.annotations = execution.metadata.annotations.clone();

@@ -116,7 +116,7 @@ impl Stores {
             deploy_items: Store::of(&restorations).compacting(is_settled),
             targets: Store::of(&restorations).compacting(|_| true),
             data_objects: Store::of(&restorations).compacting(|_| true),
-            contexts: Store::of(&restorations),
+            contexts: Store::of(&restorations).compacting(|_| true),
             secrets: Store::of(&restorations),
             config_maps: Store::of(&restorations),
         }
@@ -204,6 +204,8 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -272,6 +274,40 @@ mod tests {
         check(&stores.targets, "Target", json!({"spec": {"type": "t", "config": {"kubeconfig": "k: v"}}}));
         check(&stores.data_objects, "DataObject", json!({"data": {"a": [true, null]}}));
         check(&stores.contexts, "Context", json!({"repositoryContext": {"type": "OCIRegistry", "baseUrl": "u"}}));
+    }
+
+    #[test]
+    fn c_99_what_no_job_works_on_and_what_is_large_is_kept_as_its_text() {
+        fn is_text<K: Watched>(store: &Store<K>, fields: Value) -> bool {
+            let mut object = json!({"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"}});
+            if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+                object.extend(fields);
+            }
+            store.upsert(serde_json::from_value(object).unwrap());
+            let [first, again] = [(); 2].map(|()| store.get(&Key::new("n", "a")).unwrap());
+            !Arc::ptr_eq(&first, &again)
+        }
+        let large = json!(vec![json!({"": 0}); 1_000]);
+        for (values, in_work) in [(json!([]), false), (large, true)] {
+            let (stores, status) = (Stores::new(), json!({"jobID": "2", "jobIDFinished": "1"}));
+            let of_jobs = [
+                is_text(
+                    &stores.installations,
+                    json!({"spec": {"blueprint": {}, "importDataMappings": {"a": values}}, "status": status}),
+                ),
+                is_text(
+                    &stores.executions,
+                    json!({"spec": {"deployItems": [{"name": "a", "type": "t", "config": values}]}, "status": status}),
+                ),
+                is_text(&stores.deploy_items, json!({"spec": {"type": "t", "config": values}, "status": status})),
+            ];
+            let others = [
+                is_text(&stores.targets, json!({"spec": {"type": "t", "config": values}})),
+                is_text(&stores.data_objects, json!({"data": values})),
+                is_text(&stores.contexts, json!({"configurations": {"a": values}})),
+            ];
+            assert_eq!((of_jobs, others), ([in_work; 3], [true; 3]));
+        }
     }
 
     #[test]

@@ -11,7 +11,6 @@ use orangery_api::{
     reference::LocalSecretReference,
     target::{KUBERNETES_CLUSTER, Target},
 };
-use orangery_cluster::server_of;
 use orangery_core::{
     error::{Code, Failure},
     name::Namespace,
@@ -23,7 +22,7 @@ use orangery_reconcile::Key;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::connections::TargetConnections;
-use crate::{controller_context::ControllerContext, namespace_policy::refused, object_access::get};
+use crate::{controller_context::ControllerContext, object_access::get, secret_values::SecretSource};
 
 /// The targets that an object of this namespace may reach, by name.
 pub(crate) struct Targets<'a> {
@@ -63,8 +62,8 @@ impl Targets<'_> {
     /// on.
     pub(crate) async fn kubeconfig(&self, name: &str) -> Step<String> {
         let kubeconfig = self.found_kubeconfig(name).await?;
-        self.host.secrets.learn_kubeconfig(self.namespace, format!("Target {name}"), &kubeconfig);
-        check_server(self.host, self.namespace, &kubeconfig)?;
+        self.host.secrets.learn_kubeconfig(self.namespace, SecretSource::Target(name.into()), &kubeconfig);
+        self.host.policies.check_server(self.namespace, &kubeconfig)?;
         Ok(kubeconfig)
     }
 
@@ -132,17 +131,6 @@ impl Targets<'_> {
         let content = if let Value::String(text) = content { text } else { content.to_string() };
         Ok(json!({"target": *target, "content": content}).to_string())
     }
-}
-
-/// Whether the policy of a namespace allows the server of a kubeconfig.
-pub(crate) fn check_server(host: &ControllerContext, namespace: &Namespace, kubeconfig: &str) -> Step<()> {
-    let policy = host.policies.of(namespace)?;
-    // Reading a kubeconfig costs more than all checks of a job.
-    if policy.allows_any_server() {
-        return Ok(());
-    }
-    let address = server_of(kubeconfig).map_err(Halt::from)?;
-    policy.check(PolicySubject::Installation, PolicyRequest::Server(&address)).map_err(|violation| refused(&violation))
 }
 
 /// The kubeconfig that stands in the content of a target under its name.

@@ -1,12 +1,14 @@
 //! Trees of Installations: parents, roots, and the roots whose jobs start by changes below them.
 
-use std::{iter::successors, sync::Arc};
+use std::{collections::BTreeSet, iter::successors, sync::Arc};
 
 use orangery_api::{
+    deploy_item::DeployItem,
     installation::{Installation, ReconcilePolicy},
+    label,
     marks::Marks,
 };
-use orangery_core::{job::JobEnd, name::Namespace};
+use orangery_core::job::JobEnd;
 use orangery_reconcile::{Key, Watched};
 
 use crate::{index::Index, object::uid_of, stores::Stores};
@@ -14,6 +16,10 @@ use crate::{index::Index, object::uid_of, stores::Stores};
 /// Installations by the name of their parent; roots stand under the empty name.
 pub(crate) static CHILDREN: Index<Installation> =
     Index { name: "parent", values: |installation| vec![parent(installation).to_owned()] };
+
+/// Deploy items by the name of their Execution.
+pub(crate) static MANAGED_BY: Index<DeployItem> =
+    Index { name: "managed-by", values: |item| item.label(label::MANAGED_BY).map(str::to_owned).into_iter().collect() };
 
 /// Installations in one another, as far as they are followed: more are a circle.
 pub(crate) const DEEPEST: usize = 64;
@@ -23,14 +29,10 @@ pub(crate) fn parent(installation: &Installation) -> &str {
     installation.parent_installation().unwrap_or("")
 }
 
-/// The Installations above the one whose parent has this name, from below, as far as they are followed.
-pub(crate) fn ancestors(
-    stores: &Stores,
-    namespace: &Namespace,
-    parent: &str,
-) -> impl Iterator<Item = Arc<Installation>> {
-    let find = move |name: &str| stores.installations.get(&Key::new(namespace, name));
-    successors(find(parent), move |below| find(self::parent(below))).take(DEEPEST)
+/// An Installation and those above it, from below, as far as they are followed: the only way up.
+pub(crate) fn ancestors<'a>(stores: &'a Stores, first: &'a Key) -> impl Iterator<Item = Arc<Installation>> + use<'a> {
+    let above = move |below: &Arc<Installation>| stores.installations.get(&Key::new(&first.namespace, parent(below)));
+    successors(stores.installations.get(first), above).take(DEEPEST)
 }
 
 /// The sub-installations of an Installation, sorted by name.
@@ -38,25 +40,21 @@ pub(crate) fn children(stores: &Stores, of: &Key) -> Vec<Arc<Installation>> {
     CHILDREN.find(&stores.installations, &of.namespace, &of.name)
 }
 
-/// An Installation, and all that are below it.
+/// An Installation, and all that are below it, each once: who may edit them may close their owners to a circle.
 pub(crate) fn with_descendants(stores: &Stores, installation: &Installation) -> Vec<Key> {
-    let (mut all, mut ahead) = (Vec::new(), vec![Key::of(installation)]);
+    let (mut all, mut ahead) = (BTreeSet::new(), vec![Key::of(installation)]);
     while let Some(key) = ahead.pop() {
-        ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
-        all.push(key);
+        if all.insert(key.clone()) {
+            ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
+        }
     }
-    all
+    all.into_iter().collect()
 }
 
-/// The root of the tree that an Installation belongs to; that of an Execution has its name.
+/// The root of the tree that an Installation belongs to; that of an Execution has its name. `None` where the way up is cut, or
+/// longer than Installations are followed.
 pub(crate) fn root_of(stores: &Stores, key: &Key) -> Option<Arc<Installation>> {
-    let mut installation = stores.installations.get(key)?;
-    // No tree is deeper than the nesting that the API server bears.
-    for _ in 0..256 {
-        let Some(parent) = installation.parent_installation() else { return Some(installation) };
-        installation = stores.installations.get(&Key::new(&key.namespace, parent))?;
-    }
-    None
+    ancestors(stores, key).last().filter(|top| top.parent_installation().is_none())
 }
 
 /// Why jobs of a tree end where they would wait or try again: its root is being deleted, which waits for their end (INS-57).
@@ -105,7 +103,9 @@ mod tests {
         });
         let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
         let names = |parent: &str| -> Vec<String> {
-            ancestors(&stores, &namespace, parent).map(|above| Key::of(above.as_ref()).name.to_string()).collect()
+            ancestors(&stores, &Key::new(&namespace, parent))
+                .map(|above| Key::of(above.as_ref()).name.to_string())
+                .collect()
         };
         assert_eq!(names("i3"), ["i3", "i2", "i1"]);
         assert_eq!(names(""), [""; 0]);
@@ -113,6 +113,33 @@ mod tests {
         assert_eq!((names(&format!("i{}", DEEPEST + 10)), expected.len()), (expected, DEEPEST));
         stores.installations.upsert(below("circle", "circle"));
         assert_eq!(names("circle"), vec!["circle"; DEEPEST]);
+
+        // The root is looked for on the same way: not beyond its end, nor where it is cut.
+        let root = |name: &str| root_of(&stores, &Key::new(&namespace, name)).map(|top| Key::of(top.as_ref()).name);
+        assert_eq!((root("i3"), root("circle")), (None, None));
+        stores.installations.upsert(installation("i0", "i0", json!({})));
+        let ends = [root("i0"), root(&format!("i{}", DEEPEST - 1)), root(&format!("i{DEEPEST}"))];
+        assert_eq!(ends, [Some("i0".into()), Some("i0".into()), None]);
+    }
+
+    #[test]
+    fn limits_tree_what_is_below_a_circle_is_looked_at_once() {
+        let stores = crate::stores();
+        let below = |name: &str, parent: &str| {
+            let owner = json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": parent, "uid": parent}]);
+            let made = installation(name, name, json!({"ownerReferences": owner}));
+            stores.installations.upsert(made.clone());
+            made
+        };
+        let (ring, _, leaf) = (below("ring", "ring"), below("one", "two"), below("leaf", "one"));
+        let two = below("two", "one");
+        let names = |of: &Installation| -> Vec<String> {
+            with_descendants(&stores, of).into_iter().map(|key| key.name.to_string()).collect()
+        };
+        assert_eq!(
+            (names(&ring), names(&two), names(&leaf)),
+            (vec!["ring".to_owned()], ["leaf", "one", "two"].map(str::to_owned).to_vec(), vec!["leaf".to_owned()])
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::{Code, Failure, LONGEST_MESSAGE, cut},
+    error::{Code, Failure, LONGEST_MESSAGE, brief, cut},
     step::{Wait, Waiting},
 };
 
@@ -17,6 +17,25 @@ pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
 /// The condition that tells whether `ComponentVersionOverwrites` replaced the component reference of an Installation
 /// (`docs/wire.md` §3.7, §10). It says nothing of progress: kstatus and Flux pass over it.
 pub const OVERWRITE: &str = "ComponentReferenceOverwrite";
+
+/// The condition that tells whether what a deploy item has written is still as it was written (C-58). It says nothing of
+/// progress: kstatus and Flux pass over it.
+pub const DRIFTED: &str = "Drifted";
+
+/// What is known of drift.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriftReport {
+    /// Nobody looks: there is no condition.
+    Unwatched,
+    /// All is as it was written.
+    None,
+    /// Something is not, in a sentence.
+    Found(String),
+    /// It was written again, and is not as it was written all the same, in a sentence.
+    NotCorrected(String),
+    /// It is not known, and why.
+    Unknown(String),
+}
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +161,7 @@ fn failed(type_: &'static str, status: Status, failure: &Failure) -> ConditionRo
     ConditionRow { codes: failure.codes.iter().cloned().collect(), ..row(type_, status, reason, &failure.message) }
 }
 
-const AWAITING: &str = "no job has run for this generation; annotate the root installation with \
+const AWAITING: &str = "no job has run for this generation; annotate the root with \
                         landscaper.gardener.cloud/operation=reconcile to start one";
 
 fn rows(state: &ConditionInput) -> Vec<ConditionRow> {
@@ -218,20 +237,45 @@ pub fn with_overwrite(
         Ok(overwritten) => row(OVERWRITE, Status::True, "FoundOverwrite", overwritten),
         Err(not) => row(OVERWRITE, Status::False, "NoOverwriteDefined", not),
     });
-    let before = previous.iter().find(|condition| condition.type_ == OVERWRITE);
+    with_row(OVERWRITE, row, generation, previous, now)
+}
+
+/// The same list with [`DRIFTED`] as it is now.
+pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let row = match report {
+        DriftReport::Unwatched => None,
+        DriftReport::None => Some(row(DRIFTED, Status::False, "AsWritten", "")),
+        DriftReport::Found(what) => Some(row(DRIFTED, Status::True, "DriftDetected", what)),
+        DriftReport::NotCorrected(why) => Some(row(DRIFTED, Status::True, "DriftNotCorrected", why)),
+        DriftReport::Unknown(why) => Some(row(DRIFTED, Status::Unknown, "DriftUnknown", why)),
+    };
+    with_row(DRIFTED, row, generation, previous, now)
+}
+
+/// The same list with one condition as it is now; without it where there is none.
+fn with_row(
+    type_: &str,
+    row: Option<ConditionRow>,
+    generation: i64,
+    previous: &[Condition],
+    now: Timestamp,
+) -> Vec<Condition> {
+    let before = previous.iter().find(|condition| condition.type_ == type_);
     let now = row.map(|row| condition(row, generation, before, now));
-    previous.iter().filter(|condition| condition.type_ != OVERWRITE).cloned().chain(now).collect()
+    previous.iter().filter(|condition| condition.type_ != type_).cloned().chain(now).collect()
 }
 
 fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
     let same_status = before.filter(|before| before.status == row.status);
+    // A column of the parents shows it, beside `lastError` and `Ready`, which say it all (C-65).
+    let message = if row.type_ == "Progressing" { brief(&row.message) } else { cut(row.message, LONGEST_MESSAGE) };
     let mut condition = Condition {
         type_: row.type_.to_owned(),
         status: row.status,
         last_transition_time: same_status.map_or(now, |before| before.last_transition_time),
         last_update_time: now,
         reason: row.reason,
-        message: cut(row.message, LONGEST_MESSAGE),
+        message,
         codes: row.codes,
         observed_generation: Some(generation),
     };
@@ -250,7 +294,7 @@ mod rules;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Until;
+    use crate::{error::LONGEST_BRIEF, step::Until};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -357,6 +401,21 @@ mod tests {
     }
 
     #[test]
+    fn c_58_drift_is_told_beside_what_others_say_and_moves_nothing_of_progress() {
+        let owned = conditions(&ConditionInput::Succeeded, 1, &[], at(1));
+        let with = |report: &DriftReport| with_drift(report, 1, &owned, at(2));
+        let told = |report| with(&report)[owned.len()..].iter().map(line).collect::<Vec<_>>();
+        assert_eq!(told(DriftReport::None), ["Drifted=False AsWritten \"\" "]);
+        assert_eq!(told(DriftReport::Found("x".into())), ["Drifted=True DriftDetected \"x\" "]);
+        assert_eq!(told(DriftReport::NotCorrected("x".into())), ["Drifted=True DriftNotCorrected \"x\" "]);
+        assert_eq!(told(DriftReport::Unknown("x".into())), ["Drifted=Unknown DriftUnknown \"x\" "]);
+        let found = with(&DriftReport::Found("x".into()));
+        assert_eq!(found[..owned.len()], owned);
+        assert_eq!(with_drift(&DriftReport::Unwatched, 1, &found, at(3)), owned);
+        assert_eq!(with_drift(&DriftReport::Found("x".into()), 1, &found, at(3)), found);
+    }
+
+    #[test]
     fn an_overwrite_is_told_beside_what_others_say_and_goes_with_the_overwrites() {
         let failed = ConditionInput::Failed { failure: failure(), retry: false };
         let owned = conditions(&failed, 1, &[], at(1));
@@ -377,13 +436,32 @@ mod tests {
     }
 
     #[test]
+    fn c_65_limits_conditions_progressing_has_the_begin_of_a_message_and_ready_has_all_of_it() {
+        let child = "execution web failed: deploy item a failed: ";
+        let texts = |length: usize| {
+            let message = format!("{child}{}", "ä".repeat(length - child.len()));
+            let failure = Failure::new("Progressing", "SubobjectsFailed", message.clone());
+            let conditions = conditions(&ConditionInput::Failed { failure, retry: false }, 1, &[], at(0));
+            let texts = ["Ready", "Stalled", "Progressing"].map(|type_| {
+                conditions.iter().find(|condition| condition.type_ == type_).map(|found| found.message.clone())
+            });
+            (message, texts.map(Option::unwrap_or_default))
+        };
+        let (message, shown) = texts(LONGEST_BRIEF);
+        assert_eq!(shown, [message.clone(), message.clone(), message]);
+        let (message, shown) = texts(LONGEST_BRIEF + 1);
+        let begin = format!("{child}{}…", "ä".repeat(LONGEST_BRIEF - 1 - child.len()));
+        assert_eq!((begin.chars().count(), shown), (LONGEST_BRIEF, [message.clone(), message, begin]));
+    }
+
+    #[test]
     fn a_message_of_more_than_8_kib_is_cut_at_a_character() {
         let text = |message: String| {
             let failure = Failure::new("O", "R", message);
             let conditions = conditions(&ConditionInput::DeleteFailed { failure }, 1, &[], at(0));
             conditions.into_iter().map(|condition| condition.message).collect::<Vec<_>>()
         };
-        let same = |message: String| vec![message; 3];
+        let same = |message: String| vec![message.clone(), message.clone(), brief(&message)];
         assert_eq!(text("a".repeat(8192)), same("a".repeat(8192)));
         assert_eq!(text("a".repeat(8193)), same(format!("{} [… 1 more bytes]", "a".repeat(8192))));
         let two_bytes_each = format!("a{}", "ä".repeat(4096));

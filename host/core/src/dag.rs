@@ -88,38 +88,31 @@ impl Dag {
         Ok(())
     }
 
+    /// Without calling itself: a chain may be as long as what declares it.
     fn acyclic(&self) -> Result<(), DagError> {
         let mut done: BTreeSet<&str> = BTreeSet::new();
         for start in &self.nodes {
-            let mut path: Vec<&str> = Vec::new();
-            if let Some(members) = self.cycle_from(start, &mut path, &mut done) {
-                return Err(DagError::Cycle { members });
+            // The way from there, each node with what is ahead of it, and at which place of the way it is.
+            let mut way = vec![(start.as_str(), self.before(start, Direction::Forward))];
+            let mut places = BTreeMap::from([(start.as_str(), 0)]);
+            while let Some((node, ahead)) = way.last_mut() {
+                match ahead.find(|next| !done.contains(next)) {
+                    Some(next) => {
+                        if let Some(place) = places.insert(next, way.len()) {
+                            let members = way.iter().skip(place).map(|(member, _)| *member).chain([next]);
+                            return Err(DagError::Cycle { members: members.map(str::to_owned).collect() });
+                        }
+                        way.push((next, self.before(next, Direction::Forward)));
+                    }
+                    None => {
+                        done.insert(node);
+                        places.remove(node);
+                        way.pop();
+                    }
+                }
             }
         }
         Ok(())
-    }
-
-    fn cycle_from<'a>(
-        &'a self,
-        node: &'a str,
-        path: &mut Vec<&'a str>,
-        done: &mut BTreeSet<&'a str>,
-    ) -> Option<Vec<String>> {
-        if let Some(start) = path.iter().position(|member| *member == node) {
-            return Some(path.iter().skip(start).chain([&node]).map(|member| (*member).to_owned()).collect());
-        }
-        if done.contains(node) {
-            return None;
-        }
-        path.push(node);
-        for next in self.before(node, Direction::Forward) {
-            if let Some(cycle) = self.cycle_from(next, path, done) {
-                return Some(cycle);
-            }
-        }
-        path.pop();
-        done.insert(node);
-        None
     }
 
     /// The nodes in the order they were declared.
@@ -139,13 +132,36 @@ impl Dag {
     /// All that has to come before a node going forward: its dependencies, theirs, and so on.
     pub fn all_before(&self, node: &str) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
+        self.search_before(node, |next| {
+            found.insert(next);
+            true
+        });
+        found
+    }
+
+    /// Whether all of these names have to come before a node going forward. What is further away than the last of them is not
+    /// looked at.
+    pub fn come_before(&self, names: &BTreeSet<&str>, node: &str) -> bool {
+        let mut missing = names.clone();
+        self.search_before(node, |next| {
+            missing.remove(next);
+            !missing.is_empty()
+        });
+        missing.is_empty()
+    }
+
+    /// Visits what comes before a node, each once, as long as the visit says to go on.
+    fn search_before<'a>(&'a self, node: &str, mut visit: impl FnMut(&'a str) -> bool) {
+        let mut seen = BTreeSet::new();
         let mut ahead: Vec<&str> = self.before(node, Direction::Forward).collect();
         while let Some(next) = ahead.pop() {
-            if found.insert(next) {
+            if seen.insert(next) {
+                if !visit(next) {
+                    return;
+                }
                 ahead.extend(self.before(next, Direction::Forward));
             }
         }
-        found
     }
 }
 
@@ -191,12 +207,29 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_chain_and_a_wide_diamond_are_sound() {
-        let names: Vec<String> = (0..500).map(|n| format!("n{n}")).collect();
-        let chain = names
-            .iter()
-            .enumerate()
-            .map(|(n, name)| (name.as_str(), names[n.saturating_sub(1)..n].iter().map(String::as_str).collect()));
-        assert!(Dag::new(chain).is_ok_and(|dag| dag.nodes().count() == 500));
+    fn c_31_a_chain_and_a_circle_of_any_length_take_no_stack() {
+        const LENGTH: usize = 100_000;
+        let names: Vec<String> = (0..LENGTH).map(|n| format!("n{n}")).collect();
+        let edges = |close: bool| {
+            let after = |n: usize| names.get(n + 1).or(if close { names.first() } else { None });
+            let edge = |(n, name): (usize, &'_ String)| (name.clone(), after(n).cloned());
+            names.iter().enumerate().map(edge).collect::<Vec<_>>()
+        };
+        let dag = |edges: &[(String, Option<String>)]| {
+            Dag::new(edges.iter().map(|(name, after)| (name.as_str(), after.iter().map(String::as_str).collect())))
+        };
+        assert!(dag(&edges(false)).is_ok_and(|dag| dag.nodes().count() == LENGTH));
+        let circle: Vec<String> = names.iter().chain(names.first()).cloned().collect();
+        assert_eq!(dag(&edges(true)), Err(DagError::Cycle { members: circle }));
+    }
+
+    #[test]
+    fn c_31_a_node_that_many_ways_lead_to_is_looked_at_once() {
+        let names: Vec<[String; 2]> = (0..40).map(|n| [format!("a{n}"), format!("b{n}")]).collect();
+        let pairs = names.iter().zip(names.iter().skip(1).map(Some).chain([None]));
+        let edges = pairs.flat_map(|(pair, next)| {
+            pair.iter().map(move |name| (name.as_str(), next.into_iter().flatten().map(String::as_str).collect()))
+        });
+        assert!(Dag::new(edges).is_ok_and(|dag| dag.nodes().count() == 80));
     }
 }

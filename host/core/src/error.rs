@@ -171,19 +171,22 @@ const LEAST_OF_A_CAUSE: usize = 160;
 /// The room for what is said of a part that is left out, in bytes.
 const OMISSION: usize = 40;
 
+/// Whether a character moves the cursor, ends a line or turns the text around, where it is shown.
+pub fn moves_text(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Words of a stranger, as they may stand in a message: within a limit, and nothing in them moves the cursor or turns the
 /// text around.
 pub fn cleaned(words: &str, limit: usize) -> String {
-    let moves = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let (kept, _) = words.split_at(words.floor_char_boundary(limit.min(words.len())));
     let clean: String = kept
         .chars()
         .map(|c| {
             if c == '\n' || c == '\t' {
                 ' '
-            } else if moves(c) {
+            } else if moves_text(c) {
                 '\u{fffd}'
             } else {
                 c
@@ -193,13 +196,46 @@ pub fn cleaned(words: &str, limit: usize) -> String {
     if kept.len() == words.len() { clean } else { format!("{clean} [… {} more bytes]", words.len() - kept.len()) }
 }
 
-/// A message within its limit: what is beyond it is left out, and said to be.
+/// A message within its limit: what is beyond it is left out, and said to be. How many causes it counts stays.
 pub fn cut(message: String, limit: usize) -> String {
     if message.len() <= limit {
         return message;
     }
-    let (kept, _) = message.split_at(message.floor_char_boundary(limit));
-    format!("{kept} [… {} more bytes]", message.len() - kept.len())
+    let (told, more) = counted(&message);
+    let (text, count) = message.split_at(if more == 0 { message.len() } else { told });
+    let (kept, _) = text.split_at(text.floor_char_boundary(limit.saturating_sub(count.len())));
+    format!("{kept} [… {} more bytes]{count}", text.len() - kept.len())
+}
+
+/// Up to which byte a message tells causes, and how many more it counts.
+fn counted(message: &str) -> (usize, usize) {
+    let count = |(told, rest): (&str, &str)| Some((told.len(), rest.strip_suffix(" more")?.parse().ok()?));
+    message.rsplit_once("; and ").and_then(count).unwrap_or((message.len(), 0))
+}
+
+/// One more cause behind those that a message tells, as far as there is room for it within [`LONGEST_MESSAGE`]; those that have
+/// none are counted.
+pub fn add_cause(message: &mut String, cause: &str) {
+    let (told, more) = counted(message);
+    if more == 0 && message.len() + cause.len() + OMISSION <= LONGEST_MESSAGE {
+        message.push_str("; ");
+        message.push_str(cause);
+        return;
+    }
+    let more = more + 1 + counted(cause).1;
+    message.truncate(told);
+    message.push_str(&format!("; and {more} more"));
+}
+
+/// The most letters of a message in a column of `kubectl get`.
+pub const LONGEST_BRIEF: usize = 120;
+
+/// The begin of a message, where there is room for one line of a table alone (C-65).
+pub fn brief(message: &str) -> String {
+    if message.chars().nth(LONGEST_BRIEF).is_none() {
+        return message.to_owned();
+    }
+    message.chars().take(LONGEST_BRIEF - 1).chain(['…']).collect()
 }
 
 /// Several causes as one message within [`LONGEST_MESSAGE`]. Each keeps its beginning, as long as there is room for them
@@ -282,9 +318,34 @@ mod tests {
     }
 
     #[test]
+    fn c_98_causes_are_added_as_long_as_there_is_room_and_counted_from_then_on() {
+        let of = |causes: &[String]| {
+            let (first, others) = causes.split_first().unwrap();
+            others.iter().fold(first.clone(), |mut message, cause| {
+                add_cause(&mut message, cause);
+                message
+            })
+        };
+        let few: Vec<String> = (0..3).map(|index| format!("{index} failed")).collect();
+        assert_eq!(of(&few), "0 failed; 1 failed; 2 failed");
+        let many: Vec<String> = (0..300).map(|index| format!("{index:03} failed{}", "!".repeat(90))).collect();
+        let message = of(&many);
+        let shown = message.matches("failed").count();
+        assert!(shown > 50 && message.len() <= LONGEST_MESSAGE, "{message}");
+        assert!(message.ends_with(&format!("!; and {} more", 300 - shown)), "{message}");
+        // What a cause counts itself is counted too, and nothing is added behind a count.
+        let mut both = message.clone();
+        add_cause(&mut both, &message);
+        add_cause(&mut both, "short");
+        assert!(both.ends_with(&format!("!; and {} more", 300 - shown + 1 + 300 - shown + 1)), "{both}");
+    }
+
+    #[test]
     fn a_message_beyond_its_limit_says_what_is_left_out() {
         assert_eq!(cut("12345".to_owned(), 5), "12345");
         assert_eq!(cut("123456789".to_owned(), 5), "12345 [… 4 more bytes]");
         assert_eq!(cut("aäää".to_owned(), 4), "aä [… 4 more bytes]");
+        assert_eq!(cut("123456789; and 12 more".to_owned(), 18), "12345 [… 4 more bytes]; and 12 more");
+        assert_eq!(cut("123456789; and no more".to_owned(), 5), "12345 [… 17 more bytes]");
     }
 }

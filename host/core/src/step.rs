@@ -3,7 +3,7 @@
 //! A step of a reconcile either yields its value or halts, and there are exactly three reasons to halt. The reasons
 //! join: [`all`] runs every step and keeps what all of them need.
 
-use crate::error::Failure;
+use crate::error::{Failure, add_cause};
 use crate::name::Kind;
 pub use crate::step::wait::{Awaited, LISTED, Location, Until, Wait, Waiting};
 
@@ -60,8 +60,7 @@ impl Halt {
 
 fn join_failures(mut left: Failure, right: Failure) -> Failure {
     if left.message != right.message {
-        left.message.push_str("; ");
-        left.message.push_str(&right.message);
+        add_cause(&mut left.message, &right.message);
     }
     left.codes.extend(right.codes);
     left

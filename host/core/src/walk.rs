@@ -53,17 +53,22 @@ pub fn advance<P: Phase>(phase: P, result: Step<Verdict>) -> Transition<P> {
 
 /// The result of a phase that a job may have come back to: phases passed are not written, so after a crash or a conflict an
 /// early phase can meet children that its job has triggered already. While they work it does not end the job (C-16, INS-08).
-/// `working` is asked only where the job would end.
-pub fn beside_children(result: Step<Verdict>, working: impl Fn() -> bool) -> Step<Verdict> {
+/// Where none works, a job that is to `end` neither waits nor tries again. `end` and `working` are asked only where it matters.
+pub fn beside_children(
+    result: Step<Verdict>,
+    end: impl FnOnce() -> Option<JobEnd>,
+    working: impl Fn() -> bool,
+) -> Step<Verdict> {
     match result {
         Ok(Verdict::Failed(failure)) | Err(Halt::Stall(failure)) if working() => Err(Halt::Retry(failure)),
+        Err(Halt::Wait(_) | Halt::Retry(_)) => ending(result, end().filter(|_| !working())),
         result => result,
     }
 }
 
 /// The result of a phase in which no children work. A job that is to end neither waits nor tries again there (INS-57, C-32);
 /// what it can still do well it does.
-pub fn ending(result: Step<Verdict>, end: Option<JobEnd>) -> Step<Verdict> {
+fn ending(result: Step<Verdict>, end: Option<JobEnd>) -> Step<Verdict> {
     match (result, end) {
         (Err(Halt::Retry(problem)), Some(end)) => Ok(Verdict::Failed(end.failure(Some(problem)))),
         (Err(Halt::Wait(_)), Some(end)) => Ok(Verdict::Failed(end.failure(None))),
@@ -229,9 +234,9 @@ mod tests {
             [Err(Halt::Stall(failure())), Ok(Verdict::Failed(failure())), Ok(Verdict::Done), Err(Halt::Wait(wait()))]
         };
         let retry = || Err(Halt::Retry(failure()));
-        let beside = results().map(|result| beside_children(result, || true));
+        let beside = results().map(|result| beside_children(result, || None, || true));
         assert_eq!(beside, [retry(), retry(), Ok(Verdict::Done), Err(Halt::Wait(wait()))]);
-        assert_eq!(results().map(|result| beside_children(result, || false)), results());
+        assert_eq!(results().map(|result| beside_children(result, || None, || false)), results());
     }
 
     #[test]

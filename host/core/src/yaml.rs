@@ -16,6 +16,7 @@ pub use self::{
     build::{MOST_ALIASED_BYTES, MOST_YAML_BYTES, MOST_YAML_DEPTH},
     positions::{Embedded, MOST_POSITION_BYTES, SourcePosition, SourcePositions},
 };
+use crate::memory;
 
 /// Why a text is no YAML, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -183,6 +184,19 @@ pub fn documents(text: &str) -> Result<Vec<YamlDocument>, YamlError> {
 /// A value of a Secret or ConfigMap: its YAML, or its text where it is none (`docs/wire.md` §5.2).
 pub fn decode_or_text(text: &str) -> Value {
     decode(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// As [`decode_or_text`], where the value takes no more than `most` bytes of memory; `None` where it takes more, which is told
+/// before it is there.
+pub fn decode_or_text_within(text: &str, most: u64) -> Option<Value> {
+    let most = most.min(MOST_YAML_BYTES);
+    let mut documents = Documents { spent: build::Spent::but(most), ..Documents::new(text) };
+    let value = match documents.next_document(None) {
+        Ok(document) => document.map_or(Value::Null, |document| document.value),
+        Err(YamlError { reason: YamlFault::TooLarge, .. }) if most < MOST_YAML_BYTES => return None,
+        Err(_) => Value::String(text.to_owned()),
+    };
+    (memory::of(&value) <= most || most == MOST_YAML_BYTES).then_some(value)
 }
 
 struct Documents<'a> {

@@ -28,15 +28,19 @@ const DENIED_V4: [(Ipv4Addr, u32, &str); 6] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "no address of a server"),
     (Ipv4Addr::new(224, 0, 0, 0), 3, "no address of a server"),
 ];
-const DENIED_V6: [(Ipv6Addr, u32, &str); 4] = [
+const DENIED_V6: [(Ipv6Addr, u32, &str); 7] = [
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, "a link-local address"),
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0), 32, "the metadata service of a cloud"),
+    (Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128, "the metadata service of a cloud"),
+    (Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe), 128, "the metadata service of a cloud"),
+    (Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128, "the metadata service of a cloud"),
     (Ipv6Addr::UNSPECIFIED, 128, "no address of a server"),
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, "no address of a server"),
 ];
 
 /// Why no client of the host connects to this address, as the end of a sentence that says what it is; `None` where one
-/// may. An IPv4 address in the clothes of IPv6 (mapped, compatible, NAT64, 6to4) counts as what it is.
+/// may. An IPv4 address in the clothes of IPv6 (mapped, compatible, NAT64 of everybody and of one network, 6to4) counts as
+/// what it is.
 pub fn denied(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => denied_v4(address),
@@ -69,6 +73,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
         // ::1 is loopback, which is what it is.
         [0, 0, 0, 0, 0, 0, 0, 1] => None,
         [0, 0, 0, 0, 0, 0 | 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => Some(low),
+        // A network may take a /96 of this for itself, whose last bits are the address.
+        [0x64, 0xff9b, 1, ..] => Some(low),
         [0x2002, high, middle, ..] => {
             let ([a, b], [c, d]) = (high.to_be_bytes(), middle.to_be_bytes());
             Some(Ipv4Addr::new(a, b, c, d))
@@ -145,14 +151,24 @@ fn check(host: &str, address: IpAddr) -> Result<(), ConnectRefusal> {
 
 /// A refusal that lies below the error of the connector comes up as itself.
 fn refusal<E: Error + Send + Sync + 'static>(error: E) -> ConnectRefusal {
-    let mut below: Option<&(dyn Error + 'static)> = Some(&error);
+    match denial(&error) {
+        Some(ConnectRefusal::Denied { host, address, what }) => {
+            ConnectRefusal::Denied { host: host.clone(), address: *address, what }
+        }
+        Some(ConnectRefusal::Failed(_)) | None => ConnectRefusal::Failed(Box::new(error)),
+    }
+}
+
+/// The denial that lies below the error of a client; `None` where it failed otherwise. To try again does not help.
+pub fn denial<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ConnectRefusal> {
+    let mut below = Some(error);
     while let Some(error) = below {
-        if let Some(ConnectRefusal::Denied { host, address, what }) = inner(error) {
-            return ConnectRefusal::Denied { host: host.clone(), address: *address, what };
+        if let Some(denied @ ConnectRefusal::Denied { .. }) = inner(error) {
+            return Some(denied);
         }
         below = error.source();
     }
-    ConnectRefusal::Failed(Box::new(error))
+    None
 }
 
 /// Errors of the resolver travel inside of [`io::Error`], which does not name them as its source.
@@ -178,8 +194,10 @@ impl Service<Name> for CheckedResolver {
         Box::pin(async move {
             let asked = name.clone();
             // The system's resolver blocks.
-            let resolved = tokio::task::spawn_blocking(move || (asked.as_str(), 0).to_socket_addrs());
-            let addresses: Vec<SocketAddr> = resolved.await.map_err(io::Error::other)??.collect();
+            let resolve = move || (asked.as_str(), 0).to_socket_addrs();
+            // By a task of the executor: a thread that is started here may have a lower priority, and keeps it.
+            let resolved = tokio::spawn(async { tokio::task::spawn_blocking(resolve).await }).await.flatten();
+            let addresses: Vec<SocketAddr> = resolved.map_err(io::Error::other)??.collect();
             checked(name.as_str(), addresses).map(Vec::into_iter)
         })
     }
@@ -214,6 +232,11 @@ mod tests {
             "fe80::1",
             "febf::1",
             "fd00:ec2::254",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
+            "fd00:42::42",
+            "64:ff9b:1::169.254.169.254",
+            "64:ff9b:1:2:3:4:169.254.169.254",
             "::",
             "ff02::1",
             "::ffff:169.254.169.254",
@@ -238,12 +261,37 @@ mod tests {
             "::1",
             "fec0::1",
             "fd00:ec3::254",
+            "fd20:ce::255",
+            "fd00:42::43",
+            "64:ff9b:1::10.0.0.1",
             "2001:db8::1",
             "::ffff:10.0.0.1",
             "64:ff9b::10.0.0.1",
             "2002:0a00:0001::1",
         ] {
             assert!(!is_denied(address), "{address}");
+        }
+    }
+
+    /// The NetworkPolicy of the chart refuses what of the list is one address or network of a cloud.
+    #[test]
+    fn c_95_the_chart_refuses_the_same_once_more() {
+        let chart = include_str!("../../../charts/orangery/templates/networkpolicy.yaml");
+        let lists = chart.lines().filter_map(|line| line.trim().strip_prefix("except: [")?.strip_suffix(']'));
+        let mut written: Vec<String> = lists.flat_map(|list| list.split(", ")).map(str::to_owned).collect();
+        written.sort();
+        let is_of_a_server = |what: &&str| *what != "no address of a server";
+        let v4 =
+            DENIED_V4.iter().filter(|(.., what)| is_of_a_server(what)).map(|(at, length, _)| format!("{at}/{length}"));
+        let v6 =
+            DENIED_V6.iter().filter(|(.., what)| is_of_a_server(what)).map(|(at, length, _)| format!("{at}/{length}"));
+        // The chart writes what NAT64 makes of the link-local network as well.
+        let translated = ["64:ff9b::a9fe:0/112", "64:ff9b:1::a9fe:0/112"].map(str::to_owned);
+        let mut expected: Vec<String> = v4.chain(v6).chain(translated).collect();
+        expected.sort();
+        assert_eq!(written, expected);
+        for network in written {
+            assert!(is_denied(network.split('/').next().unwrap()), "{network}");
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
     identity::ServerIdentity,
     metrics::Metrics,
     object,
+    off_the_executor::LargeRequests,
     policy::{Attempt, Policies},
     refusal::Refusal,
     resource::{Served, ServedResource},
@@ -31,6 +32,8 @@ pub(crate) struct EmbeddedCluster {
     policies: Policies,
     /// Held while a definition is judged, written and taken into the catalog.
     pub(crate) definitions: tokio::sync::Mutex<()>,
+    /// Where requests that may take long are carried out.
+    pub(crate) large: LargeRequests,
     clock: Clock,
 }
 
@@ -53,6 +56,7 @@ impl EmbeddedCluster {
             catalog: RwLock::new(Arc::new(catalog)),
             policies,
             definitions: tokio::sync::Mutex::new(()),
+            large: LargeRequests::default(),
             clock,
         }
     }

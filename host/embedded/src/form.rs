@@ -22,12 +22,15 @@ pub(crate) enum ResponseForm {
 }
 
 impl ResponseForm {
-    /// Reads an `Accept` header: the first form we have. None if there is none.
+    /// Reads an `Accept` header as a real server does: of the forms that we have the one of the highest quality, of equal
+    /// ones the first. None where there is none, as where a client takes protobuf alone.
     pub(crate) fn parse(accept: &str, include: Option<&str>) -> Option<Self> {
         if accept.trim().is_empty() {
             return Some(Self::Whole);
         }
-        accept.split(',').find_map(|range| {
+        let mut ranges: Vec<&str> = accept.split(',').collect();
+        ranges.sort_by(|one, other| quality(other).total_cmp(&quality(one)));
+        ranges.into_iter().find_map(|range| {
             let mut parts = range.split(';').map(str::trim);
             let media = parts.next()?;
             if !matches!(media, "application/json" | "application/*" | "*/*") {
@@ -96,6 +99,12 @@ impl ResponseForm {
     }
 }
 
+/// How much a client wants one of the forms that it names: 1 where it does not say.
+fn quality(range: &str) -> f64 {
+    let said = range.split(';').find_map(|part| part.trim().strip_prefix("q="));
+    said.and_then(|said| said.trim().parse().ok()).unwrap_or(1.0)
+}
+
 fn table(cluster: &EmbeddedCluster, served: &Served, objects: &[Value], include: Include, meta: Value) -> Value {
     let columns = present::columns_of(&served.version().columns);
     present::table(&columns, objects, include, meta, cluster.now())
@@ -119,4 +128,35 @@ fn whole(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
     }
     list.put_slice(b"]}");
     list.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(accept: &str, expected: Option<ResponseForm>) {
+        assert_eq!(ResponseForm::parse(accept, None), expected, "{accept}");
+    }
+
+    #[test]
+    fn what_a_client_would_rather_have_counts_where_there_is_one() {
+        let table = Some(ResponseForm::Table(Include::parse(None)));
+        let [whole, metadata] = [ResponseForm::Whole, ResponseForm::Metadata].map(Some);
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        check("", whole);
+        check(protobuf, None);
+        check(&format!("{protobuf};stream=watch"), None);
+        check("application/cbor", None);
+        check("application/json;as=Unknown;v=v1", None);
+        // As client-go asks, with and without a list of its own, and its clients of metadata.
+        check(&format!("{protobuf}, */*"), whole);
+        check(&format!("{protobuf},application/json"), whole);
+        let as_metadata = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        check(&format!("{protobuf};{as_metadata},application/json;{as_metadata},application/json"), metadata);
+        // As kubectl asks.
+        check("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", table);
+        check("application/json;q=0.5, application/json;as=Table;v=v1;g=meta.k8s.io", table);
+        check("application/json;as=Table;v=v1;q=0.1,application/yaml,application/json", whole);
+    }
 }

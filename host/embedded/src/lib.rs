@@ -24,6 +24,7 @@ mod identity;
 mod lifecycle;
 mod metrics;
 mod object;
+mod off_the_executor;
 mod operation;
 mod patch;
 mod policy;

@@ -8,7 +8,7 @@ mod garbage;
 mod terminating;
 mod workloads;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -26,6 +26,8 @@ use crate::{
 
 /// How many objects are deleted at the same time, so that they share flushes of the disk.
 const AT_ONCE: usize = 64;
+/// After what time something is done again that the disk did not take.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Follows the notes until the cluster stops.
 pub(crate) async fn run(cluster: Arc<EmbeddedCluster>, mut notes: mpsc::UnboundedReceiver<Note>) {
@@ -35,9 +37,20 @@ pub(crate) async fn run(cluster: Arc<EmbeddedCluster>, mut notes: mpsc::Unbounde
             () = cluster.stop.cancelled() => None,
         };
         let Some(note) = note else { return };
-        if let Err(refusal) = follow(&cluster, &note).await {
+        while let Err(refusal) = follow(&cluster, &note).await {
             tracing::error!(?note, %refusal, "what follows from a change could not be done");
+            if !refusal.reason.is_of_the_disk() || !waits_for_disk(&cluster).await {
+                break;
+            }
         }
+    }
+}
+
+/// Waits before something is done again that the disk did not take; false where the cluster stops.
+async fn waits_for_disk(cluster: &EmbeddedCluster) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(AGAIN) => true,
+        () = cluster.stop.cancelled() => false,
     }
 }
 

@@ -26,9 +26,9 @@ pub(crate) use self::{
 };
 use crate::{
     patch::{Shape, managed::Author},
-    refusal::Refusal,
+    refusal::{Refusal, RefusalReason},
     resource::Served,
-    store::{ObjectVersion, StoreWriteError},
+    store::{DiskError, ObjectVersion, StoreWriteError},
 };
 
 /// What happens to fields that a schema does not know.
@@ -116,7 +116,11 @@ impl WriteRequest {
             StoreWriteError::Stale => Refusal::stale(label, name),
             StoreWriteError::NoNamespace => Refusal::not_found("namespaces", &self.namespace),
             StoreWriteError::Terminating => Refusal::terminating(label, name, &self.namespace),
-            StoreWriteError::Disk(_) => Refusal::new(crate::refusal::RefusalReason::InternalError, error.to_string()),
+            StoreWriteError::Disk(DiskError { is_full: true, .. }) => {
+                Refusal::new(RefusalReason::InsufficientStorage, error.to_string())
+            }
+            StoreWriteError::Disk(_) => Refusal::new(RefusalReason::Unwritten, error.to_string()),
+            StoreWriteError::Closed => Refusal::new(RefusalReason::InternalError, error.to_string()),
         }
     }
 }

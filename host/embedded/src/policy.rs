@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use self::constraints::Constraints;
 use crate::{
     object::{self, at, items, text},
+    off_the_executor::off_the_executor,
     operation::ObjectPart,
     refusal::{Refusal, RefusalReason, StatusCause},
     resource::Served,
@@ -93,18 +94,10 @@ impl Policies {
 
     /// Refuses what a policy denies, and answers the warnings of the others.
     pub(crate) fn classify(&self, store: &ObjectStore, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
-        let mut warnings = Vec::new();
-        for bound in self.current(store).iter().filter(|bound| bound.selects(attempt)) {
-            for objection in bound.objections(attempt) {
-                if bound.denies {
-                    return Err(objection.refusal(attempt));
-                }
-                if bound.warns {
-                    warnings.push(objection.sentence("failed validation"));
-                }
-            }
-        }
-        Ok(warnings)
+        let current = self.current(store);
+        let selected: Vec<&BoundPolicy> = current.iter().filter(|bound| bound.selects(attempt)).collect();
+        // Their authors chose how long that takes.
+        if selected.is_empty() { Ok(Vec::new()) } else { off_the_executor(|| classify(&selected, attempt)) }
     }
 
     fn current(&self, store: &ObjectStore) -> Arc<[BoundPolicy]> {
@@ -113,10 +106,26 @@ impl Policies {
         if let Some((_, bound)) = kept.filter(|(then, _)| *then == rung) {
             return bound;
         }
-        let bound = read(store);
+        let bound = off_the_executor(|| read(store));
         *self.read.write().unwrap_or_else(PoisonError::into_inner) = Some((rung, Arc::clone(&bound)));
         bound
     }
+}
+
+/// What policies that select a write have to say to it.
+fn classify(selected: &[&BoundPolicy], attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
+    let mut warnings = Vec::new();
+    for bound in selected {
+        for objection in bound.objections(attempt) {
+            if bound.denies {
+                return Err(objection.refusal(attempt));
+            }
+            if bound.warns {
+                warnings.push(objection.sentence("failed validation"));
+            }
+        }
+    }
+    Ok(warnings)
 }
 
 fn read(store: &ObjectStore) -> Arc<[BoundPolicy]> {

@@ -18,9 +18,18 @@ pub(crate) enum RefusalReason {
     UnsupportedMediaType,
     Invalid,
     InternalError,
+    /// The data folder has no room.
+    InsufficientStorage,
+    /// The data folder cannot be written for another reason.
+    Unwritten,
 }
 
 impl RefusalReason {
+    /// Whether it passes when the data folder can be written again.
+    pub(crate) fn is_of_the_disk(self) -> bool {
+        matches!(self, Self::InsufficientStorage | Self::Unwritten)
+    }
+
     /// The HTTP status code.
     pub(crate) fn code(self) -> u16 {
         match self {
@@ -35,7 +44,8 @@ impl RefusalReason {
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
-            Self::InternalError => 500,
+            Self::InternalError | Self::Unwritten => 500,
+            Self::InsufficientStorage => 507,
         }
     }
 
@@ -53,7 +63,8 @@ impl RefusalReason {
             Self::TooLarge => "RequestEntityTooLarge",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Invalid => "Invalid",
-            Self::InternalError => "InternalError",
+            Self::InternalError | Self::Unwritten => "InternalError",
+            Self::InsufficientStorage => "InsufficientStorage",
         }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct OpenApiSchema {
     root: Value,
     /// Whether it has any default.
     defaulted: bool,
+    /// Whether objects may lie within.
+    embeds: bool,
     /// Compiled at the first use: a definition that nobody uses costs nothing.
     validator: OnceLock<Result<jsonschema::Validator, String>>,
 }
@@ -24,8 +26,9 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 impl OpenApiSchema {
     pub(crate) fn new(root: Value) -> Self {
-        let defaulted = has_default(&root);
-        Self { root, defaulted, validator: OnceLock::new() }
+        let defaulted = any(&root, &|schema| schema.get("default").is_some());
+        let embeds = any(&root, &|schema| flag(schema, EMBEDDED));
+        Self { root, defaulted, embeds, validator: OnceLock::new() }
     }
 
     /// Whether it fills in anything.
@@ -65,18 +68,39 @@ impl OpenApiSchema {
         fill(object, &self.root);
     }
 
-    /// All rules that the object breaks.
+    /// All rules that the object breaks, where the object itself is written.
     pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
-        match self.validator() {
+        self.causes(object, WriteScope::Whole)
+    }
+
+    /// The same where its status is written. What objects within it are called is hardly looked at then: a real server takes a
+    /// status with which it then refuses every other write.
+    pub(crate) fn validate_status(&self, object: &Value) -> Vec<StatusCause> {
+        self.causes(object, WriteScope::Status)
+    }
+
+    fn causes(&self, object: &Value, part: WriteScope) -> Vec<StatusCause> {
+        let mut causes = match self.validator() {
             Ok(validator) => validate::causes(validator, object),
             // A definition whose schema does not compile is refused when it is created.
             Err(_) => Vec::new(),
+        };
+        if self.embeds {
+            validate::embedded(object, &self.root, "", part, &mut causes);
         }
+        causes
     }
 }
 
 fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name) == Some(&Value::Bool(true))
+}
+
+/// What of an object is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WriteScope {
+    Whole,
+    Status,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,11 +141,12 @@ fn prune(value: &mut Value, schema: &Value, root: Root, path: &str, dropped: &mu
     }
 }
 
-fn has_default(schema: &Value) -> bool {
-    let each = |of: &Value| of.as_object().is_some_and(|of| of.values().any(has_default));
-    schema.get("default").is_some()
+/// Whether a schema, or one within it, is as asked.
+fn any(schema: &Value, is: &impl Fn(&Value) -> bool) -> bool {
+    let each = |of: &Value| of.as_object().is_some_and(|of| of.values().any(|of| any(of, is)));
+    is(schema)
         || schema.get("properties").is_some_and(each)
-        || ["items", "additionalProperties"].iter().filter_map(|word| schema.get(word)).any(has_default)
+        || ["items", "additionalProperties"].iter().filter_map(|word| schema.get(word)).any(|of| any(of, is))
 }
 
 fn fill(value: &mut Value, schema: &Value) {
@@ -193,6 +218,7 @@ mod tests {
                 "choice": {"type": "string", "enum": ["a", "b"], "nullable": true},
                 "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                 "map": {"type": "object", "additionalProperties": {"type": "string"}},
+                "within": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true},
                 "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer", "default": 7}}}},
             }},
         }}))
@@ -228,6 +254,44 @@ mod tests {
         check(
             json!({"size": 1, "list": [{"x": "y"}]}),
             &["spec.list[0].x: Invalid value: \"string\": spec.list[0].x in body must be of type integer: \"string\""],
+        );
+    }
+
+    #[test]
+    fn an_object_within_an_object_has_a_version_and_a_kind() {
+        let within = |within: Value| json!({"size": 1, "within": within});
+        check(within(json!({"apiVersion": "example.org/v1", "kind": "Any", "metadata": {"name": "x"}})), &[]);
+        check(within(json!({"a": 1})), &["spec.within.apiVersion: Required value", "spec.within.kind: Required value"]);
+        check(
+            within(json!({"apiVersion": "a/b/c", "kind": "", "metadata": 1})),
+            &[
+                "spec.within.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+                "spec.within.kind: Invalid value: \"\": must not be empty",
+                "spec.within.metadata: Invalid value: 1: must be an object",
+            ],
+        );
+        let label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+                     character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+                     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+        let of_kind = "spec.within.kind: Invalid value: \"A b\": may have mixed case, but should otherwise match: ";
+        check(within(json!({"apiVersion": "v1", "kind": "A b"})), &[&format!("{of_kind}{label}")]);
+    }
+
+    #[test]
+    fn an_object_within_a_status_has_words_that_are_texts() {
+        let told = |within: Value| -> Vec<String> {
+            let status = json!({"spec": {"size": 1, "within": within}});
+            schema().validate_status(&status).into_iter().map(|cause| cause.message).collect()
+        };
+        assert_eq!(told(json!({"apiVersion": "", "kind": "A b"})), [""; 0]);
+        assert_eq!(told(json!({})), [""; 0]);
+        assert_eq!(
+            told(json!({"apiVersion": 1, "kind": {}, "metadata": []})),
+            [
+                "Invalid value: 1: must be a string",
+                "Invalid value: \"object\": must be a string",
+                "Invalid value: \"array\": must be an object"
+            ]
         );
     }
 

@@ -11,24 +11,26 @@ mod resource_objects;
 mod state;
 
 use std::{
+    io,
     path::Path,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::disk::DataFolderError;
+use self::{
+    disk::{Disk, Line, LoadedObjects},
+    state::{Queued, StoreState},
+};
 pub(crate) use self::{
-    disk::write_whole,
+    disk::{DiskError, write_whole},
     entry::{ObjectHead, ObjectName, ObjectVersion, StoreKey},
     resource_objects::{EventType, StoreChange},
     state::Note,
-};
-use self::{
-    disk::{Disk, Line},
-    state::StoreState,
 };
 
 /// What a write expects to find.
@@ -61,8 +63,18 @@ pub(crate) enum StoreWriteError {
     NoNamespace,
     #[error("the namespace is being terminated")]
     Terminating,
-    #[error("the data folder can no longer be written: {0}")]
-    Disk(String),
+    #[error("{}", disk_message(.0))]
+    Disk(DiskError),
+    #[error("the store was closed")]
+    Closed,
+}
+
+fn disk_message(error: &DiskError) -> String {
+    let DiskError { why, is_full, is_certain } = error;
+    let what =
+        if *is_certain { "nothing was written" } else { "whether it was written is known once it can be read again" };
+    let how = if *is_full { "make room there" } else { "look after its disk" };
+    format!("the data folder cannot be written at the moment: {why}; {what}; {how}, and the server goes on by itself")
 }
 
 /// A piece of a list.
@@ -98,6 +110,11 @@ impl ObjectStore {
     /// The store of a data folder.
     pub(crate) fn in_folder(folder: &Path) -> Result<(Self, mpsc::UnboundedReceiver<Note>), DataFolderError> {
         let (disk, loaded) = Disk::open(folder)?;
+        let failed = |source| DataFolderError::File { file: folder.to_owned(), source };
+        Self::on(disk, loaded).map_err(failed)
+    }
+
+    fn on(disk: Disk, loaded: LoadedObjects) -> io::Result<(Self, mpsc::UnboundedReceiver<Note>)> {
         let (notes, receiver) = mpsc::unbounded_channel();
         let mut state = StoreState::new(loaded.revision, notes, Some(Vec::new()));
         for (key, entry) in loaded.entries {
@@ -105,9 +122,8 @@ impl ObjectStore {
         }
         let store = Self::new(state);
         let shared = Arc::clone(&store.shared);
-        let writer = std::thread::Builder::new().name("store".to_owned()).spawn(move || write_out(&shared, &disk));
-        let failed = |source| DataFolderError::File { file: folder.to_owned(), source };
-        *store.shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.map_err(failed)?);
+        let writer = std::thread::Builder::new().name("store".to_owned()).spawn(move || write_out(&shared, disk))?;
+        *store.shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         Ok((store, receiver))
     }
 
@@ -199,7 +215,7 @@ impl ObjectStore {
         match durable.await {
             Ok(Ok(())) => Ok(entry),
             Ok(Err(error)) => Err(StoreWriteError::Disk(error)),
-            Err(oneshot::error::RecvError { .. }) => Err(StoreWriteError::Disk("the store was closed".to_owned())),
+            Err(oneshot::error::RecvError { .. }) => Err(StoreWriteError::Closed),
         }
     }
 
@@ -216,9 +232,13 @@ impl ObjectStore {
     }
 }
 
+/// How long it takes until a disk is looked at again that could not even be read.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 /// The thread that writes the disk.
-fn write_out(shared: &SharedStore, disk: &Disk) {
+fn write_out(shared: &SharedStore, mut disk: Disk) {
     let lock = || shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let lines = |batch: &[Queued]| batch.iter().map(Queued::line).collect::<Vec<Line>>();
     loop {
         let idle = |state: &mut StoreState| state.is_idle();
         let mut state = shared.queued.wait_while(lock(), idle).unwrap_or_else(PoisonError::into_inner);
@@ -227,8 +247,26 @@ fn write_out(shared: &SharedStore, disk: &Disk) {
         if batch.is_empty() {
             return;
         }
-        let lines: Vec<Line> = batch.iter().map(state::Queued::line).collect();
-        let written = disk.write(&lines).map_err(|error| error.to_string());
-        lock().complete(batch, &written);
+        let Err(error) = disk.write(&lines(&batch)) else {
+            lock().complete(batch);
+            continue;
+        };
+        tracing::error!("{}", disk_message(&error));
+        let Some(uncertain) = lock().refuse(batch, &error) else { continue };
+        let is_on_disk = loop {
+            match disk.has(&lines(&uncertain)) {
+                Ok(is_on_disk) => break is_on_disk,
+                Err(error) => tracing::debug!(%error, "the data folder still cannot be read"),
+            }
+            let open = |state: &mut StoreState| !state.is_closing();
+            let waited = shared.queued.wait_timeout_while(lock(), LOOK_AGAIN, open);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.is_closing() {
+                return;
+            }
+        };
+        lock().resolve(uncertain, is_on_disk);
     }
 }
+
+#[cfg(test)]
+mod tests;

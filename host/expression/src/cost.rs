@@ -14,7 +14,7 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValu
 use serde_json::{Map, Value};
 
 use self::extent::{Extent, SizeBound, add, number};
-use crate::patterns::MOST_PATTERNS;
+use crate::patterns::{MOST_PATTERNS, PatternSize};
 
 /// What an evaluation over a document may cost at most.
 pub const COST_LIMIT: u64 = 1_000_000;
@@ -23,8 +23,15 @@ pub const COST_LIMIT: u64 = 1_000_000;
 /// list with all others.
 pub const SCOPE_COST_LIMIT: u64 = 50_000_000;
 
-/// What compiling a pattern may cost.
+/// What compiling a pattern may cost, and what each of its places may beside.
 const MATCHING: u64 = 50_000;
+const COMPILED_PLACE: u64 = 100;
+
+/// Steps of a pattern that are taken in the time of a unit: most of them are taken together.
+const STEPS_OF_A_UNIT: u64 = 8;
+
+/// What a pattern that is computed repeats at most beyond its length.
+const COMPUTED_STEPS: u64 = 200;
 
 /// How many parts of an expression are looked at with the very values of the document; beyond it by their sizes.
 const MOST_EXACT: u32 = 1_000_000;
@@ -34,9 +41,10 @@ type Locals<'e, 'a> = Vec<(&'e str, Extent<'a>)>;
 
 /// Refuses an evaluation that could cost more than the limit.
 pub(crate) fn within_limit(expression: &Expr, document: &Map<String, Value>, limit: u64) -> Result<(), String> {
-    let mut estimate = Estimate { document, cost: 0, seen: 0, sizes: HashMap::new(), patterns: Vec::new() };
+    let mut estimate =
+        Estimate { document, cost: 0, seen: 0, sizes: HashMap::new(), patterns: Vec::new(), compiled: 0 };
     estimate.extent(expression, &mut Vec::new());
-    match add(estimate.cost, MATCHING.saturating_mul(number(estimate.patterns.len()))) {
+    match add(estimate.cost, estimate.compiled) {
         cost if cost <= limit => Ok(()),
         cost => Err(format!(
             "it could cost {}, {limit} are allowed; look at fewer values, or nest fewer of all, exists, map and filter",
@@ -54,6 +62,8 @@ struct Estimate<'e, 'a> {
     sizes: HashMap<*const Value, SizeBound>,
     /// Those that stand in the expression: each is compiled once.
     patterns: Vec<&'e str>,
+    /// What compiling these costs: not again where they stand in a comprehension.
+    compiled: u64,
 }
 
 impl<'e, 'a> Estimate<'e, 'a> {
@@ -153,24 +163,34 @@ impl<'e, 'a> Estimate<'e, 'a> {
                 if let Some(known) = extent::known(name, &extents) {
                     return known;
                 }
-                if name == "matches" {
-                    self.pattern(args.last().map(|pattern| &pattern.expr));
+                let pattern_arg = args.last().map(|pattern| &pattern.expr);
+                let mut bounds: Vec<SizeBound> = extents.into_iter().map(|arg| self.bound(arg)).collect();
+                if let ("matches", Some(pattern)) = (name, bounds.last_mut()) {
+                    let steps = self.pattern(pattern_arg, pattern.weight);
+                    pattern.weight = pattern.weight.max(steps);
                 }
-                let args: Vec<SizeBound> = extents.into_iter().map(|arg| self.bound(arg)).collect();
-                Extent::Bound(self.called(name, &args))
+                Extent::Bound(self.called(name, &bounds))
             }
         }
     }
 
-    /// One that stands in the expression is compiled once, and others at each call.
-    fn pattern(&mut self, pattern: Option<&'e Expr>) {
-        match pattern {
-            Some(Expr::Literal(LiteralValue::String(text))) if self.patterns.contains(&text.inner()) => {}
-            Some(Expr::Literal(LiteralValue::String(text))) if self.patterns.len() < MOST_PATTERNS => {
-                self.patterns.push(text.inner());
-            }
-            _ => self.pay(MATCHING),
+    /// How many steps a pattern of this length takes for each letter of a text. One that stands in the expression is compiled
+    /// once, and others at each call.
+    fn pattern(&mut self, pattern: Option<&'e Expr>, length: u64) -> u64 {
+        let Some(Expr::Literal(LiteralValue::String(text))) = pattern else {
+            self.pay(MATCHING);
+            return add(length, COMPUTED_STEPS);
+        };
+        let size = PatternSize::of(text.inner());
+        let is_known = self.patterns.contains(&text.inner());
+        if !is_known && self.patterns.len() < MOST_PATTERNS {
+            self.patterns.push(text.inner());
+            self.compiled =
+                add(self.compiled, add(MATCHING, size.map_or(0, |size| size.places.saturating_mul(COMPILED_PLACE))));
+        } else if !is_known {
+            self.pay(MATCHING);
         }
+        size.map_or(0, |size| size.steps / STEPS_OF_A_UNIT)
     }
 
     /// What a function makes of its arguments, the target first.
@@ -331,6 +351,34 @@ mod tests {
         assert_eq!(holds("'x'.matches('(') || true"), Ok(true));
         assert_eq!(holds("'x'.matches('(')"), Err("matches cannot be computed of this value".to_owned()));
         assert_eq!(holds("matches('ab', '^a.$')"), Ok(true));
+    }
+
+    #[test]
+    fn limits_expression_a_pattern_pays_for_what_it_repeats() {
+        // A place is looked at for each letter of the text, in whatever few letters it is written.
+        assert_eq!(holds("!imports.text.matches('^(y?){500}$')"), Ok(true));
+        assert_eq!(
+            holds("imports.list.all(a, !imports.text.matches('^(y?){500}$'))"),
+            Err("it could cost 187399306, 1000000 are allowed; look at fewer values, or nest fewer of all, exists, map and filter".to_owned())
+        );
+        // One that is computed is not known before: it may repeat no more than its length allows.
+        assert_eq!(holds("'y'.matches('^(y?){' + '40' + '}$')"), Ok(true));
+        assert_eq!(
+            holds("'y'.matches('^(y?){' + '900' + '}$')"),
+            Err("matches cannot be computed of this value".to_owned())
+        );
+    }
+
+    #[test]
+    fn limits_expression_a_pattern_has_so_many_places() {
+        let of = |pattern: &str| Expression::compile(&format!("'x'.matches('{pattern}')")).map(|made| made.bytes());
+        assert_eq!(of("(a?){4094}").map_err(|_| ()), Err(()));
+        let refused = "a regular expression has 4101 places with its repetitions written out, 4096 are allowed; repeat less, or name fewer \
+                       letters than \\w and \\p do";
+        assert_eq!(of("^a{2049}$"), Err(refused.to_owned()));
+        assert!(of("^a{2040}$").is_ok());
+        assert!(of(r"\\w{100}").unwrap_err().contains("repeat less"));
+        assert!(of(r"^\\w+@\\w+[.]\\w+$").is_ok_and(|bytes| bytes < 1 << 20));
     }
 
     #[test]

@@ -41,10 +41,15 @@ const STACK_TO_PARSE: usize = 320 << 10;
 /// The same to be walked.
 const STACK_TO_WALK: usize = 64 << 10;
 
-/// How many operators a text has, brackets and commas among them: each may be a level of the tree that is made of it.
+/// What a letter of an expression takes at most in its tree, in bytes: a part of one letter is a node with its type.
+const BYTES_OF_A_LETTER: u64 = 256;
+
+/// How many operators a text has at most, brackets and commas among them: each may be a level of the tree that is made of it.
+/// What ends in `in` counts as the operator: `0in 0in 0` needs no space before it.
 pub fn operators(source: &str) -> usize {
     let signs = source.bytes().filter(|byte| b"+-*/%.[(<>=!&|?:{,".contains(byte)).count();
-    signs + source.split_whitespace().filter(|word| *word == "in").count()
+    let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+    signs + source.match_indices("in").filter(|(place, _)| !goes_on(&source[place + 2..])).count()
 }
 
 /// Works on a tree of so many levels, which is walked on the stack: on one of its own where what is left of the thread's might
@@ -114,7 +119,16 @@ impl Expression {
         let program = within(levels, STACK_TO_PARSE, || ENVIRONMENT.compile(source));
         let program = program.map_err(|errors| format!("compilation failed: {errors}"))?;
         let patterns = within(levels, STACK_TO_WALK, || Patterns::of(&program.expression().expr));
+        if let Some(refusal) = patterns.refusal() {
+            return Err(refusal);
+        }
         Ok(Self { source: source.to_owned(), program, levels, patterns })
+    }
+
+    /// What it takes at most to be kept, in bytes: its tree and its regular expressions.
+    pub fn bytes(&self) -> u64 {
+        let source = u64::try_from(self.source.len()).unwrap_or(u64::MAX);
+        source.saturating_mul(BYTES_OF_A_LETTER).saturating_add(self.patterns.bytes())
     }
 
     /// What was compiled.
@@ -354,9 +368,13 @@ mod tests {
             (format!("{}1{} == []", "[".repeat(90), "]".repeat(90)), Ok(false)),
             (format!("size([{}1]) == 301", "1,".repeat(300)), Ok(true)),
             (format!("{}a{}", "list.all(x, ".repeat(15), ")".repeat(15)), Ok(true)),
+            (
+                format!("{}a ? a : a", "0in ".repeat(300)),
+                Err("an operator or a function does not take values of these types"),
+            ),
         ] {
             let text: String = source.chars().take(40).collect();
-            assert_eq!(on_a_worker(source), expected, "{text}");
+            assert_eq!(on_a_worker(source), expected.map_err(str::to_owned), "{text}");
         }
     }
 
@@ -424,5 +442,12 @@ mod tests {
         assert!(Expression::compile("object.(").unwrap_err().starts_with("compilation failed: "));
         let undefined = Expression::compile("variables.broken == 1").unwrap().holds(&ExpressionScope::new());
         assert_eq!(undefined, Err("undeclared reference to 'variables'".to_owned()));
+    }
+
+    #[test]
+    fn limits_expression_an_expression_has_a_length() {
+        let of = |length: usize| Expression::compile(&format!("{:<length$}", "true")).map(|made| made.source().len());
+        assert_eq!(of(LONGEST_EXPRESSION), Ok(LONGEST_EXPRESSION));
+        assert_eq!(of(LONGEST_EXPRESSION + 1), Err("it has 16385 bytes, 16384 are allowed".to_owned()));
     }
 }

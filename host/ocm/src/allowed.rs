@@ -2,6 +2,7 @@
 
 use orangery_core::{
     error::{Code, Fault, Problem},
+    name::Namespace,
     pattern::matches,
 };
 
@@ -12,9 +13,24 @@ pub struct AllowedSources {
     pub registries: Vec<SourceList>,
     /// Hosts of chart repositories and web servers.
     pub hosts: Vec<SourceList>,
+    /// Hosts that a registry or server that is asked may lead to, by a redirect or to its token service (C-104).
+    pub redirects: Vec<SourceList>,
     /// What refuses content that no digest names, such as `NamespacePolicy team, line spec.signatures.required`; empty where
     /// such content may be read.
     pub digests_required_by: Vec<String>,
+    /// How much may come from there within an hour; `None` for any number.
+    pub fetched: Option<FetchQuota>,
+}
+
+/// How much of others a namespace may have fetched within an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FetchQuota {
+    /// For which namespace.
+    pub namespace: Namespace,
+    /// How much, in MiB.
+    pub most_mib: u32,
+    /// What refuses what is beyond that, such as `NamespacePolicy team, line spec.quotas.fetchedMiBPerHour`.
+    pub line: String,
 }
 
 /// One list of sources.
@@ -43,6 +59,20 @@ impl AllowedSources {
         check(&self.hosts, host)
     }
 
+    /// Whether who is asked may lead to a host, by a redirect or to a token service (C-104).
+    ///
+    /// # Errors
+    /// A sentence that names the line.
+    pub fn redirect(&self, host: &str) -> Result<(), String> {
+        refusing(&self.redirects, host).map_or(Ok(()), |SourceList { line, .. }| {
+            let host = quoted(host);
+            Err(format!(
+                "it leads to {host}, which is refused by {line}; take it from elsewhere, or have an administrator add {host} to \
+                 that line"
+            ))
+        })
+    }
+
     /// Whether content may be read that is named by a tag, a version or an address, and not by its digest (C-76).
     ///
     /// # Errors
@@ -67,9 +97,14 @@ fn denied(message: String) -> Fault {
     Fault::Denied(Problem { code: Code::PolicyViolation, message, at: None })
 }
 
-fn check(lists: &[SourceList], source: &str) -> Result<(), Fault> {
+/// The first list that does not have a source.
+fn refusing<'l>(lists: &'l [SourceList], source: &str) -> Option<&'l SourceList> {
     let has = |list: &SourceList| list.patterns.iter().any(|pattern| matches(pattern, source));
-    lists.iter().find(|list| !has(list)).map_or(Ok(()), |SourceList { line, .. }| {
+    lists.iter().find(|list| !has(list))
+}
+
+fn check(lists: &[SourceList], source: &str) -> Result<(), Fault> {
+    refusing(lists, source).map_or(Ok(()), |SourceList { line, .. }| {
         Err(denied(format!(
             "content of {} is refused by {line}; take it from elsewhere, or have an administrator add a pattern for it to \
              that line",
@@ -101,5 +136,29 @@ mod tests {
         let host = refused(allowed.host("a\nb")).unwrap();
         assert_eq!(host.code, Code::PolicyViolation);
         assert!(host.message.starts_with("content of a\\nb is refused by line c; "), "{host}");
+    }
+
+    #[test]
+    fn c_104_every_list_has_to_have_a_host_that_is_led_to() {
+        let redirects = vec![list(&["*.a.example", "b.example"], "line a"), list(&["*.example"], "line b")];
+        let allowed = AllowedSources { redirects, ..AllowedSources::default() };
+        let refused = |host: &str, line: &str| {
+            let sentence = format!(
+                "it leads to {host}, which is refused by {line}; take it from elsewhere, or have an administrator add {host} to \
+                 that line"
+            );
+            (host.to_owned(), Err(sentence))
+        };
+        let answered = |host: &str| (host.to_owned(), allowed.redirect(host));
+        assert_eq!(
+            ["x.a.example", "b.example", "c.example", "x.a.elsewhere"].map(answered),
+            [
+                ("x.a.example".to_owned(), Ok(())),
+                ("b.example".to_owned(), Ok(())),
+                refused("c.example", "line a"),
+                refused("x.a.elsewhere", "line a"),
+            ]
+        );
+        assert_eq!(AllowedSources::default().redirect("c.example"), Ok(()));
     }
 }

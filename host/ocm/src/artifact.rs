@@ -133,8 +133,17 @@ mod tests {
             message(&no_name),
             format!("the resource key {no_name:?} cannot be used: it names no resource{end}")
         );
-        for text in [of("a: ["), of("resource: {name: a}"), BASE64.encode(b"\xff"), "A".repeat(LONGEST + 4)] {
+        for text in [of("a: ["), of("resource: {name: a}"), BASE64.encode(b"\xff")] {
             assert!(message(&text).ends_with(end), "{text}");
         }
+    }
+
+    #[test]
+    fn limits_resource_key_a_key_has_a_length() {
+        // What stands after it is no part of it, and its length counts.
+        let key = BASE64.encode(b"component: {name: a, version: '1'}\nresource: {name: b}");
+        let of = |length: usize| ResourceKey::read(&format!("{key:<length$}")).map(|key| key.to_string());
+        assert_eq!(of(LONGEST), Ok("the resource b of a:1".to_owned()));
+        assert!(of(LONGEST + 1).unwrap_err().contains("cannot be used: it is longer than 4096 bytes; write"));
     }
 }

@@ -8,6 +8,7 @@ mod content;
 mod descriptor;
 mod digest;
 mod key;
+mod keyless;
 pub mod media;
 mod nested;
 mod normal;
@@ -23,7 +24,7 @@ mod source;
 mod unavailable;
 
 pub use self::{
-    allowed::{AllowedSources, SourceList},
+    allowed::{AllowedSources, FetchQuota, SourceList},
     artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},
@@ -33,12 +34,13 @@ pub use self::{
     },
     digest::{Digest, NestedDigests, ResourceDigest},
     key::resource_key,
+    keyless::{KeylessSigner, SignerIdentity},
     normal::Normalisation,
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
     pinned::{ComponentReference, ComponentReferenceError},
     policy::{NotSigned, SignaturePolicy},
     port::{
-        ChartLogin, ChartRepositories, ComponentRequest, ComponentVersion, ComponentVersions, Credentials,
+        ChartLogin, ChartRepositories, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, KeySource,
         ResourceContent, Secret, Verification,
     },
     reference::{ReferenceError, ResourceReference},

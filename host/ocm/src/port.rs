@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     AllowedSources, Artifact, Artifacts, Child, ComponentSource, Components, Descriptor, DescriptorSchema, Files,
-    Overwrite, ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
+    KeylessSigner, Overwrite, Replaced, ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
 };
 use orangery_core::{error::Fault, port::BoxFuture};
 
@@ -50,6 +50,16 @@ impl ComponentRequest {
         }
     }
 
+    /// What the overwrites make of a reference, as it is opened: with the repository of the Context where it names none.
+    pub fn replaced(&self, reference: &VersionReference) -> Replaced {
+        replace(&self.overwrites, &self.within_context(reference))
+    }
+
+    fn within_context(&self, reference: &VersionReference) -> VersionReference {
+        let context = reference.repository_context.as_ref().or(self.repository_context.as_ref());
+        VersionReference { repository_context: context.cloned(), ..reference.clone() }
+    }
+
     /// What the condition `ComponentReferenceOverwrite` says ([`Replaced::report`]); `None` where there are no overwrites, or
     /// no reference that they could replace.
     ///
@@ -59,9 +69,7 @@ impl ComponentRequest {
         if self.overwrites.is_empty() {
             return None;
         }
-        let mut original = reference.clone();
-        original.repository_context = original.repository_context.or_else(|| self.repository_context.clone());
-        Some(replace(&self.overwrites, &original).report(&original))
+        Some(self.replaced(reference).report(&self.within_context(reference)))
     }
 }
 
@@ -119,9 +127,22 @@ pub struct Verification {
     pub public_key: Option<Vec<u8>>,
     /// The certificate authority that must have signed the signer's certificate, in PEM.
     pub ca_certificate: Option<Vec<u8>>,
+    /// The signer without a key of its own that has to have made it; where there is one, no key counts.
+    pub keyless: Option<KeylessSigner>,
+    /// Where they stand.
+    pub keys_of: KeySource,
     /// Of a sub-installation: the component version of the installation that a user made. Its signature covers what it
     /// refers to, so a component version without the signature is accepted as it stands below that one.
     pub above: Option<ComponentSource>,
+}
+
+/// Where the keys stand by which a signature is verified, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// In the Context of the Installation: `verificationSignatures`.
+    Context,
+    /// In a policy of an administrator, such as `NamespacePolicy team-a, line spec.signatures.trustedKeys[0]`.
+    Policy(String),
 }
 
 /// The content of a resource.

@@ -111,3 +111,20 @@ impl ResourceReference {
 fn named(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("name".to_owned(), name.to_owned())])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_reference_a_reference_has_a_length_and_a_depth() {
+        let of = |depth: usize, length: usize| {
+            let path = format!("cd://{}resources/", "componentReferences/a/".repeat(depth));
+            let filling = "x".repeat(length - path.len());
+            ResourceReference::parse(&(path + &filling)).map(|reference| reference.reference_path.len())
+        };
+        assert_eq!(of(DEEPEST, LONGEST), Ok(DEEPEST));
+        assert_eq!(of(DEEPEST + 1, LONGEST), Err(ReferenceError::TooLong));
+        assert_eq!(of(0, LONGEST + 1), Err(ReferenceError::TooLong));
+    }
+}

@@ -169,6 +169,20 @@ fn resources_are_chosen_by_identity_in_the_order_of_the_descriptor() {
 }
 
 #[test]
+fn limits_select_an_error_lists_so_many_names_and_counts_the_others() {
+    let of = |count: usize| {
+        let mut document = version_2();
+        let all: Vec<Value> =
+            (0..count).map(|index| json!({"name": format!("r{index}"), "version": "1", "type": "x"})).collect();
+        document["component"]["resources"] = json!(all);
+        resources(&Descriptor::parse(&document).unwrap(), &select(&[("name", "none")])).unwrap_err().known
+    };
+    let twenty: Vec<String> = (0..20).map(|index| format!("name=r{index}")).collect();
+    assert_eq!(of(20), twenty.join(", "));
+    assert_eq!(of(23), format!("{}, 3 more", twenty.join(", ")));
+}
+
+#[test]
 fn nothing_chosen_is_an_error_that_lists_what_there_is() {
     let shop = shop();
     assert_eq!(

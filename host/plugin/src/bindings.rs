@@ -7,6 +7,7 @@ pub(crate) mod deployer {
         world: "deployer-with-tests",
         imports: { default: async | trappable },
         exports: { default: async },
+        additional_derives: [serde::Serialize, serde::Deserialize],
         with: {
             "orangery:deployer/artifacts.artifact": crate::held_artifact::HeldArtifact,
         },
@@ -19,6 +20,7 @@ pub(crate) mod gate {
         path: "../../wit/gate",
         world: "gate-engine",
         exports: { default: async },
+        additional_derives: [serde::Serialize, serde::Deserialize],
     });
 }
 
@@ -29,5 +31,6 @@ pub(crate) mod template {
         world: "templater-with-check",
         imports: { default: async | trappable },
         exports: { default: async },
+        additional_derives: [serde::Serialize, serde::Deserialize],
     });
 }

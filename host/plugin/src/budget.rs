@@ -79,7 +79,7 @@ impl Budget {
 }
 
 /// One limit of a [`Budget`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum BudgetLimit {
     /// `cpuMilliseconds`
     Cpu,

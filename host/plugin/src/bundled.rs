@@ -10,8 +10,8 @@ use crate::{budget::Budget, component::Slot, registration::Registration};
 const MEMORY_MIB: u64 = 128;
 /// How many components of blueprints stay loaded.
 const MOST_LOADED: usize = 64;
-/// Bytes of code of those that stay loaded; an interpreter with its language has 40 MB.
-const MOST_CODE: usize = 512 << 20;
+/// Bytes of code of those that stay loaded, where there is enough memory; an interpreter with its language has 40 MB.
+pub(crate) const MOST_CODE: usize = 512 << 20;
 
 /// What components of blueprints may do and spend: the registration of the template type `Wasm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,16 +41,21 @@ impl BundledTerms {
 }
 
 /// The components of blueprints that stay loaded, by digest, the one used last at the end.
-#[derive(Default)]
 pub(crate) struct Recent {
+    /// Bytes of their code; the one that was used last stays whatever its size.
+    most_code: usize,
     /// Protects the list; held for one look-up.
     slots: Mutex<Vec<(String, Arc<Slot>)>>,
 }
 
 impl Recent {
+    pub(crate) fn new(most_code: usize) -> Self {
+        Self { most_code, slots: Mutex::default() }
+    }
+
     /// Where the component of this digest is kept, whichever blueprint brings it.
     pub(crate) fn slot(&self, digest: &str) -> Arc<Slot> {
-        self.slot_within(digest, MOST_LOADED, MOST_CODE)
+        self.slot_within(digest, MOST_LOADED, self.most_code)
     }
 
     fn slot_within(&self, digest: &str, most: usize, most_code: usize) -> Arc<Slot> {
@@ -78,7 +83,7 @@ mod tests {
 
     #[test]
     fn those_used_last_stay() {
-        let recent = Recent::default();
+        let recent = Recent::new(MOST_CODE);
         let slot = |digest: &str| recent.slot_within(digest, 2, 100);
         let (first, second) = (slot("a"), slot("b"));
         assert!(Arc::ptr_eq(&slot("a"), &first));
@@ -89,7 +94,7 @@ mod tests {
 
     #[test]
     fn their_code_is_bounded_and_the_one_that_is_used_stays_whatever_its_size() {
-        let recent = Recent::default();
+        let recent = Recent::new(MOST_CODE);
         let slot = |digest: &str| recent.slot_within(digest, 10, 100);
         let first = slot("a");
         first.pretend(60);
@@ -100,5 +105,38 @@ mod tests {
         large.pretend(200);
         assert!(Arc::ptr_eq(&slot("c"), &large));
         assert!(!Arc::ptr_eq(&slot("a"), &first));
+    }
+
+    #[test]
+    fn limits_components_so_many_of_blueprints_stay_loaded_and_so_much_of_their_code() {
+        let recent = Recent::new(MOST_CODE);
+        let first = recent.slot("0");
+        for other in 1..MOST_LOADED {
+            recent.slot(&other.to_string());
+        }
+        assert!(Arc::ptr_eq(&recent.slot("0"), &first), "{MOST_LOADED} stay");
+        for other in 1..=MOST_LOADED {
+            recent.slot(&other.to_string());
+        }
+        assert!(!Arc::ptr_eq(&recent.slot("0"), &first), "one more does not");
+
+        let recent = Recent::new(MOST_CODE);
+        let first = recent.slot("a");
+        first.pretend(MOST_CODE);
+        recent.slot("b");
+        assert!(Arc::ptr_eq(&recent.slot("a"), &first), "so much stays");
+        recent.slot("b").pretend(1);
+        recent.slot("b");
+        assert!(!Arc::ptr_eq(&recent.slot("a"), &first), "a byte more does not");
+    }
+
+    #[test]
+    fn c_88_limits_components_with_less_memory_less_code_stays() {
+        let recent = Recent::new(100);
+        let first = recent.slot("a");
+        first.pretend(60);
+        recent.slot("b").pretend(41);
+        recent.slot("b");
+        assert!(!Arc::ptr_eq(&recent.slot("a"), &first));
     }
 }

@@ -16,10 +16,14 @@ use orangery_proposal::{deployer::Reads, grant::Grants};
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::{bindings, meter::Meter, transcript::Transcript};
+use crate::{
+    bindings,
+    meter::{Meter, Metered},
+    transcript::Transcript,
+};
 
-/// All that one call can see. It lives in the call's store and ends with it.
-pub(crate) struct Guest {
+/// All that one call can see, but for WASI. It ends with the call.
+pub(crate) struct Capabilities {
     pub(crate) meter: Meter,
     pub(crate) transcript: Arc<Mutex<Transcript>>,
     pub(crate) grants: Arc<Grants>,
@@ -30,13 +34,25 @@ pub(crate) struct Guest {
     /// What a template draws; `None` for deployers.
     pub(crate) rng: Option<randomness::RandomnessState>,
     pub(crate) postponed: postponed::Postponed,
-    pub(crate) wasi: WasiCtx,
+    /// What it holds handles of.
     pub(crate) table: ResourceTable,
+}
+
+/// The store's data of a call that runs in this process.
+pub(crate) struct Guest {
+    pub(crate) capabilities: Capabilities,
+    pub(crate) wasi: WasiCtx,
 }
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.capabilities.table }
+    }
+}
+
+impl Metered for Guest {
+    fn meter(&mut self) -> &mut Meter {
+        &mut self.capabilities.meter
     }
 }
 
@@ -47,8 +63,7 @@ pub(crate) fn locked(transcript: &Mutex<Transcript>) -> MutexGuard<'_, Transcrip
 
 /// Links every interface of `wit/`; what is not granted answers so when it is called.
 pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    bindings::deployer::orangery::deployer::types::add_to_linker::<Guest, TypesOnly>(linker, |_| TypesOnlyView)?;
-    bindings::deployer::orangery::deployer::plan::add_to_linker::<Guest, TypesOnly>(linker, |_| TypesOnlyView)?;
+    add_types_to_linker(linker)?;
     log::add_to_linker(linker)?;
     cluster::add_to_linker(linker)?;
     artifacts::add_to_linker(linker)?;
@@ -56,6 +71,12 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     components::add_to_linker(linker)?;
     kubeconfigs::add_to_linker(linker)?;
     randomness::add_to_linker(linker)
+}
+
+/// Links the interfaces that hold types only.
+pub(crate) fn add_types_to_linker<T: 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    bindings::deployer::orangery::deployer::types::add_to_linker::<T, TypesOnly>(linker, |_| TypesOnlyView)?;
+    bindings::deployer::orangery::deployer::plan::add_to_linker::<T, TypesOnly>(linker, |_| TypesOnlyView)
 }
 
 /// Interfaces that hold types only.

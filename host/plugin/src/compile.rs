@@ -5,11 +5,8 @@
 mod worker;
 
 use std::{
-    env,
-    ffi::OsString,
     io,
     os::unix::process::ExitStatusExt,
-    path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
@@ -22,42 +19,30 @@ use tokio::{
 
 pub use worker::compile_worker_main;
 
-use crate::{error::Error, sandbox::Shares, transcript::escaped};
+use crate::{
+    error::Error,
+    sandbox::MemoryShares,
+    transcript::escaped,
+    worker::{COMPILE, OF_ALLOCATOR, WorkerCommand},
+};
 
 /// The longest that a component may compile.
 const WALL: Duration = Duration::from_secs(180);
 /// Processor seconds of the compiler.
 const CPU_SECONDS: u64 = 240;
-/// The most that is read of the compiler.
-const MOST_CODE: u64 = 1 << 30;
+/// The most code of a component. The largest built-in one, Helm, has 70 MiB.
+const MOST_CODE: u64 = 256 << 20;
+/// The most that is read of what the compiler says.
 const MOST_WORDS: u64 = 4 << 10;
 
-/// A program that compiles components: it calls [`compile_worker_main`] and ends with its code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileCommand {
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub args: Vec<OsString>,
-}
-
-impl CompileCommand {
-    /// This program itself, as `plugin compile-worker`.
-    ///
-    /// # Errors
-    ///
-    /// Where the system does not tell the program's own path.
-    pub fn current_exe() -> io::Result<Self> {
-        Ok(Self { program: env::current_exe()?, args: vec!["plugin".into(), "compile-worker".into()] })
-    }
-}
-
 /// Compiles a component.
-pub(crate) async fn compile(command: &CompileCommand, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let did_not_start = |source: io::Error| Error::Compiler { program: command.program.clone(), source };
     let mut child = Command::new(&command.program)
         .args(&command.args)
+        .arg(COMPILE)
         .env_clear()
+        .envs([OF_ALLOCATOR])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -72,13 +57,16 @@ pub(crate) async fn compile(command: &CompileCommand, bytes: &[u8]) -> Result<Ve
                 let _ended = stdin.write_all(bytes).await;
             }
         };
-        let ((), code, words) = futures::join!(fed, all_of(stdout, MOST_CODE), all_of(stderr, MOST_WORDS));
+        let ((), code, words) = futures::join!(fed, all_of(stdout, MOST_CODE + 1), all_of(stderr, MOST_WORDS));
         Ok::<_, io::Error>((code?, words?, child.wait().await?))
     };
     let Ok(exchanged) = timeout(WALL, exchange).await else {
         return Err(Error::CompileLimit { limit: format!("{} s", WALL.as_secs()) });
     };
     let (code, words, status) = exchanged.map_err(did_not_start)?;
+    if code.len() as u64 > MOST_CODE {
+        return Err(Error::CompileLimit { limit: format!("{} MiB of code", MOST_CODE >> 20) });
+    }
     if status.success() {
         return Ok(code);
     }
@@ -105,7 +93,7 @@ fn classify(status: ExitStatus, words: &str) -> Error {
         Some(SIGXCPU) => Error::CompileLimit { limit: format!("{CPU_SECONDS} s of processor time") },
         Some(SIGKILL) => Error::CompileLimit { limit: "the memory of this machine".to_owned() },
         Some(_) if words.contains("memory allocation of") => {
-            Error::CompileLimit { limit: format!("{} MiB of memory", Shares::of_machine().compiler >> 20) }
+            Error::CompileLimit { limit: MemoryShares::of_machine().of_a_compiler() }
         }
         Some(signal) => Error::Compile { why: format!("the compiler crashed with signal {signal}: {words}") },
         None => {
@@ -118,12 +106,20 @@ fn classify(status: ExitStatus, words: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> CompileCommand {
-        CompileCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] }
+    fn shell(script: &str) -> WorkerCommand {
+        WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] }
     }
 
     async fn message(script: &str) -> String {
         compile(&shell(script), b"component").await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn c_46_the_environment_of_a_compiler_is_the_word_to_its_allocator_alone() {
+        assert_eq!(
+            compile(&shell("/usr/bin/env -u PWD -u SHLVL -u _"), b"component").await.unwrap(),
+            b"MIMALLOC_ARENA_EAGER_COMMIT=0\n"
+        );
     }
 
     #[tokio::test]
@@ -147,8 +143,8 @@ mod tests {
         assert_eq!(
             message("echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$").await,
             format!(
-                "compiling the component was stopped: it needs more than {} MiB of memory; make it smaller",
-                Shares::of_machine().compiler >> 20
+                "compiling the component was stopped: it needs more than {}; make it smaller",
+                MemoryShares::of_machine().of_a_compiler()
             )
         );
         assert_eq!(
@@ -160,8 +156,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_compiler_that_does_not_start_may_start_later() {
-        let error = compile(&CompileCommand { program: "/nowhere".into(), args: vec![] }, b"").await.unwrap_err();
+        let error = compile(&WorkerCommand { program: "/nowhere".into(), args: vec![] }, b"").await.unwrap_err();
         assert_eq!(error.to_string(), "the compiler /nowhere did not start: No such file or directory (os error 2)");
         assert!(error.is_transient());
+    }
+
+    #[tokio::test]
+    async fn limits_components_code_and_words_of_a_compiler_are_bounded() {
+        assert_eq!(
+            message(&format!("exec /usr/bin/head -c {} /dev/zero", MOST_CODE + 1)).await,
+            "compiling the component was stopped: it needs more than 256 MiB of code; make it smaller"
+        );
+        let words = message("/usr/bin/head -c 5000 /dev/zero | /usr/bin/tr '\\0' x >&2; exit 1").await;
+        assert_eq!(words, format!("the component does not compile: {}", "x".repeat(MOST_WORDS as usize)));
     }
 }

@@ -1,56 +1,40 @@
-//! One component, compiled and linked: what is kept per digest.
+//! One component, compiled: what is kept per digest.
 
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Mutex;
 use wasmtime::{
     Engine,
-    component::{Component as Code, ComponentNamedList, InstancePre, Lift, Linker, Lower, types::ComponentItem},
+    component::{Component as Code, Linker},
 };
 
 use crate::{
-    bindings::{
-        deployer::{
-            exports::orangery::deployer::{deploy, tests, uninstall},
-            orangery::deployer::{plan::Proposal, types::Fault},
-        },
-        gate::exports::orangery::gate::gate,
-        template::exports::orangery::template::{check, template},
-    },
     capability::Guest,
     error::Error,
+    export::{ExportedFunctions, Interface},
     inspect::Inspection,
+    worker::CompiledCode,
 };
-
-const DEPLOY: &str = "orangery:deployer/deploy";
-const UNINSTALL: &str = "orangery:deployer/uninstall";
-const TESTS: &str = "orangery:deployer/tests";
-const TEMPLATE: &str = "orangery:template/template";
-const CHECK: &str = "orangery:template/check";
-const GATE: &str = "orangery:gate/gate";
 
 /// A component that can be called.
 pub struct Component {
     pub(crate) inspection: Inspection,
-    pub(crate) pre: InstancePre<Guest>,
-    pub(crate) deploy: Option<deploy::GuestIndices>,
-    pub(crate) uninstall: Option<uninstall::GuestIndices>,
-    pub(crate) tests: Option<tests::GuestIndices>,
-    pub(crate) template: Option<template::GuestIndices>,
-    pub(crate) check: Option<check::GuestIndices>,
-    pub(crate) gate: Option<gate::GuestIndices>,
+    pub(crate) place: CallPlace,
     /// Bytes of its machine code.
-    code: usize,
+    pub(crate) code: usize,
+}
+
+/// Where a component's calls run.
+pub(crate) enum CallPlace {
+    /// In this process.
+    Inside(Box<ExportedFunctions<Guest>>),
+    /// In processes of their own. This one has never loaded the code.
+    Worker(Arc<CompiledCode>),
 }
 
 impl Component {
-    /// What is known of its bytes.
-    pub fn inspection(&self) -> &Inspection {
-        &self.inspection
-    }
-
-    /// Loads compiled code and checks its imports and exports against the contract.
-    pub(crate) fn link(
+    /// Loads compiled code into this process, and checks its imports and exports against the contract.
+    pub(crate) fn inside(
         engine: &Engine,
         linker: &Linker<Guest>,
         inspection: Inspection,
@@ -65,63 +49,18 @@ impl Component {
             unsafe { Code::deserialize(engine, code) }.map_err(|error| Error::Compile { why: format!("{error:#}") })?;
         let size = code.image_range();
         let size = size.end.addr().saturating_sub(size.start.addr());
-        let misfit = |error: wasmtime::Error| Error::Link { why: format!("{error:#}") };
-        let pre = linker.instantiate_pre(&code).map_err(misfit)?;
-        let mut component = Self {
-            inspection,
-            pre,
-            deploy: None,
-            uninstall: None,
-            tests: None,
-            template: None,
-            check: None,
-            gate: None,
-            code: size,
-        };
-        if component.inspection.exports_interface(DEPLOY) {
-            component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(DEPLOY, "plan")?;
-            component.deploy = Some(deploy::GuestIndices::new(&component.pre).map_err(misfit)?);
-        }
-        if component.inspection.exports_interface(UNINSTALL) {
-            component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(UNINSTALL, "plan")?;
-            component.uninstall = Some(uninstall::GuestIndices::new(&component.pre).map_err(misfit)?);
-        }
-        if component.inspection.exports_interface(TESTS) {
-            type FoundTests = (Result<Option<Vec<tests::Test>>, Fault>,);
-            component.check::<(&tests::Subject,), FoundTests>(TESTS, "find")?;
-            component.tests = Some(tests::GuestIndices::new(&component.pre).map_err(misfit)?);
-        }
-        if component.inspection.exports_interface(TEMPLATE) {
-            type Rendering = (Result<template::Rendered, template::Failure>,);
-            component.check::<(&template::Request,), Rendering>(TEMPLATE, "render")?;
-            component.template = Some(template::GuestIndices::new(&component.pre).map_err(misfit)?);
-        }
-        if component.inspection.exports_interface(CHECK) {
-            component.check::<(&template::Request,), (Option<check::Findings>,)>(CHECK, "check")?;
-            component.check = Some(check::GuestIndices::new(&component.pre).map_err(misfit)?);
-        }
-        if component.inspection.exports_interface(GATE) {
-            component.check::<(&gate::GateQuestion,), (gate::Answer,)>(GATE, "evaluate")?;
-            component.gate = Some(gate::GuestIndices::new(&component.pre).map_err(misfit)?);
-        }
-        Ok(component)
+        let exports = ExportedFunctions::link(linker, &inspection.interfaces(), &code)?;
+        Ok(Self { inspection, place: CallPlace::Inside(Box::new(exports)), code: size })
     }
 
-    /// Whether an exported function has the types of the contract; the bindings would find out at the first call only.
-    fn check<P, A>(&self, interface: &str, function: &str) -> Result<(), Error>
-    where
-        P: ComponentNamedList + Lower,
-        A: ComponentNamedList + Lift,
-    {
-        let code = self.pre.component();
-        let version = format!("{interface}@0.1.0");
-        let found = code.get_export_index(None, &version).and_then(|index| code.get_export(Some(&index), function));
-        match found {
-            Some((ComponentItem::ComponentFunc(exported), _)) => exported
-                .typecheck::<P, A>(&self.pre.instance_type())
-                .map_err(|error| Error::Link { why: format!("`{function}` of {interface}: {error:#}") }),
-            Some(_) | None => Err(Error::Link { why: format!("`{function}` of {interface} is not there") }),
-        }
+    /// What is known of its bytes.
+    pub fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
+
+    /// Whether it exports an interface that the host calls.
+    pub(crate) fn exports(&self, interface: Interface) -> bool {
+        self.inspection.exports_interface(interface.name())
     }
 }
 

@@ -5,10 +5,14 @@
 
 use std::{collections::BTreeMap, fs, io, process};
 
-use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
+    Scope,
+};
 use rlimit::{Resource, setrlimit};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    BpfProgram, BpfProgramRef, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
 };
 
 /// The descriptors that stay open: input, answer and words.
@@ -36,20 +40,70 @@ pub(crate) struct ProcessLimits {
 /// # Errors
 /// What the system refuses, but for filters that the kernel does not have.
 pub(crate) fn confine(limits: ProcessLimits) -> io::Result<()> {
+    leave_caller()?;
+    limit(limits)?;
+    reach_nothing().map_err(io::Error::other)?;
+    open_nothing()?;
+    filter_system_calls(allowed().map_err(io::Error::other)?)
+}
+
+/// Confines this process as [`confine`] does, but for what it takes to load compiled code: memory becomes code, and its own
+/// descriptors and what the system tells of it can be opened. To be followed by [`confine_loaded`].
+///
+/// # Errors
+/// As [`confine`].
+pub(crate) fn confine_loader() -> io::Result<()> {
+    leave_caller()?;
+    reach_itself().map_err(io::Error::other)?;
+    filter_system_calls(loading().map_err(io::Error::other)?)
+}
+
+/// Confines a loader for good, with all threads that it has: there will be no further ones. The limit of memory is beside what
+/// it has taken already.
+///
+/// # Errors
+/// As [`confine`].
+pub(crate) fn confine_loaded(limits: ProcessLimits) -> io::Result<()> {
+    let (mapped, data) = taken()?;
+    setrlimit(Resource::CPU, limits.cpu_seconds, limits.cpu_seconds)?;
+    let most = data.saturating_add(limits.memory);
+    setrlimit(Resource::DATA, most, most)?;
+    let most = mapped.saturating_add(limits.memory).saturating_add(MOST_MAPPED);
+    setrlimit(Resource::AS, most, most)?;
+    reach_nothing().map_err(io::Error::other)?;
+    open_nothing()?;
+    filter_in_all_threads(serving().map_err(io::Error::other)?)
+}
+
+/// What both kinds of processes begin with.
+fn leave_caller() -> io::Result<()> {
     // Where memory ends, this process is to end and not the one that has called it. Refused where there is no /proc.
     let _unmarked = fs::write("/proc/self/oom_score_adj", "1000");
     close_inherited()?;
     setrlimit(Resource::CORE, 0, 0)?;
-    setrlimit(Resource::FSIZE, 0, 0)?;
+    setrlimit(Resource::FSIZE, 0, 0)
+}
+
+fn limit(limits: ProcessLimits) -> io::Result<()> {
     setrlimit(Resource::CPU, limits.cpu_seconds, limits.cpu_seconds)?;
     setrlimit(Resource::DATA, limits.memory, limits.memory)?;
     let mapped = limits.memory.saturating_add(MOST_MAPPED);
-    setrlimit(Resource::AS, mapped, mapped)?;
-    reach_nothing().map_err(io::Error::other)?;
-    setrlimit(Resource::NOFILE, STANDARD_DESCRIPTORS, STANDARD_DESCRIPTORS)?;
-    filter_system_calls()
+    setrlimit(Resource::AS, mapped, mapped)
 }
 
+fn open_nothing() -> io::Result<()> {
+    setrlimit(Resource::NOFILE, STANDARD_DESCRIPTORS, STANDARD_DESCRIPTORS)
+}
+
+/// Bytes of address space of this process, and those of them that are private and may be written.
+fn taken() -> io::Result<(u64, u64)> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10))
+    };
+    bytes("VmSize").zip(bytes("VmData")).ok_or_else(|| io::Error::other("/proc/self/status does not say what is taken"))
+}
 /// Closes what the caller's callers left open.
 #[expect(unsafe_code, reason = "a descriptor that nothing of this process owns is closed by its number")]
 fn close_inherited() -> io::Result<()> {
@@ -79,15 +133,42 @@ fn reach_nothing() -> Result<RulesetStatus, landlock::RulesetError> {
     Ok(restricted.ruleset)
 }
 
-/// Seccomp: what is not in [`allowed`] does not exist for this process.
-fn filter_system_calls() -> io::Result<()> {
+/// The same, but for what `/proc` tells this process of itself.
+fn reach_itself() -> Result<RulesetStatus, landlock::RulesetError> {
+    let abi = ABI::V6;
+    let ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))?
+        .handle_access(AccessNet::from_all(abi))?
+        .scope(Scope::from_all(abi))?
+        .create()?;
+    let ruleset = match PathFd::new("/proc/self") {
+        Ok(itself) => ruleset.add_rule(PathBeneath::new(itself, AccessFs::from_read(abi)))?,
+        // What is not there is not reached either.
+        Err(_) => ruleset,
+    };
+    Ok(ruleset.restrict_self()?.ruleset)
+}
+
+type SystemCalls = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Seccomp: what is not among these does not exist for this thread and those that it starts. A second filter can only forbid
+/// more.
+fn filter_system_calls(rules: SystemCalls) -> io::Result<()> {
+    apply(rules, seccompiler::apply_filter)
+}
+
+/// The same for all threads that there are.
+fn filter_in_all_threads(rules: SystemCalls) -> io::Result<()> {
+    apply(rules, seccompiler::apply_filter_all_threads)
+}
+
+fn apply(rules: SystemCalls, apply: fn(BpfProgramRef<'_>) -> Result<(), seccompiler::Error>) -> io::Result<()> {
     // An architecture that the crate does not know has no filter.
     let Ok(architecture) = std::env::consts::ARCH.try_into() else { return Ok(()) };
     let absent = SeccompAction::Errno(libc::ENOSYS as u32);
-    let rules = allowed().map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, absent, SeccompAction::Allow, architecture).map_err(io::Error::other)?;
     let program: BpfProgram = filter.try_into().map_err(io::Error::other)?;
-    match seccompiler::apply_filter(&program) {
+    match apply(&program) {
         Ok(()) => Ok(()),
         Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error))
             if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL)) =>
@@ -99,7 +180,7 @@ fn filter_system_calls() -> io::Result<()> {
 }
 
 /// The system calls of a process that computes, with several threads, and whose memory never becomes code.
-fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn allowed() -> Result<SystemCalls, seccompiler::BackendError> {
     let always = [
         libc::SYS_read,
         libc::SYS_readv,
@@ -132,7 +213,7 @@ fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
         libc::SYS_exit,
         libc::SYS_exit_group,
     ];
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = always.into_iter().map(|call| (call, Vec::new())).collect();
+    let mut rules: SystemCalls = always.into_iter().map(|call| (call, Vec::new())).collect();
     let no_code = || masked(2, libc::PROT_EXEC as u64, 0);
     rules.insert(libc::SYS_mmap, vec![no_code()?]);
     rules.insert(libc::SYS_mprotect, vec![no_code()?]);
@@ -141,6 +222,44 @@ fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
     rules.insert(libc::SYS_prctl, vec![equal(0, libc::PR_SET_NAME as u64)?]);
     // A process that gives up sends itself a signal.
     rules.insert(libc::SYS_tgkill, vec![equal(0, u64::from(process::id()))?]);
+    Ok(rules)
+}
+
+/// What a process may do besides while it loads compiled code and confines itself for good.
+fn loading() -> Result<SystemCalls, seccompiler::BackendError> {
+    // With threads.
+    let mut rules = allowed()?;
+    let besides = [
+        libc::SYS_openat,
+        libc::SYS_newfstatat,
+        libc::SYS_statx,
+        libc::SYS_readlinkat,
+        libc::SYS_pread64,
+        libc::SYS_fcntl,
+        libc::SYS_ioctl,
+        libc::SYS_mmap,
+        libc::SYS_mprotect,
+        libc::SYS_prctl,
+        libc::SYS_seccomp,
+        libc::SYS_prlimit64,
+        libc::SYS_setsockopt,
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_add_rule,
+        libc::SYS_landlock_restrict_self,
+    ];
+    rules.extend(besides.into_iter().map(|call| (call, Vec::new())));
+    Ok(rules)
+}
+
+/// Asks which pages of this process were written (linux/fs.h): instances are reset by it.
+const PAGEMAP_SCAN: u64 = 0xc060_6610;
+
+/// What a process may do that calls compiled code, with no threads but those that it has: there are so many for all
+/// processes of a container together.
+fn serving() -> Result<SystemCalls, seccompiler::BackendError> {
+    let mut rules = allowed()?;
+    rules.remove(&libc::SYS_clone);
+    rules.insert(libc::SYS_ioctl, vec![equal(1, PAGEMAP_SCAN)?]);
     Ok(rules)
 }
 

@@ -1,9 +1,10 @@
 //! Why there is no answer of a component, and what that means for its item.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use orangery_core::error::{Code, Fault};
 use orangery_proposal::deployer::PluginIdentity;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     budget::{Budget, BudgetLimit},
@@ -29,6 +30,9 @@ pub enum Error {
         /// What is exhausted.
         what: &'static str,
     },
+    /// The namespace has no place for the call under its quotas, for long.
+    #[error("{}", .0.problem())]
+    NoPlace(Fault),
     /// The component trapped.
     #[error("the component crashed: {reason}{}{}", report("wrote", .wrote), report("had last logged", .logged))]
     Trap {
@@ -142,6 +146,28 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The process that a call was to run in could not be started.
+    #[error("the process for the component's calls did not start: {why}")]
+    WorkerStart {
+        /// Why.
+        why: String,
+    },
+    /// The process that a call ran in was killed.
+    #[error("the process that the component ran in was killed, as by the system where memory ends{}", report("had last logged", .logged))]
+    WorkerKilled {
+        /// The message of its last line of log; escaped and cut.
+        logged: Option<String>,
+    },
+    /// The process that a call ran in has crashed, or it answered what no call answers.
+    #[error("the process that the component ran in {how}{}{}", report("wrote", .wrote), report("had last logged", .logged))]
+    Worker {
+        /// How it ended, such as `crashed with signal 11`.
+        how: String,
+        /// The end of what the process wrote to its standard error; escaped and cut.
+        wrote: Option<String>,
+        /// The message of the component's last line of log; escaped and cut.
+        logged: Option<String>,
+    },
     /// The component's file could not be read.
     #[error("the component {path} cannot be read: {source}; correct `component.file` of its registration")]
     Read {
@@ -201,11 +227,18 @@ impl Error {
         Error::Limit { limit, allowed: budget.allowed(limit), logged: None }
     }
 
+    /// An answer of a process that belongs to another function than was called.
+    pub(crate) fn of_another_function() -> Self {
+        Error::Worker { how: "answered for another function than was called".to_owned(), wrote: None, logged: None }
+    }
+
     /// Where the call was when it was stopped or crashed: what the component had last logged.
     pub(crate) fn after(mut self, last: Option<String>) -> Self {
         if let Error::Limit { logged, .. }
         | Error::Trap { logged, .. }
         | Error::StackOverflow { logged, .. }
+        | Error::WorkerKilled { logged }
+        | Error::Worker { logged, .. }
         | Error::Exit { logged, .. } = &mut self
         {
             *logged = last;
@@ -217,17 +250,21 @@ impl Error {
     pub fn fault(&self, who: &PluginIdentity) -> Fault {
         let message = format!("{who}: {self}");
         match self {
+            Error::NoPlace(fault) => fault.clone(),
             // The cluster may have been slow: the next call may be in time.
             Error::Limit { limit: BudgetLimit::Wall, .. } => Fault::later(Code::LimitExceeded, message),
             Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
                 Fault::invalid(Code::LimitExceeded, message)
             }
-            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache(_) => {
-                Fault::later(Code::InternalProblem, message)
-            }
+            Error::Busy { .. }
+            | Error::Compiler { .. }
+            | Error::WorkerStart { .. }
+            | Error::WorkerKilled { .. }
+            | Error::Cache(_) => Fault::later(Code::InternalProblem, message),
             Error::Import { .. } => Fault::denied(message),
             Error::Trap { .. }
             | Error::Exit { .. }
+            | Error::Worker { .. }
             | Error::Nonsense { .. }
             | Error::Version { .. }
             | Error::Level { .. }
@@ -245,8 +282,14 @@ impl Error {
     /// Whether the same bytes may be usable at another time, so that the reason is not remembered.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache(_) => true,
+            Error::Busy { .. }
+            | Error::NoPlace(_)
+            | Error::Compiler { .. }
+            | Error::WorkerStart { .. }
+            | Error::WorkerKilled { .. }
+            | Error::Cache(_) => true,
             Error::Limit { .. }
+            | Error::Worker { .. }
             | Error::Trap { .. }
             | Error::StackOverflow { .. }
             | Error::Exit { .. }
@@ -269,22 +312,47 @@ impl Error {
 }
 
 /// What a host function or a limiter raises inside a call, to be found again in the error that the call ends with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum CallStop {
     /// A limit of the call's budget.
     #[error("limit {0}")]
     Limit(BudgetLimit),
     /// A resource of the whole host.
     #[error("no {0} left")]
-    Busy(&'static str),
+    Busy(SharedResource),
 }
 
 impl CallStop {
     pub(crate) fn error(self, budget: &Budget) -> Error {
         match self {
             CallStop::Limit(limit) => Error::limit(limit, budget),
-            CallStop::Busy(what) => Error::Busy { what },
+            CallStop::Busy(what) => Error::Busy { what: what.name() },
         }
+    }
+}
+
+/// What all calls of a host share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SharedResource {
+    /// Bytes of linear memory.
+    Memory,
+    /// Slots of the pool.
+    Instances,
+}
+
+impl SharedResource {
+    /// What it is called in a sentence.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SharedResource::Memory => "memory",
+            SharedResource::Instances => "instances",
+        }
+    }
+}
+
+impl fmt::Display for SharedResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

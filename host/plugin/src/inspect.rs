@@ -12,6 +12,7 @@ pub(crate) use scan::MOST_BYTES;
 use crate::{
     contract::{CAPABILITIES, EXPORTS, InterfaceName, LEVEL, Offered},
     error::Error,
+    export::Interface,
     transcript::escaped,
     wasi::SLICES,
 };
@@ -152,6 +153,11 @@ impl Inspection {
             }),
             false => Ok(()),
         }
+    }
+
+    /// Those of its exports that the host calls.
+    pub(crate) fn interfaces(&self) -> Vec<Interface> {
+        Interface::ALL.into_iter().filter(|interface| self.exports_interface(interface.name())).collect()
     }
 
     /// Whether it exports this interface, in a version that is served.

@@ -17,8 +17,10 @@ mod contract;
 mod convert;
 mod epochs;
 mod error;
+mod export;
 mod held_artifact;
 mod inspect;
+mod instance;
 mod meter;
 mod plugin;
 mod plugin_set;
@@ -26,9 +28,10 @@ mod registration;
 mod sandbox;
 mod transcript;
 mod wasi;
+mod worker;
 
 pub use budget::{Budget, BudgetLimit};
-pub use compile::{CompileCommand, compile_worker_main};
+pub use compile::compile_worker_main;
 pub use component::Component;
 pub use contract::{LEVEL, WIT};
 pub use error::{CacheError, Error};
@@ -36,4 +39,7 @@ pub use inspect::{Inspection, Need, Offer, World, inspect};
 pub use plugin::{Plugin, TestCase, TestSubject};
 pub use plugin_set::{PluginSet, PluginSetError};
 pub use registration::{Registered, Registration, RegistrationError, RegistrationSpec, read_folder};
-pub use sandbox::{Allocator, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION};
+pub use sandbox::{
+    Allocator, CacheShares, CallIsolation, MemoryShares, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION,
+};
+pub use worker::{WorkerCommand, call_worker_main};

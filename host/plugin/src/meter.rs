@@ -10,8 +10,23 @@ use wasmtime::ResourceLimiter;
 use crate::{
     budget::{Budget, BudgetLimit},
     epochs::{Epochs, TICK_MILLISECONDS},
-    error::CallStop,
+    error::{CallStop, SharedResource},
 };
+
+/// Where a call's linear memory is taken from.
+pub(crate) trait MemorySource: Send + Sync {
+    /// Takes bytes; whether there were so many.
+    fn take(&self, bytes: usize) -> bool;
+
+    /// Gives bytes back.
+    fn give(&self, bytes: usize);
+}
+
+/// What a call has in its store that is metered.
+pub(crate) trait Metered {
+    /// What the call has spent.
+    fn meter(&mut self) -> &mut Meter;
+}
 
 /// The memory that all calls of the process share.
 #[derive(Debug)]
@@ -29,7 +44,9 @@ impl SharedMemory {
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
+}
 
+impl MemorySource for SharedMemory {
     fn take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) <= self.total {
@@ -44,10 +61,13 @@ impl SharedMemory {
     }
 }
 
+/// Bytes of linear memory that are lent at once.
+pub(crate) const LENT_MEMORY: usize = 4 << 20;
+
 /// Counts against a [`Budget`].
 pub(crate) struct Meter {
     budget: Budget,
-    shared: Arc<SharedMemory>,
+    shared: Arc<dyn MemorySource>,
     epochs: Arc<Epochs>,
     ticks: u64,
     /// The guest waited since the last tick, so the next one is not its own.
@@ -61,7 +81,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(budget: Budget, shared: Arc<SharedMemory>, epochs: Arc<Epochs>) -> Self {
+    pub(crate) fn new(budget: Budget, shared: Arc<dyn MemorySource>, epochs: Arc<Epochs>) -> Self {
         Self {
             budget,
             shared,
@@ -106,6 +126,20 @@ impl Meter {
         Ok(())
     }
 
+    /// Lends linear memory to the process that the call runs in, which counts what it uses. It comes back when the call ends.
+    pub(crate) fn lend(&mut self, bytes: usize) -> Result<(), CallStop> {
+        // What is lent is a multiple of a step, and the last step need not be used up.
+        let most = ((self.budget.memory_mib << 20) as usize).saturating_add(LENT_MEMORY);
+        if self.memory.saturating_add(bytes) > most {
+            return Err(CallStop::Limit(BudgetLimit::Memory));
+        }
+        if !self.shared.take(bytes) {
+            return Err(CallStop::Busy(SharedResource::Memory));
+        }
+        self.memory += bytes;
+        Ok(())
+    }
+
     /// Waits for the host. A tick that passes meanwhile is not counted as the guest's.
     pub(crate) async fn wait<T>(&mut self, port: impl Future<Output = T>) -> T {
         let before = self.epochs.passed();
@@ -133,7 +167,7 @@ impl ResourceLimiter for Meter {
             return Err(CallStop::Limit(BudgetLimit::Memory).into());
         }
         if !self.shared.take(growth) {
-            return Err(CallStop::Busy("memory").into());
+            return Err(CallStop::Busy(SharedResource::Memory).into());
         }
         self.memory = sum;
         self.growth = growth;
@@ -164,7 +198,11 @@ mod tests {
     use super::*;
 
     fn meter(budget: Budget, total: usize) -> Meter {
-        Meter::new(budget, Arc::new(SharedMemory::new(total)), Arc::new(Epochs::default()))
+        meter_of(budget, &Arc::new(SharedMemory::new(total)))
+    }
+
+    fn meter_of(budget: Budget, shared: &Arc<SharedMemory>) -> Meter {
+        Meter::new(budget, shared.clone(), Arc::new(Epochs::default()))
     }
 
     fn stop<T: std::fmt::Debug>(result: wasmtime::Result<T>) -> CallStop {
@@ -181,13 +219,14 @@ mod tests {
 
     #[test]
     fn a_growth_that_fails_is_taken_back() {
-        let mut meter = meter(Budget { memory_mib: 1, ..Budget::default() }, usize::MAX);
+        let shared = Arc::new(SharedMemory::new(usize::MAX));
+        let mut meter = meter_of(Budget { memory_mib: 1, ..Budget::default() }, &shared);
         assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
         meter.memory_grow_failed(wasmtime::Error::msg("no memory")).unwrap();
         assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
         assert!(!meter.memory_growing(1 << 20, 2 << 20, Some(1 << 20)).unwrap());
         meter.memory_grow_failed(wasmtime::Error::msg("maximum")).unwrap();
-        assert_eq!(meter.shared.used(), 1 << 20);
+        assert_eq!(shared.used(), 1 << 20);
     }
 
     #[test]
@@ -197,10 +236,23 @@ mod tests {
         let mut first = Meter::new(Budget::default(), shared.clone(), epochs.clone());
         let mut second = Meter::new(Budget::default(), shared.clone(), epochs);
         assert!(first.memory_growing(0, 60, None).unwrap());
-        assert_eq!(stop(second.memory_growing(0, 60, None)), CallStop::Busy("memory"));
+        assert_eq!(stop(second.memory_growing(0, 60, None)), CallStop::Busy(SharedResource::Memory));
         drop(first);
         assert!(second.memory_growing(0, 60, None).unwrap());
         drop(second);
+        assert_eq!(shared.used(), 0);
+    }
+
+    #[test]
+    fn c_70_memory_that_is_lent_is_of_the_share_of_all_and_of_the_budget_and_comes_back() {
+        let shared = Arc::new(SharedMemory::new(10 << 20));
+        let mut small = meter_of(Budget { memory_mib: 3, ..Budget::default() }, &shared);
+        assert_eq!(small.lend(LENT_MEMORY), Ok(()), "less than one step is one step");
+        assert_eq!(small.lend(LENT_MEMORY), Err(CallStop::Limit(BudgetLimit::Memory)));
+        let mut large = meter_of(Budget::default(), &shared);
+        assert_eq!(large.lend(LENT_MEMORY), Ok(()));
+        assert_eq!(large.lend(LENT_MEMORY), Err(CallStop::Busy(SharedResource::Memory)));
+        drop((small, large));
         assert_eq!(shared.used(), 0);
     }
 

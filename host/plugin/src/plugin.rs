@@ -20,9 +20,9 @@ use orangery_proposal::{
     deployer::{Deployer, PluginIdentity, Reads},
     grant::Grants,
 };
+use orangery_turns::Tenant;
 
 use crate::{
-    bindings::template::exports::orangery::template::template,
     budget::Budget,
     bundled::BundledTerms,
     call::{self, CallImports, ComponentCall},
@@ -30,8 +30,9 @@ use crate::{
     component::{Component, Slot},
     convert,
     error::Error,
+    export::{ExportAnswer, ExportRequest, Interface},
     registration::{ComponentBytes, Registered},
-    sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox, Tenant},
+    sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
 };
 
@@ -56,7 +57,8 @@ const SHORT_DIGEST: usize = "sha256:".len() + 12;
 impl Plugin {
     /// Takes a registration over. Nothing is compiled yet.
     pub fn new(registered: Registered, sandbox: Arc<Sandbox>) -> Self {
-        let Registered { registration, content, origin: _, is_pinned } = registered;
+        let Registered { registration, content, is_builtin, origin: _, is_pinned } = registered;
+        let origin = if is_builtin { ComponentOrigin::Builtin } else { ComponentOrigin::Registered };
         let digest = content.digest();
         let name = registration.metadata.name;
         let spec = registration.spec;
@@ -65,8 +67,8 @@ impl Plugin {
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
             content,
-            origin: ComponentOrigin::Registered,
-            slot: sandbox.slot(ComponentOrigin::Registered, &digest),
+            origin,
+            slot: sandbox.slot(origin, &digest),
             identity: PluginIdentity { name: name.clone(), version: spec.version, digest, is_pinned },
             name: name.into(),
             sandbox,
@@ -114,7 +116,8 @@ impl Plugin {
     async fn component_for(&self, tenant: &Tenant) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
             ComponentBytes::Bytes { bytes, .. } => {
-                self.slot.get_or_load(|| self.sandbox.load(self.origin, tenant, &self.identity, bytes)).await
+                let load = || self.sandbox.load(self.origin, tenant, &self.identity, &self.budget, bytes);
+                self.slot.get_or_load(load).await
             }
             ComponentBytes::Missing(error) => Err(error.clone()),
         }
@@ -132,14 +135,12 @@ impl Plugin {
     /// The host's reason why there is no answer. The component's own fault is an answer.
     pub async fn plan(&self, item: &Item, reads: Reads) -> Result<Result<Proposal, Fault>, Arc<Error>> {
         let component = self.component_for(&Some(item.namespace.clone())).await?;
-        let Some(deploy) = component.deploy.clone() else {
-            return Err(Arc::new(Error::Export { interface: "orangery:deployer/deploy" }));
-        };
-        let request = convert::item(item);
-        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), |store, instance| {
-            Box::pin(async move { deploy.load(&mut *store, &instance)?.call_plan(store, &request).await })
-        });
-        self.proposal(answer.await?)
+        if !component.exports(Interface::Deploy) {
+            return Err(missing(Interface::Deploy));
+        }
+        let request = ExportRequest::Plan(convert::item(item));
+        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), request).await?;
+        self.proposal(answer)
     }
 
     /// What must happen before the inventory is deleted; `None` where the component has nothing to say about it.
@@ -149,12 +150,12 @@ impl Plugin {
     /// The host's reason why there is no answer. The component's own fault is an answer.
     pub async fn uninstall(&self, item: &Item, reads: Reads) -> Result<Option<Result<Proposal, Fault>>, Arc<Error>> {
         let component = self.component_for(&Some(item.namespace.clone())).await?;
-        let Some(uninstall) = component.uninstall.clone() else { return Ok(None) };
-        let request = convert::item(item);
-        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), |store, instance| {
-            Box::pin(async move { uninstall.load(&mut *store, &instance)?.call_plan(store, &request).await })
-        });
-        Ok(Some(self.proposal(answer.await?)?))
+        if !component.exports(Interface::Uninstall) {
+            return Ok(None);
+        }
+        let request = ExportRequest::Uninstall(convert::item(item));
+        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), request).await?;
+        Ok(Some(self.proposal(answer)?))
     }
 
     /// What the engine makes of a template.
@@ -168,16 +169,16 @@ impl Plugin {
         context: &TemplateContext,
     ) -> Result<Result<Rendered, RenderFailure>, Arc<Error>> {
         let component = self.component_for(&context.namespace).await?;
-        let Some(indices) = component.template.clone() else {
-            return Err(Arc::new(Error::Export { interface: "orangery:template/template" }));
-        };
+        if !component.exports(Interface::Template) {
+            return Err(missing(Interface::Template));
+        }
         let call = self.renderer_call(request, context);
         let (postponed, transcript) = (call.postponed.clone(), call.transcript.clone());
-        let wire: template::Request = convert::request(request);
-        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
-            Box::pin(async move { indices.load(&mut *store, &instance)?.call_render(store, &wire).await })
+        let wire = ExportRequest::Render(convert::request(request));
+        let answer = call::run(&self.sandbox, &component, call, wire).await.and_then(|answer| match answer {
+            ExportAnswer::Render(rendering) => Ok(rendering),
+            _ => Err(Error::of_another_function()),
         });
-        let answer = answer.await;
         let words = locked(&transcript);
         match (answer, postponed.why()) {
             (Ok(Err(failure)), why) => {
@@ -210,14 +211,15 @@ impl Plugin {
         context: &TemplateContext,
     ) -> Result<Option<Findings>, Arc<Error>> {
         let component = self.component_for(&context.namespace).await?;
-        let Some(indices) = component.check.clone() else { return Ok(None) };
+        if !component.exports(Interface::Check) {
+            return Ok(None);
+        }
         let call = self.renderer_call(request, context);
         let transcript = call.transcript.clone();
-        let wire: template::Request = convert::request(request);
-        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
-            Box::pin(async move { indices.load(&mut *store, &instance)?.call_check(store, &wire).await })
-        });
-        let found = answer.await?;
+        let wire = ExportRequest::Check(convert::request(request));
+        let ExportAnswer::Check(found) = call::run(&self.sandbox, &component, call, wire).await? else {
+            return Err(Arc::new(Error::of_another_function()));
+        };
         let words = locked(&transcript);
         Ok(found.map(|found| convert::findings(found, &self.budget, &words)).transpose()?)
     }
@@ -229,17 +231,16 @@ impl Plugin {
     /// The host's reason why there is no answer.
     pub async fn evaluate(&self, question: &GateQuestion) -> Result<GateResult, Arc<Error>> {
         let component = self.component_for(&question.namespace).await?;
-        let Some(gate) = component.gate.clone() else {
-            return Err(Arc::new(Error::Export { interface: "orangery:gate/gate" }));
-        };
+        if !component.exports(Interface::Gate) {
+            return Err(missing(Interface::Gate));
+        }
         // Same question, same answer: nothing is random, and the time is that of the question.
         let call = self.call(question.namespace.clone(), CallImports::Gate(0), since_epoch(question.now));
         let transcript = call.transcript.clone();
-        let wire = convert::question(question);
-        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
-            Box::pin(async move { gate.load(&mut *store, &instance)?.call_evaluate(store, &wire).await })
-        });
-        let answer = answer.await?;
+        let wire = ExportRequest::Evaluate(convert::question(question));
+        let ExportAnswer::Evaluate(answer) = call::run(&self.sandbox, &component, call, wire).await? else {
+            return Err(Arc::new(Error::of_another_function()));
+        };
         Ok(convert::answered(answer, &self.budget, &locked(&transcript))?)
     }
 
@@ -257,6 +258,7 @@ impl Plugin {
     fn call(&self, tenant: Tenant, reach: CallImports, now: Duration) -> ComponentCall<'_> {
         ComponentCall {
             tenant,
+            by: &self.identity,
             budget: &self.budget,
             grants: self.grants.clone(),
             reach,
@@ -266,16 +268,11 @@ impl Plugin {
         }
     }
 
-    fn proposal(
-        &self,
-        answer: Result<
-            crate::bindings::deployer::orangery::deployer::plan::Proposal,
-            crate::bindings::deployer::orangery::deployer::types::Fault,
-        >,
-    ) -> Result<Result<Proposal, Fault>, Arc<Error>> {
+    fn proposal(&self, answer: ExportAnswer) -> Result<Result<Proposal, Fault>, Arc<Error>> {
         Ok(match answer {
-            Ok(proposal) => Ok(convert::proposal(proposal, &self.budget)?),
-            Err(fault) => Err(convert::fault(fault)),
+            ExportAnswer::Plan(Ok(proposal)) => Ok(convert::proposal(proposal, &self.budget)?),
+            ExportAnswer::Plan(Err(fault)) => Err(convert::fault(fault)),
+            _ => return Err(Arc::new(Error::of_another_function())),
         })
     }
 
@@ -304,6 +301,10 @@ impl Plugin {
     }
 }
 
+fn missing(interface: Interface) -> Arc<Error> {
+    Arc::new(Error::Export { interface: interface.name() })
+}
+
 /// A time for the guest's clock; nothing was before the epoch.
 fn since_epoch(now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
@@ -312,6 +313,10 @@ fn since_epoch(now: Timestamp) -> Duration {
 impl Deployer for Plugin {
     fn identity(&self) -> &PluginIdentity {
         &self.identity
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.budget.memory_mib
     }
 
     fn grants(&self) -> &Grants {
@@ -338,6 +343,10 @@ impl GateEngine for Plugin {
         &self.identity
     }
 
+    fn memory_mib(&self) -> u64 {
+        self.budget.memory_mib
+    }
+
     fn evaluate<'a>(&'a self, question: &'a GateQuestion) -> BoxFuture<'a, Result<GateResult, Fault>> {
         Box::pin(async move { Plugin::evaluate(self, question).await.map_err(|error| self.fault(&error)) })
     }
@@ -346,6 +355,10 @@ impl GateEngine for Plugin {
 impl TemplateEngine for Plugin {
     fn identity(&self) -> &PluginIdentity {
         &self.identity
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.budget.memory_mib
     }
 
     fn render<'a>(

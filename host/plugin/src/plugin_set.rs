@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_blueprint::{
     BUNDLED_ENGINE,
-    plugins::{GateEngine, Plugins},
+    plugins::{CallQuotas, GateEngine, Plugins},
     template_engine::TemplateEngine,
 };
 use orangery_proposal::deployer::Deployer;
@@ -143,6 +143,14 @@ impl Plugins for PluginSet {
 
     fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
         Arc::new(Plugin::of_blueprint(name, bytes, &self.own, self.sandbox.clone()))
+    }
+
+    fn bundled_memory_mib(&self) -> u64 {
+        self.own.budget.memory_mib
+    }
+
+    fn limit_calls(&self, quotas: Arc<dyn CallQuotas>) {
+        self.sandbox.limit_calls(quotas);
     }
 
     fn template_types(&self) -> Vec<String> {

@@ -163,6 +163,8 @@ impl ComponentBytes {
 pub struct Registered {
     pub(crate) registration: Registration,
     pub(crate) content: ComponentBytes,
+    /// Whether it ships with the host.
+    pub(crate) is_builtin: bool,
     pub(crate) origin: String,
     /// Whether the content is what a digest names.
     pub(crate) is_pinned: bool,
@@ -321,12 +323,12 @@ impl Registered {
             Ok((bytes, digest)) => ComponentBytes::Bytes { bytes: Cow::Borrowed(bytes), digest: Cow::Borrowed(digest) },
             Err(sentence) => ComponentBytes::Missing(Arc::new(Error::NotBuilt { sentence })),
         };
-        Ok(Self { registration, content, origin, is_pinned: true })
+        Ok(Self { registration, content, is_builtin: true, origin, is_pinned: true })
     }
 
     /// A registration with the bytes of its component.
     pub fn new(registration: Registration, bytes: Vec<u8>, origin: String) -> Self {
-        Self { registration, content: ComponentBytes::read(bytes), origin, is_pinned: false }
+        Self { registration, content: ComponentBytes::read(bytes), is_builtin: false, origin, is_pinned: false }
     }
 
     /// The registration.
@@ -356,7 +358,7 @@ impl Registered {
             None => ComponentBytes::read(Vec::new()),
         };
         let is_pinned = registration.spec.component.as_ref().is_some_and(|component| component.digest.is_some());
-        Ok(Self { registration, content, origin, is_pinned })
+        Ok(Self { registration, content, is_builtin: false, origin, is_pinned })
     }
 }
 

@@ -3,38 +3,38 @@
 mod engine;
 mod share;
 mod ticker;
-mod turns;
 
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Instant,
 };
 
+use orangery_blueprint::plugins::CallQuotas;
 use orangery_core::digest;
 use orangery_proposal::deployer::PluginIdentity;
-use tokio::sync::Semaphore;
+use orangery_turns::{Tenant, Turn, Turns};
 use wasmtime::{Engine, component::Linker};
 
-pub(crate) use engine::settings;
-pub(crate) use share::Shares;
-pub(crate) use ticker::Ticking;
-pub(crate) use turns::Tenant;
-use turns::{Turn, Turns};
+pub use engine::Allocator;
+pub(crate) use engine::{one_call_engine, settings};
+pub use share::{CacheShares, MemoryShares};
+pub(crate) use ticker::{Ticker, Ticking};
 
 use crate::{
     budget::Budget,
     bundled::Recent,
     cache::CompilationCache,
     capability::{self, Guest},
-    compile::{self, CompileCommand},
-    component::{Component, Slot},
+    compile,
+    component::{CallPlace, Component, Slot},
     epochs::Epochs,
     error::{CacheError, Error},
-    inspect,
+    inspect::{self, Inspection},
     meter::SharedMemory,
     wasi,
+    worker::{CompiledCode, WorkerCommand, Workers},
 };
 
 /// The version of the engine, for `--version` and metrics. A test compares it with the lock file.
@@ -43,8 +43,10 @@ pub const WASMTIME_VERSION: &str = "48.0.8";
 /// What a [`Sandbox`] is made of.
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
-    /// The program that compiles components, in a process of its own.
-    pub compiler: CompileCommand,
+    /// The program that compiles and calls components in processes of their own.
+    pub worker: WorkerCommand,
+    /// Which components run their calls in such processes.
+    pub isolation: CallIsolation,
     /// The folder of compiled components; `None` keeps them in memory only.
     pub cache: Option<PathBuf>,
     /// How many calls run at once; more wait for their turn.
@@ -53,6 +55,8 @@ pub struct SandboxConfig {
     pub memory: usize,
     /// How many components are compiled at once, of whatever origin.
     pub compilers: usize,
+    /// Bytes of machine code of components of blueprints that stay loaded.
+    pub code: usize,
     /// Is told in one sentence when a large component begins to compile, and when it has ended: that takes seconds, once.
     pub notice: fn(&str),
 }
@@ -60,23 +64,24 @@ pub struct SandboxConfig {
 impl SandboxConfig {
     /// 64 calls at once, eight of them large ones. All of them have 1 GiB, and less where the machine or the container has
     /// less to give. Notices go to the log.
-    pub fn new(compiler: CompileCommand, cache: Option<PathBuf>) -> Self {
+    pub fn new(worker: WorkerCommand, cache: Option<PathBuf>) -> Self {
         let notice = |sentence: &str| tracing::warn!("{sentence}");
-        let Shares { calls: memory, is_one_compiler, .. } = Shares::of_machine();
-        Self { compiler, cache, calls: 64, memory, compilers: if is_one_compiler { 1 } else { 2 }, notice }
+        let MemoryShares { calls: memory, compilers, caches, .. } = MemoryShares::of_machine();
+        let (isolation, code) = (CallIsolation::Untrusted, caches.code);
+        Self { worker, isolation, cache, calls: 64, memory, compilers, code, notice }
     }
 }
 
-/// Where instances come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allocator {
-    /// Slots reserved at the start: an instance costs microseconds.
-    Pooling,
-    /// Memory is mapped for each instance: this machine refused the reservation.
-    OnDemand {
-        /// The machine's own words.
-        reason: String,
-    },
+/// Which components run their calls in processes of their own, without credentials. Each is compiled in one, whatever it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallIsolation {
+    /// None of them.
+    Nothing,
+    /// Those of blueprints, and those that do not ship with the host.
+    #[default]
+    Untrusted,
+    /// All of them.
+    All,
 }
 
 /// What calls hold at the moment; all zero when none runs.
@@ -100,27 +105,33 @@ pub struct Occupancy {
 pub struct Sandbox {
     engine: Engine,
     allocator: Allocator,
-    ticker: ticker::Ticker,
+    ticker: Ticker,
     linker: Linker<Guest>,
     memory: Arc<SharedMemory>,
     rooms: Arc<Turns>,
     /// Of these rooms, those for calls that may take much memory.
     large_rooms: Arc<Turns>,
-    compiler: CompileCommand,
+    worker: WorkerCommand,
+    isolation: CallIsolation,
+    workers: Workers,
     /// Compilers that may run at once.
-    compilers: Semaphore,
+    compilers: Arc<Turns>,
     notice: fn(&str),
     registered: OriginCompiler,
     own: OriginCompiler,
+    /// The quotas of namespaces, where there are any. Held for one look.
+    quotas: RwLock<Option<Arc<dyn CallQuotas>>>,
     /// Protects the registered components that were asked for, usable or not, by digest.
-    components: Mutex<BTreeMap<String, Arc<Slot>>>,
+    components: Mutex<BTreeMap<(ComponentOrigin, String), Arc<Slot>>>,
     recent: Recent,
 }
 
-/// The owner of a component: the operator or a blueprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a component comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ComponentOrigin {
-    /// The operator, by a registration.
+    /// It ships with the host.
+    Builtin,
+    /// From outside, by a registration of the operator.
     Registered,
     /// The author of a blueprint. What is kept of such components is bounded, and they wait for each other only.
     Blueprint,
@@ -128,6 +139,7 @@ pub(crate) enum ComponentOrigin {
 
 /// How components of one origin are compiled.
 struct OriginCompiler {
+    origin: ComponentOrigin,
     /// One component is compiled at a time: the compiler uses all processors and much memory.
     compiling: Arc<Turns>,
     /// Where compiled components are kept, or why nowhere.
@@ -154,7 +166,7 @@ impl Sandbox {
     ///
     /// [`Error::Engine`] where this machine cannot run WebAssembly at all.
     pub fn start(config: SandboxConfig) -> Result<Arc<Self>, Error> {
-        let SandboxConfig { compiler, cache, calls, memory, compilers, notice } = config;
+        let SandboxConfig { worker, isolation, cache, calls, memory, compilers, code, notice } = config;
         let (engine, allocator) = engine::start(calls)?;
         if let Allocator::OnDemand { reason } = &allocator {
             tracing::warn!(reason, "calls of components are slower: the pool of instances could not be reserved");
@@ -167,28 +179,33 @@ impl Sandbox {
             Some(folder) => CompilationCache::open(folder, &engine, most),
             None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
         };
-        let of_origin = |cache| OriginCompiler { compiling: Turns::new(1), cache };
-        let own = of_origin(open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS)));
+        let of_origin = |origin, cache| OriginCompiler { origin, compiling: Turns::new(1), cache };
+        let own = open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS));
+        let own = of_origin(ComponentOrigin::Blueprint, own);
         let configured = cache.is_some();
-        let registered = of_origin(open(cache, None).inspect_err(|error| {
+        let registered = open(cache, None).inspect_err(|error| {
             if configured {
                 tracing::warn!(%error, "components are compiled at each start");
             }
-        }));
+        });
+        let registered = of_origin(ComponentOrigin::Registered, registered);
         Ok(Arc::new(Self {
-            ticker: ticker::Ticker::start(&engine)?,
+            ticker: Ticker::start(&engine)?,
             linker,
             engine,
             allocator,
             memory: Arc::new(SharedMemory::new(memory)),
             rooms: Turns::new(calls as usize),
-            large_rooms: Turns::new((calls / LARGE_SHARE).max(1) as usize),
-            compiler,
-            compilers: Semaphore::new(compilers),
+            large_rooms: Turns::new(large_rooms(calls, memory)),
+            workers: Workers::new(worker.clone(), MemoryShares::workers_in(memory)),
+            worker,
+            isolation,
+            compilers: Turns::new(compilers),
             registered,
             own,
             notice,
-            recent: Recent::default(),
+            recent: Recent::new(code),
+            quotas: RwLock::default(),
             components: Mutex::default(),
         }))
     }
@@ -221,7 +238,7 @@ impl Sandbox {
             return self.recent.slot(digest);
         }
         let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
-        components.entry(digest.to_owned()).or_default().clone()
+        components.entry((origin, digest.to_owned())).or_default().clone()
     }
 
     /// Compiles into the cache, for images that come with it filled. Answers the file.
@@ -245,17 +262,18 @@ impl Sandbox {
         origin: ComponentOrigin,
         tenant: &Tenant,
         who: &PluginIdentity,
+        budget: &Budget,
         bytes: &[u8],
     ) -> Result<Component, Error> {
         let of_origin = match origin {
-            ComponentOrigin::Registered => &self.registered,
+            ComponentOrigin::Builtin | ComponentOrigin::Registered => &self.registered,
             ComponentOrigin::Blueprint => &self.own,
         };
         let digest = who.digest.as_str();
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
         if let Some(compiled) = of_origin.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
-            match Component::link(&self.engine, &self.linker, inspection.clone(), &compiled) {
+            match self.link(origin, tenant, budget, inspection.clone(), &compiled).await {
                 Ok(component) => return Ok(component),
                 Err(Error::Compile { why }) => {
                     tracing::warn!(digest, why, "a compiled component in the cache is damaged; it is compiled again");
@@ -269,7 +287,30 @@ impl Sandbox {
         {
             tracing::warn!(%error, "the next start compiles again");
         }
-        Component::link(&self.engine, &self.linker, inspection, &compiled)
+        self.link(origin, tenant, budget, inspection, &compiled).await
+    }
+
+    /// A component of compiled code, where its calls run.
+    async fn link(
+        &self,
+        origin: ComponentOrigin,
+        tenant: &Tenant,
+        budget: &Budget,
+        inspection: Inspection,
+        compiled: &[u8],
+    ) -> Result<Component, Error> {
+        let is_inside = match self.isolation {
+            CallIsolation::Nothing => true,
+            CallIsolation::Untrusted => origin == ComponentOrigin::Builtin,
+            CallIsolation::All => false,
+        };
+        if is_inside {
+            return Component::inside(&self.engine, &self.linker, inspection, compiled);
+        }
+        let code = CompiledCode::new(&inspection.digest, inspection.interfaces(), compiled);
+        let code = code.map_err(|error| Error::WorkerStart { why: format!("its code has no room: {error}") })?;
+        self.workers.check(tenant, &code, budget).await?;
+        Ok(Component { inspection, place: CallPlace::Worker(Arc::new(code)), code: compiled.len() })
     }
 
     async fn compile(
@@ -280,26 +321,54 @@ impl Sandbox {
         bytes: &[u8],
     ) -> Result<Vec<u8>, Error> {
         let _turn = of_origin.compiling.acquire(tenant).await;
-        let _share = self.compilers.acquire().await;
+        // A registered component is for all who wait for it, whoever was the first.
+        let whose = tenant.clone().filter(|_| of_origin.origin == ComponentOrigin::Blueprint);
+        let _share = self.compilers.acquire(&whose).await;
         if bytes.len() <= LARGE_COMPONENT {
-            return compile::compile(&self.compiler, bytes).await;
+            return compile::compile(&self.worker, bytes).await;
         }
         (self.notice)(&format!(
             "compiling {name}, once for this version of it and of this host; that takes some seconds"
         ));
         let begin = Instant::now();
-        let compiled = compile::compile(&self.compiler, bytes).await?;
+        let compiled = compile::compile(&self.worker, bytes).await?;
         (self.notice)(&format!("compiled {name} in {:.1} s", begin.elapsed().as_secs_f64()));
         Ok(compiled)
     }
 
-    /// Room for one call, when there is some. Calls that may take much memory wait for each other first, and for nobody else:
-    /// more of them at once are no faster, and their memory is what the process needs most of. No namespace takes all (C-43).
-    pub(crate) async fn enter(&self, tenant: &Tenant, budget: &Budget) -> RunningCall<'_> {
+    /// Calls of namespaces wait for a place under their quotas first, from now on (C-53).
+    pub(crate) fn limit_calls(&self, quotas: Arc<dyn CallQuotas>) {
+        *self.quotas.write().unwrap_or_else(PoisonError::into_inner) = Some(quotas);
+    }
+
+    /// A place under the quotas of its namespace, and then room for one call, when there is some. Calls that may take much
+    /// memory wait for each other first, and for nobody else: more of them at once are no faster, and their memory is what the process needs most of. No namespace takes all (C-43).
+    pub(crate) async fn enter(
+        &self,
+        tenant: &Tenant,
+        by: &PluginIdentity,
+        budget: &Budget,
+    ) -> Result<RunningCall, Error> {
+        let quotas = self.quotas.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let admitted = match (quotas, tenant) {
+            (Some(quotas), Some(namespace)) => {
+                Some(quotas.enter(namespace, by, budget.memory_mib).await.map_err(Error::NoPlace)?)
+            }
+            (None, _) | (_, None) => None,
+        };
         let is_large = budget.memory_mib >= LARGE_MEMORY_MIB;
         let large = if is_large { Some(self.large_rooms.acquire(tenant).await) } else { None };
         let room = self.rooms.acquire(tenant).await;
-        RunningCall { _ticking: self.ticker.enter(), _room: room, _large: large }
+        Ok(RunningCall { _room: room, _large: large, _admitted: admitted })
+    }
+
+    /// While this is held, the processor's clock ticks.
+    pub(crate) fn tick(&self) -> Ticking<'_> {
+        self.ticker.enter()
+    }
+
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -315,20 +384,86 @@ impl Sandbox {
     }
 }
 
-/// A call's place among those that run: while it is held, the processor's clock ticks.
-pub(crate) struct RunningCall<'a> {
-    _ticking: Ticking<'a>,
+/// Rooms for large calls: as many as have memory.
+fn large_rooms(calls: u32, memory: usize) -> usize {
+    let have_memory = memory / (LARGE_MEMORY_MIB << 20) as usize;
+    have_memory.min((calls / LARGE_SHARE) as usize).max(1)
+}
+
+/// A call's place among those that run.
+pub(crate) struct RunningCall {
     _room: Turn,
     _large: Option<Turn>,
+    _admitted: Option<Box<dyn Send + Sync>>,
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use orangery_core::name::Namespace;
+
     use super::*;
+
+    #[test]
+    fn c_88_as_many_large_calls_run_at_once_as_have_memory() {
+        let rooms = [(64, 1 << 30), (64, 512 << 20), (64, 96 << 20), (8, 1 << 30), (1, 1 << 30)];
+        assert_eq!(rooms.map(|(calls, memory)| large_rooms(calls, memory)), [8, 4, 1, 1, 1]);
+    }
+
+    /// What is compiled, in its order, where one namespace has four components in its blueprints and another has one. The
+    /// first takes as long as the registered component where both are compiled at once.
+    async fn compiled(compilers: usize) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let waits = "n=0; until /bin/grep -q registered $0 || [ $n = 500 ]; do n=$((n+1)); /bin/sleep 0.01; done";
+        let script = format!("t=$(/bin/cat); if [ \"$t\" = first ]; then {waits}; fi; echo $t >> $0");
+        let args = vec!["-c".into(), script.into(), log.clone().into()];
+        let worker = WorkerCommand { program: "/bin/sh".into(), args };
+        let sandbox = Sandbox::start(SandboxConfig { compilers, ..SandboxConfig::new(worker, None) }).unwrap();
+        let (greedy, other) = (Some(Namespace::from_static("greedy")), Some(Namespace::from_static("other")));
+        let first = if compilers == 1 { "only" } else { "first" };
+        let of_blueprints = [(&greedy, first), (&greedy, "2"), (&greedy, "3"), (&greedy, "4"), (&other, "other")];
+        let of_blueprints =
+            of_blueprints.map(|(tenant, text)| sandbox.compile(&sandbox.own, tenant, "a component", text.as_bytes()));
+        let registered = sandbox.compile(&sandbox.registered, &greedy, "a component", b"registered");
+        let (of_blueprints, registered) = futures::join!(futures::future::join_all(of_blueprints), registered);
+        assert!(of_blueprints.iter().chain([&registered]).all(Result::is_ok));
+        fs::read_to_string(log).unwrap().lines().collect::<Vec<_>>().join(" ")
+    }
+
+    #[tokio::test]
+    async fn c_43_a_namespace_waits_for_one_compilation_of_another_and_a_registered_component_for_at_most_one() {
+        assert_eq!(compiled(1).await, "only registered other 2 3 4");
+        assert_eq!(compiled(2).await, "registered first other 2 3 4");
+    }
 
     #[test]
     fn the_version_of_the_engine_is_the_locked_one() {
         let lock = include_str!("../../../Cargo.lock");
         assert!(lock.contains(&format!("name = \"wasmtime\"\nversion = \"{WASMTIME_VERSION}\"\n")));
+    }
+
+    #[tokio::test]
+    async fn limits_components_so_much_code_of_blueprints_is_kept_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
+        let sandbox = Sandbox::start(SandboxConfig::new(worker, Some(folder.path().join("cache")))).unwrap();
+        let cache = sandbox.own.cache.as_ref().unwrap();
+        let put = |digest: &str, length: u64, age: u64| {
+            cache.put(digest, b"").unwrap();
+            // A hole takes no room on the disk.
+            let file = fs::File::options().write(true).open(cache.file(digest)).unwrap();
+            file.set_len(length).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - std::time::Duration::from_secs(age)).unwrap();
+        };
+        put("sha256:aa", MOST_OF_BLUEPRINTS - 1, 200);
+        put("sha256:bb", 1, 100);
+        put("sha256:cc", 0, 50);
+        assert!(cache.file("sha256:aa").exists(), "so much stays");
+        cache.put("sha256:dd", b"x").unwrap();
+        let there = ["aa", "bb", "cc"].map(|name| cache.file(&format!("sha256:{name}")).exists());
+        assert_eq!(there, [false, true, true], "a byte more does not");
     }
 }

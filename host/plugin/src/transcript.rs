@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -32,7 +33,7 @@ pub(crate) enum Level {
 }
 
 /// A standard stream of the guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Channel {
     Out,
     Err,

@@ -19,6 +19,7 @@ use std::{
 use bytes::Bytes;
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use rand_core::{Rng, TryRng};
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWrite;
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::{
@@ -32,7 +33,7 @@ use wasmtime_wasi::{
 };
 
 use crate::{
-    capability::{Guest, locked, randomness::RandomnessState},
+    capability::{locked, randomness::RandomnessState},
     contract::Offered,
     transcript::{Channel, Transcript},
 };
@@ -79,40 +80,40 @@ impl HasData for HasTable {
 }
 
 /// Links [`SLICES`], and nothing else.
-pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    wasi::io::error::add_to_linker::<Guest, HasTable>(linker, |guest| &mut guest.table)?;
-    wasi::io::poll::add_to_linker::<Guest, HasTable>(linker, |guest| &mut guest.table)?;
-    wasi::io::streams::add_to_linker::<Guest, HasTable>(linker, |guest| &mut guest.table)?;
-    wasi::clocks::wall_clock::add_to_linker::<Guest, WasiClocks>(linker, Guest::clocks)?;
-    wasi::clocks::monotonic_clock::add_to_linker::<Guest, WasiClocks>(linker, Guest::clocks)?;
-    wasi::random::random::add_to_linker::<Guest, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
-    wasi::random::insecure::add_to_linker::<Guest, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
-    wasi::random::insecure_seed::add_to_linker::<Guest, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
-    wasi::cli::exit::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::environment::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::stdin::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::stdout::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::stderr::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::terminal_input::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::terminal_output::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::terminal_stdin::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::terminal_stdout::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::terminal_stderr::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+pub(crate) fn add_to_linker<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    wasi::io::error::add_to_linker::<T, HasTable>(linker, |guest| guest.ctx().table)?;
+    wasi::io::poll::add_to_linker::<T, HasTable>(linker, |guest| guest.ctx().table)?;
+    wasi::io::streams::add_to_linker::<T, HasTable>(linker, |guest| guest.ctx().table)?;
+    wasi::clocks::wall_clock::add_to_linker::<T, WasiClocks>(linker, T::clocks)?;
+    wasi::clocks::monotonic_clock::add_to_linker::<T, WasiClocks>(linker, T::clocks)?;
+    wasi::random::random::add_to_linker::<T, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
+    wasi::random::insecure::add_to_linker::<T, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
+    wasi::random::insecure_seed::add_to_linker::<T, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
+    wasi::cli::exit::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::environment::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::stdin::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::stdout::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::stderr::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::terminal_input::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::terminal_output::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::terminal_stdin::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::terminal_stdout::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    wasi::cli::terminal_stderr::add_to_linker::<T, WasiCli>(linker, T::cli)?;
     add_what_is_not_there(linker)
 }
 
 /// Links files and sockets, which [`context`] leaves empty.
-fn add_what_is_not_there(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    wasi::filesystem::types::add_to_linker::<Guest, WasiFilesystem>(linker, Guest::filesystem)?;
-    wasi::filesystem::preopens::add_to_linker::<Guest, WasiFilesystem>(linker, Guest::filesystem)?;
+fn add_what_is_not_there<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    wasi::filesystem::types::add_to_linker::<T, WasiFilesystem>(linker, T::filesystem)?;
+    wasi::filesystem::preopens::add_to_linker::<T, WasiFilesystem>(linker, T::filesystem)?;
     let options = wasi::sockets::network::LinkOptions::default();
-    wasi::sockets::network::add_to_linker::<Guest, WasiSockets>(linker, &options, Guest::sockets)?;
-    wasi::sockets::instance_network::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
-    wasi::sockets::ip_name_lookup::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
-    wasi::sockets::tcp::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
-    wasi::sockets::tcp_create_socket::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
-    wasi::sockets::udp::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
-    wasi::sockets::udp_create_socket::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)
+    wasi::sockets::network::add_to_linker::<T, WasiSockets>(linker, &options, T::sockets)?;
+    wasi::sockets::instance_network::add_to_linker::<T, WasiSockets>(linker, T::sockets)?;
+    wasi::sockets::ip_name_lookup::add_to_linker::<T, WasiSockets>(linker, T::sockets)?;
+    wasi::sockets::tcp::add_to_linker::<T, WasiSockets>(linker, T::sockets)?;
+    wasi::sockets::tcp_create_socket::add_to_linker::<T, WasiSockets>(linker, T::sockets)?;
+    wasi::sockets::udp::add_to_linker::<T, WasiSockets>(linker, T::sockets)?;
+    wasi::sockets::udp_create_socket::add_to_linker::<T, WasiSockets>(linker, T::sockets)
 }
 
 /// The one argument: some libraries panic without the name of their program (`plugins/go/README.md`, pitfall 1).
@@ -120,37 +121,58 @@ const PROGRAM: &str = "component";
 /// The most random bytes of one request.
 const MOST_RANDOM_BYTES: u64 = 64 << 10;
 
-/// What `wasi:random` answers.
-pub(crate) struct Randomness {
-    secure: Box<dyn Rng + Send>,
-    insecure: Box<dyn Rng + Send>,
-    insecure_seed: u128,
+/// What the answers of `wasi:random` follow from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Randomness {
+    /// The number of a deployer's item: it is no secret, and nothing drawn from it is one.
+    Number(u64),
+    /// The keys of a template's two streams: passwords and keys are drawn from the first.
+    Keys {
+        /// Of `random`.
+        secure: [u8; 32],
+        /// Of `insecure` and `insecure-seed`.
+        insecure: [u8; 32],
+    },
 }
 
 impl Randomness {
-    /// Of a deployer's item: its number is no secret, and nothing drawn from it is one.
-    pub(crate) fn of_number(seed: u64) -> Self {
-        Self { secure: Box::new(SplitMix(seed)), insecure: Box::new(SplitMix(!seed)), insecure_seed: u128::from(seed) }
+    /// Of a template.
+    pub(crate) fn of_chance(rng: &RandomnessState) -> Self {
+        Self::Keys { secure: rng.stream("secure"), insecure: rng.stream("insecure") }
     }
 
-    /// Of a template: passwords and keys are drawn from it.
-    pub(crate) fn of_chance(rng: &RandomnessState) -> Self {
-        let mut insecure = ChaCha20Rng::from_seed(rng.stream("insecure"));
-        Self {
-            secure: Box::new(ChaCha20Rng::from_seed(rng.stream("secure"))),
-            insecure_seed: u128::from(insecure.next_u64()) << 64 | u128::from(insecure.next_u64()),
-            insecure: Box::new(insecure),
+    /// What answers `random`, `insecure` and `insecure-seed`.
+    fn streams(self) -> (Box<dyn Rng + Send>, Box<dyn Rng + Send>, u128) {
+        match self {
+            Self::Number(seed) => (Box::new(SplitMix(seed)), Box::new(SplitMix(!seed)), u128::from(seed)),
+            Self::Keys { secure, insecure } => {
+                let mut insecure = ChaCha20Rng::from_seed(insecure);
+                let seed = u128::from(insecure.next_u64()) << 64 | u128::from(insecure.next_u64());
+                (Box::new(ChaCha20Rng::from_seed(secure)), Box::new(insecure), seed)
+            }
         }
     }
 }
 
+/// Where the standard streams of a guest go.
+pub(crate) trait GuestOutput: Send + Sync {
+    /// Takes bytes over, or says why the call ends.
+    fn write(&self, channel: Channel, bytes: &[u8]) -> wasmtime::Result<()>;
+}
+
+impl GuestOutput for Mutex<Transcript> {
+    fn write(&self, channel: Channel, bytes: &[u8]) -> wasmtime::Result<()> {
+        Ok(locked(self).write(channel, bytes)?)
+    }
+}
+
 /// The world of one call: `now` since the epoch and the randomness are all that it knows of the outside.
-pub(crate) fn context(now: Duration, randomness: Randomness, transcript: &Arc<Mutex<Transcript>>) -> WasiCtx {
-    let Randomness { secure, insecure, insecure_seed } = randomness;
+pub(crate) fn context(now: Duration, randomness: Randomness, output: Arc<dyn GuestOutput>) -> WasiCtx {
+    let (secure, insecure, insecure_seed) = randomness.streams();
     WasiCtxBuilder::new()
         .arg(PROGRAM)
-        .stdout(Stream { channel: Channel::Out, transcript: transcript.clone() })
-        .stderr(Stream { channel: Channel::Err, transcript: transcript.clone() })
+        .stdout(Stream { channel: Channel::Out, output: output.clone() })
+        .stderr(Stream { channel: Channel::Err, output })
         .wall_clock(StoppedClock(now))
         .monotonic_clock(CountingClock(AtomicU64::new(CLOCK_STEP)))
         .secure_random(secure)
@@ -226,11 +248,11 @@ impl TryRng for SplitMix {
     }
 }
 
-/// A standard stream of the guest, into the transcript.
+/// A standard stream of the guest.
 #[derive(Clone)]
 struct Stream {
     channel: Channel,
-    transcript: Arc<Mutex<Transcript>>,
+    output: Arc<dyn GuestOutput>,
 }
 
 impl IsTerminal for Stream {
@@ -257,7 +279,7 @@ impl Pollable for Stream {
 
 impl OutputStream for Stream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        locked(&self.transcript).write(self.channel, &bytes).map_err(|stop| StreamError::Trap(stop.into()))
+        self.output.write(self.channel, &bytes).map_err(StreamError::Trap)
     }
 
     fn flush(&mut self) -> StreamResult<()> {
@@ -301,5 +323,16 @@ mod tests {
         assert_eq!([wall.now(), wall.now()], [Duration::from_secs(7); 2]);
         let counting = CountingClock(AtomicU64::new(CLOCK_STEP));
         assert_eq!([counting.now(), counting.now()], [1_000, 2_000]);
+    }
+
+    #[tokio::test]
+    async fn limits_components_random_bytes_of_one_call() {
+        use wasmtime_wasi::p2::bindings::random::random::Host as _;
+
+        let budget = crate::budget::Budget::default();
+        let transcript = Arc::new(Mutex::new(Transcript::new("test".into(), &budget)));
+        let mut context = context(Duration::ZERO, Randomness::Number(1), transcript);
+        assert_eq!(context.random().get_random_bytes(MOST_RANDOM_BYTES).unwrap().len(), 64 << 10);
+        assert!(context.random().get_random_bytes(MOST_RANDOM_BYTES + 1).is_err());
     }
 }

@@ -6,25 +6,27 @@ use crate::{
     pattern::Pattern,
     profile::Profile,
     spec::{
-        BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
-        SourceRules, TargetRules,
+        Approval, BlueprintRules, DataObjectRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern,
+        PolicySpec, Quotas, SecretDataRule, SourceRules, TargetRules,
     },
     trust::SignatureRules,
 };
 
-/// Deploy items of one namespace that may be under way at once under [`Profile::Restricted`].
-const RESTRICTED_ITEMS: u32 = 100;
+/// What a namespace may have under [`Profile::Restricted`]: alone it gets no more places for calls than this anyway (C-43).
+const RESTRICTED_QUOTAS: Quotas =
+    Quotas { items: Some(100), calls: Some(32), memory_mib: Some(2048), fetched_mib_per_hour: Some(4096) };
 
 static RESTRICTED: LazyLock<PolicySpec> = LazyLock::new(|| PolicySpec {
     profile: Profile::Restricted,
     blueprints: BlueprintRules { components: Some(false), ..open().blueprints },
     targets: TargetRules {
-        host_cluster: HostClusterRules { allow: Some(false) },
+        host_cluster: HostClusterRules { allow: Some(false), ..open().targets.host_cluster },
         cluster_scoped: Some(false),
         credentials: Some(vec![Pattern::from("serviceAccount")]),
         ..open().targets
     },
-    quotas: Quotas { items: Some(RESTRICTED_ITEMS) },
+    data_objects: DataObjectRules { secret_data: Some(SecretDataRule::Encrypted) },
+    quotas: RESTRICTED_QUOTAS,
     ..open()
 });
 
@@ -38,17 +40,19 @@ fn open() -> PolicySpec {
     PolicySpec {
         blueprints: BlueprintRules { inline: Some(true), components: Some(true), templates: any() },
         signatures: SignatureRules { required: Some(false), trusted_keys: Some(Vec::new()) },
-        sources: SourceRules { registries: any(), hosts: any() },
+        sources: SourceRules { registries: any(), hosts: any(), redirects: Some(Vec::new()) },
         items: ItemRules { types: Some(vec![all_items]) },
         targets: TargetRules {
-            host_cluster: HostClusterRules { allow: Some(true) },
+            host_cluster: HostClusterRules { allow: Some(true), service_account: Some(String::new()) },
             servers: any(),
             namespaces: any(),
             cluster_scoped: Some(true),
             kinds: KindLists { allow: Some(vec![KindPattern::any()]), deny: Some(Vec::new()) },
             credentials: any(),
         },
-        quotas: Quotas { items: Some(0) },
+        data_objects: DataObjectRules { secret_data: Some(SecretDataRule::Readable) },
+        quotas: Quotas { items: Some(0), calls: Some(0), memory_mib: Some(0), fetched_mib_per_hour: Some(0) },
+        approval: Some(Approval::None),
         ..PolicySpec::default()
     }
 }
@@ -77,17 +81,19 @@ mod tests {
             "priority": 0,
             "blueprints": {"inline": true, "components": true, "templates": ["*"]},
             "signatures": {"required": false, "trustedKeys": []},
-            "sources": {"registries": ["*"], "hosts": ["*"]},
+            "sources": {"registries": ["*"], "hosts": ["*"], "redirects": []},
             "items": {"types": [{"type": "*"}]},
             "targets": {
-                "hostCluster": {"allow": true},
+                "hostCluster": {"allow": true, "serviceAccount": ""},
                 "servers": ["*"],
                 "namespaces": ["*"],
                 "clusterScoped": true,
                 "kinds": {"allow": [{"group": "*", "kind": "*"}], "deny": []},
                 "credentials": ["*"],
             },
-            "quotas": {"items": 0},
+            "dataObjects": {"secretData": "Readable"},
+            "quotas": {"items": 0, "calls": 0, "memoryMiB": 0, "fetchedMiBPerHour": 0},
+            "approval": "None",
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);
         let mut restricted = compatible;
@@ -96,7 +102,8 @@ mod tests {
         restricted["targets"]["hostCluster"]["allow"] = json!(false);
         restricted["targets"]["clusterScoped"] = json!(false);
         restricted["targets"]["credentials"] = json!(["serviceAccount"]);
-        restricted["quotas"]["items"] = json!(100);
+        restricted["dataObjects"]["secretData"] = json!("Encrypted");
+        restricted["quotas"] = json!({"items": 100, "calls": 32, "memoryMiB": 2048, "fetchedMiBPerHour": 4096});
         assert_eq!(serde_json::to_value(Profile::Restricted.spec()).unwrap(), restricted);
     }
 

@@ -9,7 +9,8 @@ use crate::{
     profile::Profile,
     read::Policy,
     request::{PolicyRequest, PolicySubject},
-    spec::{ItemTypeRule, KindPattern, PolicySpec},
+    spec::{Approval, ItemTypeRule, KindPattern, PolicySpec, SecretDataRule},
+    trust::TrustedSigner,
     violation::Violation,
 };
 
@@ -19,13 +20,13 @@ pub struct EffectivePolicy {
     policies: Vec<Arc<Policy>>,
 }
 
-/// How many items of a namespace may be under way at once.
+/// A key or an identity that an administrator trusts, by which a signature is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ItemQuota {
-    /// How many.
-    pub most: u32,
-    /// The policy that says so, such as `NamespacePolicy team-a`.
-    pub policy: String,
+pub struct FoundKey<'p> {
+    /// By what it is verified.
+    pub signer: TrustedSigner<'p>,
+    /// Where it stands, such as `NamespacePolicy team-a, line spec.signatures.trustedKeys[0]`.
+    pub line: String,
 }
 
 impl EffectivePolicy {
@@ -57,18 +58,19 @@ impl EffectivePolicy {
         self.policies().any(|policy| policy.lines().map_or(true, decides_on_keys))
     }
 
-    /// The key, in PEM, by which a signature of a component version is verified; `None` where no policy has keys.
+    /// The key by which a signature of a component version is verified; `None` where no policy has keys.
     ///
     /// # Errors
     /// A policy has no key for it, or another one than another policy.
-    pub fn trusted_key(&self, component: &str, signature: &str) -> Result<Option<&str>, Violation> {
+    pub fn trusted_key(&self, component: &str, signature: &str) -> Result<Option<FoundKey<'_>>, Violation> {
         let request = PolicyRequest::Signature { component, signature };
         self.check(PolicySubject::Installation, request)?;
-        let mut found: Option<(&Policy, &str)> = None;
+        let mut found: Option<(&Policy, FoundKey<'_>)> = None;
         for policy in self.policies() {
-            let Some(key) = policy.lines().ok().and_then(|lines| lines.key_for(component, signature)) else { continue };
+            let key = policy.lines().ok().and_then(|lines| lines.key_for(component, signature));
+            let Some((number, signer)) = key else { continue };
             match found {
-                Some((other, known)) if known.trim() != key.trim() => {
+                Some((other, known)) if known.signer.text() != signer.text() => {
                     return Err(Violation {
                         policy: policy.origin().clone(),
                         line: TRUSTED_KEYS.to_owned(),
@@ -78,10 +80,22 @@ impl EffectivePolicy {
                         remedy: None,
                     });
                 }
-                Some(_) | None => found = Some((policy, key)),
+                Some(_) | None => {
+                    let line = format!("{}, line {TRUSTED_KEYS}[{number}]", policy.origin());
+                    found = Some((policy, FoundKey { signer, line }));
+                }
             }
         }
         Ok(found.map(|(_, key)| key))
+    }
+
+    /// What becomes of data of Secrets in DataObjects: of several policies what the strictest says (C-81).
+    pub fn secret_data(&self) -> SecretDataRule {
+        let rules = self.policies().map(|policy| match policy.lines() {
+            Ok(lines) => secret_data(lines).map_or(SecretDataRule::Readable, |line| *line.value),
+            Err(_) => SecretDataRule::Refused,
+        });
+        rules.max().unwrap_or(SecretDataRule::Refused)
     }
 
     /// Whether clusters may be anywhere, so that their addresses need not be asked for.
@@ -93,16 +107,6 @@ impl EffectivePolicy {
                 .and_then(|lines| lines.targets.servers.as_ref().or(lines.profile.spec().targets.servers.as_ref()));
             servers.is_some_and(|servers| servers.iter().any(Pattern::is_any))
         })
-    }
-
-    /// The least number of items that a policy allows at once; `None` for any number.
-    pub fn item_quota(&self) -> Option<ItemQuota> {
-        let quotas = self.policies().filter_map(|policy| {
-            let lines = policy.lines().ok()?;
-            let items = lines.quotas.items.or(lines.profile.spec().quotas.items)?;
-            (items > 0).then(|| ItemQuota { most: items, policy: policy.origin().to_string() })
-        });
-        quotas.min_by_key(|quota| quota.most)
     }
 }
 
@@ -139,12 +143,17 @@ impl<'p, T> PolicyLine<'p, T> {
 struct RefusedLine {
     line: String,
     of_profile: Option<Profile>,
-    remedy: String,
+    /// `None` where to leave out what was asked would not help.
+    remedy: Option<String>,
+}
+
+fn secret_data(lines: &PolicySpec) -> Option<PolicyLine<'_, SecretDataRule>> {
+    PolicyLine::of(lines, "spec.dataObjects.secretData", |spec| spec.data_objects.secret_data.as_ref())
 }
 
 impl RefusedLine {
     fn by<T>(line: &PolicyLine<'_, T>, remedy: String) -> Self {
-        Self { line: line.path.to_owned(), of_profile: line.of_profile, remedy }
+        Self { line: line.path.to_owned(), of_profile: line.of_profile, remedy: Some(remedy) }
     }
 }
 
@@ -160,7 +169,7 @@ fn check(policy: &Policy, subject: PolicySubject<'_>, request: PolicyRequest<'_>
     match policy.lines() {
         Err(why) => Err(violation("spec".to_owned(), None, Some(format!("it cannot be used: {why}").into()), None)),
         Ok(lines) => check_lines(lines, subject, request)
-            .map_err(|RefusedLine { line, of_profile, remedy }| violation(line, of_profile, None, Some(remedy))),
+            .map_err(|RefusedLine { line, of_profile, remedy }| violation(line, of_profile, None, remedy)),
     }
 }
 
@@ -170,6 +179,8 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         line.filter(|line| !*line.value).map_or(Ok(()), |line| Err(RefusedLine::by(&line, remedy.to_owned())))
     };
     match request {
+        PolicyRequest::Unapproved => approved(lines),
+        PolicyRequest::PluginMemory { plugin: _, mib } => within_memory(lines, mib),
         PolicyRequest::ItemType(of) => item_rule(lines, of).map(drop),
         PolicyRequest::InlineBlueprint => {
             yes("spec.blueprints.inline", |spec| spec.blueprints.inline.as_ref(), "inline: true")
@@ -177,18 +188,8 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         PolicyRequest::UnsignedBlueprint
         | PolicyRequest::UnsignedComponent(_)
         | PolicyRequest::UnsignedItem(_)
-        | PolicyRequest::UnpinnedPlugin(_) => {
-            let line = PolicyLine::of(lines, SIGNATURES_REQUIRED, |spec| spec.signatures.required.as_ref());
-            let line = line.filter(|line| *line.value);
-            line.map_or(Ok(()), |line| Err(RefusedLine::by(&line, "required: false".to_owned())))
-        }
-        PolicyRequest::Signature { component, signature } => {
-            let line = PolicyLine::of(lines, TRUSTED_KEYS, |spec| spec.signatures.trusted_keys.as_ref());
-            match line.filter(|_| decides_on_keys(lines) && lines.key_for(component, signature).is_none()) {
-                Some(line) => Err(RefusedLine::by(&line, format!("an entry for {:?}", cut(component)))),
-                None => Ok(()),
-            }
-        }
+        | PolicyRequest::UnpinnedPlugin(_) => unsigned(lines),
+        PolicyRequest::Signature { component, signature } => has_key(lines, component, signature),
         PolicyRequest::BlueprintComponent => {
             yes("spec.blueprints.components", |spec| spec.blueprints.components.as_ref(), "components: true")
         }
@@ -201,6 +202,7 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         PolicyRequest::Server(address) => {
             listed(lines, "spec.targets.servers", |spec| spec.targets.servers.as_ref(), address)
         }
+        PolicyRequest::SecretData(_) => allows_secret_data(lines),
         PolicyRequest::Credential(of) => {
             listed(lines, "spec.targets.credentials", |spec| spec.targets.credentials.as_ref(), of)
         }
@@ -221,6 +223,43 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
             kinds(lines, subject, group, kind)
         }
     }
+}
+
+/// Where keys of the policy count, one of them has to be for a signature.
+fn has_key(lines: &PolicySpec, component: &str, signature: &str) -> Result<(), RefusedLine> {
+    let line = PolicyLine::of(lines, TRUSTED_KEYS, |spec| spec.signatures.trusted_keys.as_ref());
+    match line.filter(|_| decides_on_keys(lines) && lines.key_for(component, signature).is_none()) {
+        Some(line) => Err(RefusedLine::by(&line, format!("an entry for {:?}", cut(component)))),
+        None => Ok(()),
+    }
+}
+
+fn allows_secret_data(lines: &PolicySpec) -> Result<(), RefusedLine> {
+    match secret_data(lines).filter(|line| *line.value == SecretDataRule::Refused) {
+        Some(line) => Err(RefusedLine::by(&line, "secretData: Encrypted".to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Nobody can approve anything yet (C-49).
+fn approved(lines: &PolicySpec) -> Result<(), RefusedLine> {
+    let line = PolicyLine::of(lines, "spec.approval", |spec| spec.approval.as_ref());
+    let line = line.filter(|line| *line.value == Approval::Required);
+    line.map_or(Ok(()), |line| Err(RefusedLine { remedy: None, ..RefusedLine::by(&line, String::new()) }))
+}
+
+/// A component may take no more memory than the calls of the namespace together (C-53).
+fn within_memory(lines: &PolicySpec, mib: u64) -> Result<(), RefusedLine> {
+    let line = PolicyLine::of(lines, "spec.quotas.memoryMiB", |spec| spec.quotas.memory_mib.as_ref());
+    let line = line.filter(|line| *line.value > 0 && u64::from(*line.value) < mib);
+    line.map_or(Ok(()), |line| Err(RefusedLine::by(&line, format!("memoryMiB: {mib}"))))
+}
+
+/// What no signature covers (C-75).
+fn unsigned(lines: &PolicySpec) -> Result<(), RefusedLine> {
+    let line = PolicyLine::of(lines, SIGNATURES_REQUIRED, |spec| spec.signatures.required.as_ref());
+    let line = line.filter(|line| *line.value);
+    line.map_or(Ok(()), |line| Err(RefusedLine::by(&line, "required: false".to_owned())))
 }
 
 /// A list of patterns, one of which has to match.
@@ -265,7 +304,7 @@ fn narrowed(
         Some(patterns) if !patterns.iter().any(|pattern| pattern.matches(name)) => Err(RefusedLine {
             line: format!("{path}.{field}"),
             of_profile: None,
-            remedy: format!("a pattern for {:?}", cut(name)),
+            remedy: Some(format!("a pattern for {:?}", cut(name))),
         }),
         Some(_) | None => Ok(()),
     }
@@ -288,7 +327,7 @@ fn kinds(lines: &PolicySpec, subject: PolicySubject<'_>, group: &str, of_kind: &
     let PolicySubject::Item(of) = subject else { return Ok(()) };
     match item_rule(lines, of)? {
         Some((path, ItemTypeRule { kinds: Some(kinds), .. })) if !matches(kinds) => {
-            Err(RefusedLine { line: format!("{path}.kinds"), of_profile: None, remedy: entry() })
+            Err(RefusedLine { line: format!("{path}.kinds"), of_profile: None, remedy: Some(entry()) })
         }
         Some(_) | None => Ok(()),
     }

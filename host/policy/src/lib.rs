@@ -3,11 +3,13 @@
 //!
 //! Every line of a policy is one field of [`PolicySpec`]. A field that a policy leaves out is that of its [`Profile`].
 
+mod acting;
 mod builtin;
 mod effective;
 mod explain;
 mod pattern;
 mod profile;
+mod quota;
 mod read;
 mod request;
 mod selector;
@@ -18,18 +20,19 @@ mod trust;
 mod violation;
 
 pub use crate::{
-    effective::{EffectivePolicy, ItemQuota},
+    effective::{EffectivePolicy, FoundKey},
     explain::ExplainedLine,
     pattern::Pattern,
     profile::Profile,
+    quota::{Quota, QuotaKind},
     read::{Policy, PolicyOrigin},
     request::{PolicyRequest, PolicySubject},
     selector::{LabelOperator, LabelRequirement, LabelSelector, NamespaceSelector},
     set::PolicySet,
     spec::{
-        BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
-        SourceRules, TargetRules,
+        Approval, BlueprintRules, DataObjectRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern,
+        PolicySpec, Quotas, SecretDataRule, SourceRules, TargetRules,
     },
-    trust::{SignatureRules, TrustedKey},
+    trust::{KeylessRule, SignatureRules, TrustedKey, TrustedSigner},
     violation::Violation,
 };

@@ -16,6 +16,8 @@ pub enum PolicySubject<'a> {
 /// What is about to be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyRequest<'a> {
+    /// A job that nobody has approved.
+    Unapproved,
     /// An item of this type is worked on.
     ItemType(&'a str),
     /// A blueprint, or a component descriptor, that is written into its Installation.
@@ -28,6 +30,13 @@ pub enum PolicyRequest<'a> {
     UnsignedItem(&'a str),
     /// A component of the operator of this name, whose registration does not name the digest of its content.
     UnpinnedPlugin(&'a str),
+    /// A call of a component of this name, whose registration lets it take so much memory.
+    PluginMemory {
+        /// The name of the component.
+        plugin: &'a str,
+        /// The limit of its memory.
+        mib: u64,
+    },
     /// The key by which a signature of a component version is verified.
     Signature {
         /// The name of the component version.
@@ -47,6 +56,8 @@ pub enum PolicyRequest<'a> {
     Object(&'a ObjectKey),
     /// Whatever matches is deleted, whoever made it.
     Selection(&'a Selection),
+    /// Data of Secrets in a DataObject of this name.
+    SecretData(&'a str),
     /// A credential of this kind is issued for a Target.
     Credential(&'a str),
 }
@@ -59,6 +70,9 @@ impl fmt::Display for PolicyRequest<'_> {
             None => write!(f, " outside of namespaces"),
         };
         match self {
+            Self::Unapproved => {
+                f.write_str("a job without an approval, which nobody can give yet (approval: None asks for none),")
+            }
             Self::ItemType(of) => write!(f, "an item of type {}", shown(of)),
             Self::InlineBlueprint => f.write_str("a blueprint that is written into its Installation"),
             Self::UnsignedBlueprint => f.write_str(
@@ -72,6 +86,9 @@ impl fmt::Display for PolicyRequest<'_> {
             ),
             Self::UnpinnedPlugin(name) => {
                 write!(f, "the plugin {}, whose registration names no digest of its component", shown(name))
+            }
+            Self::PluginMemory { plugin, mib } => {
+                write!(f, "a call of the plugin {}, which may take {mib} MiB of memory,", shown(plugin))
             }
             Self::Signature { component, signature } => {
                 write!(f, "the signature {} of the component {}", shown(signature), shown(component))
@@ -88,6 +105,7 @@ impl fmt::Display for PolicyRequest<'_> {
                 write!(f, "deleting every {} {}", shown(&selection.api_version), shown(&selection.kind))?;
                 place(f, selection.namespace.as_deref())
             }
+            Self::SecretData(name) => write!(f, "data of Secrets in the DataObject {}", shown(name)),
             Self::Credential(of) => write!(f, "a credential of kind {}", shown(of)),
         }
     }

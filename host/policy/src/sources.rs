@@ -1,19 +1,27 @@
 //! Where the content of one object may come from: lists for the transport, which asks for nothing else.
 
-use orangery_ocm::{AllowedSources, SourceList};
+use orangery_core::name::Namespace;
+use orangery_ocm::{AllowedSources, FetchQuota, SourceList};
 
 use crate::{
     effective::{EffectivePolicy, SIGNATURES_REQUIRED, requires_signatures},
     pattern::Pattern,
+    quota::QuotaKind,
     request::PolicySubject,
     spec::{ItemTypeRule, PolicySpec},
 };
 
 impl EffectivePolicy {
-    /// The lists of all policies that count, and of the entry of an item's type. A policy that cannot be used has an empty
-    /// one.
-    pub fn sources(&self, subject: PolicySubject<'_>) -> AllowedSources {
-        let mut allowed = AllowedSources::default();
+    /// The lists of all policies that count, and of the entry of an item's type, with the quota of the namespace. A policy
+    /// that cannot be used has an empty list.
+    pub fn sources(&self, namespace: &Namespace, subject: PolicySubject<'_>) -> AllowedSources {
+        let quota = self.quota(QuotaKind::FetchedMibPerHour);
+        let fetched = quota.map(|quota| FetchQuota {
+            namespace: namespace.clone(),
+            most_mib: quota.most,
+            line: quota.to_string(),
+        });
+        let mut allowed = AllowedSources { fetched, ..AllowedSources::default() };
         for policy in self.policies() {
             let origin = policy.origin();
             let Ok(lines) = policy.lines() else {
@@ -21,6 +29,7 @@ impl EffectivePolicy {
                     || SourceList { patterns: Vec::new(), line: format!("{origin}, line spec (it cannot be used)") };
                 allowed.registries.push(nothing());
                 allowed.hosts.push(nothing());
+                allowed.redirects.push(nothing());
                 allowed.digests_required_by.push(format!("{origin}, line spec (it cannot be used)"));
                 continue;
             };
@@ -32,12 +41,17 @@ impl EffectivePolicy {
             let of_rule = |get: fn(&ItemTypeRule) -> &Option<Vec<Pattern>>| {
                 rule.as_ref().and_then(|(_, rule)| get(rule).as_ref())
             };
+            let redirects = lines.sources.redirects.as_deref().or(lines.profile.spec().sources.redirects.as_deref());
+            let redirects = redirects.unwrap_or_default();
+            let led = |hosts: SourceList| led_to(hosts, redirects, format!("{origin}, line spec.sources.redirects"));
             let registries = (lines.sources.registries.as_ref(), lines.profile.spec().sources.registries.as_ref());
             let hosts = (lines.sources.hosts.as_ref(), lines.profile.spec().sources.hosts.as_ref());
             allowed.registries.extend(section(registries, format!("{origin}, line spec.sources.registries"), lines));
             allowed.registries.extend(list(of_rule(|rule| &rule.registries), own("registries")));
-            allowed.hosts.extend(section(hosts, format!("{origin}, line spec.sources.hosts"), lines));
-            allowed.hosts.extend(list(of_rule(|rule| &rule.hosts), own("hosts")));
+            let hosts = section(hosts, format!("{origin}, line spec.sources.hosts"), lines);
+            let hosts: Vec<_> = hosts.into_iter().chain(list(of_rule(|rule| &rule.hosts), own("hosts"))).collect();
+            allowed.redirects.extend(hosts.iter().cloned().filter_map(led));
+            allowed.hosts.extend(hosts);
         }
         allowed
     }
@@ -62,6 +76,13 @@ fn section(
     }
 }
 
+/// What servers may lead to: hosts that may be asked anyway, and those that the line has beside them; `None` for all.
+fn led_to(hosts: SourceList, redirects: &[Pattern], line: String) -> Option<SourceList> {
+    let beside = redirects.iter().map(|pattern| pattern.as_str().to_owned());
+    let patterns = hosts.patterns.into_iter().chain(beside).collect();
+    (!redirects.iter().any(Pattern::is_any)).then_some(SourceList { patterns, line })
+}
+
 /// A list that does not allow everything.
 fn list(patterns: Option<&Vec<Pattern>>, line: Option<String>) -> Option<SourceList> {
     let patterns = patterns.filter(|patterns| !patterns.iter().any(Pattern::is_any))?;
@@ -79,9 +100,10 @@ mod tests {
 
     fn sources(spec: Value, subject: PolicySubject<'_>) -> AllowedSources {
         let mut spec = spec;
+        spec["quotas"] = json!({"fetchedMiBPerHour": 0});
         spec["namespaces"] = json!({"names": ["a"]});
         let set = PolicySet::new(Profile::Compatible, [Policy::read("team", &spec)]);
-        set.of(&"a".into(), &BTreeMap::new()).sources(subject)
+        set.of(&"a".into(), &BTreeMap::new()).sources(&"a".into(), subject)
     }
 
     fn source(patterns: &[&str], line: &str) -> SourceList {
@@ -112,8 +134,24 @@ mod tests {
         assert_eq!(sources(spec(), PolicySubject::Installation), plain);
         assert_eq!(sources(spec(), PolicySubject::Item("x/manifest")), plain);
         let registries = vec![section, registries];
-        let narrowed = AllowedSources { registries, hosts: vec![hosts], ..AllowedSources::default() };
+        let redirects = vec![source(&["h"], "NamespacePolicy team, line spec.sources.redirects")];
+        let narrowed = AllowedSources { registries, hosts: vec![hosts], redirects, ..AllowedSources::default() };
         assert_eq!(sources(spec(), PolicySubject::Item("x/helm")), narrowed);
+    }
+
+    #[test]
+    fn c_104_servers_lead_to_hosts_that_may_be_asked_and_to_those_of_the_line() {
+        let redirects = |spec: Value| sources(spec, PolicySubject::Item("x/helm")).redirects;
+        let line = "NamespacePolicy team, line spec.sources.redirects";
+        assert_eq!(redirects(json!({"sources": {"registries": ["r/*"]}})), []);
+        assert_eq!(redirects(json!({"sources": {"redirects": ["c"]}})), []);
+        assert_eq!(redirects(json!({"sources": {"hosts": ["h"]}})), [source(&["h"], line)]);
+        assert_eq!(redirects(json!({"sources": {"hosts": ["h"], "redirects": ["*"]}})), []);
+        let both = json!({
+            "sources": {"hosts": ["h", "i"], "redirects": ["c"]},
+            "items": {"types": [{"type": "x/helm", "hosts": ["i"]}, {"type": "*"}]},
+        });
+        assert_eq!(redirects(both), [source(&["h", "i", "c"], line), source(&["i", "c"], line)]);
     }
 
     #[test]
@@ -125,10 +163,28 @@ mod tests {
     }
 
     #[test]
+    fn c_54_the_quota_on_fetched_bytes_is_of_the_namespace() {
+        let spec = json!({"namespaces": {"names": ["a"]}, "quotas": {"fetchedMiBPerHour": 5}});
+        let set = PolicySet::new(Profile::Compatible, [Policy::read("team", &spec)]);
+        let fetched = set.of(&"a".into(), &BTreeMap::new()).sources(&"a".into(), PolicySubject::Installation).fetched;
+        let line = "NamespacePolicy team, line spec.quotas.fetchedMiBPerHour".to_owned();
+        assert_eq!(fetched, Some(FetchQuota { namespace: "a".into(), most_mib: 5, line }));
+    }
+
+    #[test]
     fn a_policy_that_cannot_be_used_allows_no_source() {
         let allowed = sources(json!({"sources": 5}), PolicySubject::Installation);
         let nothing = vec![source(&[], "NamespacePolicy team, line spec (it cannot be used)")];
         let digests_required_by = vec!["NamespacePolicy team, line spec (it cannot be used)".to_owned()];
-        assert_eq!(allowed, AllowedSources { registries: nothing.clone(), hosts: nothing, digests_required_by });
+        assert_eq!(
+            allowed,
+            AllowedSources {
+                registries: nothing.clone(),
+                hosts: nothing.clone(),
+                redirects: nothing,
+                digests_required_by,
+                fetched: None
+            }
+        );
     }
 }

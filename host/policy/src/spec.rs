@@ -1,5 +1,6 @@
 //! A policy as administrators write it: one field for each line.
 
+use orangery_core::name::ObjectName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use crate::{
     pattern::Pattern,
     profile::Profile,
     selector::NamespaceSelector,
-    trust::{SignatureRules, TrustedKey},
+    trust::{SignatureRules, TrustedKey, TrustedSigner},
 };
 
 /// What the objects of the selected namespaces may do. A field that is left out is that of the profile.
@@ -39,9 +40,25 @@ pub struct PolicySpec {
     /// What deploy items may reach and write.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub targets: TargetRules,
+    /// What DataObjects may hold.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub data_objects: DataObjectRules,
     /// How much of the operator the namespace may have.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub quotas: Quotas,
+    /// Whether jobs wait until somebody approves them. Nobody can approve any yet: under `Required` all of them are refused
+    /// (C-49).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+}
+
+/// Whether jobs need an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Approval {
+    /// They need none.
+    None,
+    /// Nothing is begun without one.
+    Required,
 }
 
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
@@ -73,6 +90,10 @@ pub struct SourceRules {
     /// Hosts of chart repositories and web servers, such as `charts.example.org`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<Pattern>>,
+    /// Hosts beside those of `hosts` that registries and servers may lead to, by a redirect or to their token service, such as
+    /// `pkg-containers.githubusercontent.com`: registries keep content elsewhere. Nothing else of these hosts is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirects: Option<Vec<Pattern>>,
 }
 
 /// Which deploy items are worked on.
@@ -136,6 +157,11 @@ pub struct HostClusterRules {
     /// Whether items may reach it without a Target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<bool>,
+    /// The service account of the namespace as which the operator acts there, also where it asks for tokens of accounts that
+    /// Targets name; empty: the one that the operator is started with. The operator has to have the right to impersonate it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub service_account: Option<String>,
 }
 
 /// Kinds of objects: what an entry of `deny` matches is refused, else it has to match one of `allow`.
@@ -174,6 +200,27 @@ impl KindPattern {
     }
 }
 
+/// What DataObjects may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DataObjectRules {
+    /// What becomes of data of Secrets that an import, an export or its copy would hold: `Readable`, as Landscaper has it;
+    /// `Encrypted` with the operator's key; `Refused`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_data: Option<SecretDataRule>,
+}
+
+/// What becomes of data of Secrets in DataObjects (C-81), the least strict first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum SecretDataRule {
+    /// Whoever may read the DataObject may read it.
+    Readable,
+    /// The operator alone can read it.
+    Encrypted,
+    /// The job fails before it is written.
+    Refused,
+}
+
 /// How much of the operator the namespace may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -182,6 +229,19 @@ pub struct Quotas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub items: Option<u32>,
+    /// Calls of components that may be under way at once; the others wait for their turn. 0: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub calls: Option<u32>,
+    /// MiB of memory that calls of components may take together, by the limits of their registrations; the others wait for
+    /// their turn, and a component that may take more by itself is refused. 0: any number.
+    #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub memory_mib: Option<u32>,
+    /// MiB that may come from registries and web servers within an hour; what is beyond them is refused. 0: any number.
+    #[serde(default, rename = "fetchedMiBPerHour", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub fetched_mib_per_hour: Option<u32>,
 }
 
 impl PolicySpec {
@@ -190,9 +250,11 @@ impl PolicySpec {
         self.signatures.trusted_keys.iter().flatten()
     }
 
-    /// The key for a signature of a component version: the first entry that counts for both.
-    pub(crate) fn key_for(&self, component: &str, signature: &str) -> Option<&str> {
-        self.trusted_keys().find(|key| key.counts_for(component, signature)).map(|key| key.public_key.as_str())
+    /// By what a signature of a component version is verified, with its number: the first entry that counts for both.
+    pub(crate) fn key_for(&self, component: &str, signature: &str) -> Option<(usize, TrustedSigner<'_>)> {
+        let mut keys = self.trusted_keys().enumerate();
+        let (number, key) = keys.find(|(_, key)| key.counts_for(component, signature))?;
+        Some((number, key.signer()?))
     }
 
     /// Why it cannot be used: one sentence with the place.
@@ -200,6 +262,11 @@ impl PolicySpec {
         let keys = self.trusted_keys().enumerate();
         let of_keys = keys
             .filter_map(|(number, key)| key.fault().map(|why| format!("spec.signatures.trustedKeys[{number}] {why}")));
+        let account = self.targets.host_cluster.service_account.as_deref().unwrap_or_default();
+        if !account.is_empty() && account.parse::<ObjectName>().is_err() {
+            let why = "is no name of a ServiceAccount; use lower case letters, digits, - and .";
+            return Some(format!("spec.targets.hostCluster.serviceAccount {why}"));
+        }
         self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(|| {
             let lists = self.patterns();
             lists.into_iter().find_map(|(at, patterns)| {
@@ -221,6 +288,7 @@ impl PolicySpec {
             ("spec.blueprints.templates".to_owned(), plain(&self.blueprints.templates)),
             ("spec.sources.registries".to_owned(), plain(&sources.registries)),
             ("spec.sources.hosts".to_owned(), plain(&sources.hosts)),
+            ("spec.sources.redirects".to_owned(), plain(&sources.redirects)),
             ("spec.targets.servers".to_owned(), plain(&targets.servers)),
             ("spec.targets.namespaces".to_owned(), plain(&targets.namespaces)),
             ("spec.targets.credentials".to_owned(), plain(&targets.credentials)),
@@ -228,8 +296,7 @@ impl PolicySpec {
             ("spec.targets.kinds.deny".to_owned(), pairs(&targets.kinds.deny)),
         ];
         for (number, key) in self.trusted_keys().enumerate() {
-            let of_key = key.components.iter().chain([&key.signature]).collect();
-            all.push((format!("spec.signatures.trustedKeys[{number}]"), of_key));
+            all.push((format!("spec.signatures.trustedKeys[{number}]"), key.patterns().collect()));
         }
         for (number, rule) in self.items.types.iter().flatten().enumerate() {
             let lists = [&rule.registries, &rule.hosts, &rule.namespaces].map(plain).into_iter().flatten();

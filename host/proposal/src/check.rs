@@ -19,7 +19,7 @@ use orangery_core::{
 /// The most that one proposal may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Writes and removals; an inventory of more would not fit into a status.
+    /// Writes and removals: what a job carries out within its time, and an inventory can hold.
     pub objects: usize,
     /// Bytes of all objects as JSON.
     pub bytes: usize,
@@ -27,7 +27,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { objects: 5_000, bytes: 16 * 1024 * 1024 }
+        Self { objects: 20_000, bytes: 32 * 1024 * 1024 }
     }
 }
 
@@ -108,16 +108,43 @@ pub fn check(proposal: &Proposal, grants: &Grants, bounds: Bounds) -> Result<(),
     proposal.deletion_order.iter().chain(&proposal.pruning_order).try_for_each(|group| check_group(group, grants))
 }
 
-/// What the host keeps in the provider status is the host's (C-37).
+/// What the host keeps in the provider status is the host's (C-37). The rest is an object within an object, and a name in it
+/// that no resource can have would be taken with the status and then refuse every other write of the item (C-97).
 fn check_status(status: Option<&Value>) -> Result<(), Fault> {
-    let reserved =
-        [MANAGED_RESOURCES, HOST].into_iter().find(|key| status.is_some_and(|status| status.get(key).is_some()));
-    match reserved {
-        None => Ok(()),
-        Some(key) => Err(invalid(format!(
-            "the provider status that is proposed has the key {key:?}, which the host keeps for itself; leave it out"
-        ))),
+    let Some(status) = status.and_then(Value::as_object) else { return Ok(()) };
+    let wrong = |what: String| Err(invalid(format!("the provider status that is proposed has the {what}")));
+    if let Some(key) = [MANAGED_RESOURCES, HOST].into_iter().find(|key| status.contains_key(*key)) {
+        return wrong(format!("key {key:?}, which the host keeps for itself; leave it out"));
     }
+    if status.contains_key("metadata") {
+        return wrong(
+            "key \"metadata\", which API servers hold to the rules for objects; call it otherwise".to_owned(),
+        );
+    }
+    let text = |field: &str| status.get(field).map(|value| (value, value.as_str().unwrap_or_default()));
+    if let Some((value, text)) = text("apiVersion")
+        && !is_api_version(text)
+    {
+        return wrong(format!("apiVersion {value}, which no object can have; write GROUP/VERSION, or leave it out"));
+    }
+    match text("kind") {
+        Some((value, text)) if !is_kind(text) => {
+            wrong(format!("kind {value}, which no object can have; write letters and digits, or leave it out"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn is_api_version(text: &str) -> bool {
+    !text.is_empty() && text.matches('/').count() <= 1
+}
+
+/// A label of the DNS that begins with a letter, but for its case.
+fn is_kind(text: &str) -> bool {
+    text.len() <= 63
+        && text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && text.ends_with(|letter: char| letter.is_ascii_alphanumeric())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
 }
 
 fn check_stage(stage: &Stage, grants: &Grants, bytes: &mut usize) -> Result<(), Fault> {

@@ -85,6 +85,10 @@ impl fmt::Display for PluginIdentity {
 pub trait Deployer: Send + Sync {
     /// Its identity.
     fn identity(&self) -> &PluginIdentity;
+    /// The memory that one call may take, in MiB.
+    fn memory_mib(&self) -> u64 {
+        0
+    }
     /// What it may reach.
     fn grants(&self) -> &Grants;
     /// The labels that mark an object on a target cluster as belonging to a deploy item; the value is the item's name.

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Gate, Next, ObjectKey, ObjectWrite, Proposal, Readiness, ReadinessRule, ReadinessScope, Stage, StageFailure,
-    check::key_of, health::has_rule, inventory::LocatedObject,
+    Gate, Next, ObjectKey, ObjectWrite, Ownership, Proposal, Readiness, ReadinessRule, ReadinessScope, Stage,
+    StageFailure, check::key_of, health::has_rule, inventory::LocatedObject,
 };
 use orangery_core::error::Problem;
 
@@ -271,11 +271,15 @@ pub fn writes(proposal: &Proposal) -> impl Iterator<Item = (LocatedObject, &Obje
 }
 
 /// Whether the status has to say that a step of a stored proposal was entered from another one, before anything is done in
-/// it: where a stage begins, and where what was removed may be written again. After a crash it must not be removed once more.
+/// it: where a stage begins, where what was removed may be written again, and before what ends with the job is deleted. After
+/// a crash nothing must be removed once more, or waited for that was (INV-6).
 pub fn must_be_recorded(proposal: &Proposal, from: &ExecutionStep, to: &ExecutionStep) -> bool {
-    let (Some(before), Some(_), Some(entered)) = (from.position(), to.position(), stage(proposal, to)) else {
-        return false;
-    };
+    if *to == Step::Tidying {
+        return writes(proposal).any(|(_, write)| write.owned == Ownership::Ephemeral);
+    }
+    let Some(entered) = stage(proposal, to) else { return false };
+    // Exports may be written twice.
+    let Some(before) = from.position() else { return !entered.removals.is_empty() };
     let removed = before.step == StageStep::Removing && !entered.removals.is_empty() && !entered.writes.is_empty();
     !to.is_in_stage_of(from) || removed
 }

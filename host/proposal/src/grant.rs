@@ -125,9 +125,9 @@ impl Grants {
         )))
     }
 
-    /// May this host be asked?
+    /// May this host be asked? The letters of a host may be of any case.
     pub fn host(&self, host: &str) -> Result<(), Refusal> {
-        if matches(&self.hosts, host) {
+        if self.hosts.iter().any(|granted| granted == "*" || granted.eq_ignore_ascii_case(host)) {
             return Ok(());
         }
         Err(Refusal(format!(
@@ -288,6 +288,7 @@ mod tests {
         for refused in ["ghcr.io/acme-evil", "ghcr.io/acm", "example.org/xy", "evil/ghcr.io/acme"] {
             assert!(some.artifact(refused).is_err(), "{refused}");
         }
+        assert!(grants(serde_json::json!({"hosts": ["Charts.Example.org"]})).host("charts.example.org").is_ok());
         assert!(some.host("charts.example.org").is_ok() && some.host("x.charts.example.org").is_err());
         assert!(grants(serde_json::json!({"artifacts": ["*"]})).artifact("anything").is_ok());
     }

@@ -113,7 +113,7 @@ fn stateful_set(object: &Value) -> Result<(), Unready> {
 fn daemon_set(object: &Value) -> Result<(), Unready> {
     observed(object)?;
     let desired = number(object, "/status/desiredNumberScheduled").unwrap_or_default();
-    at_least(object, "currentNumberScheduled", desired - max_unavailable(object, desired))
+    at_least(object, "currentNumberScheduled", desired.saturating_sub(max_unavailable(object, desired)))
 }
 
 /// Of a rolling update; a percentage is rounded down. Zero for other strategies.

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod deployer;
+pub mod drift_rules;
 pub mod grant;
 pub mod health;
 pub mod inventory;

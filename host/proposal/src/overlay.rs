@@ -5,9 +5,11 @@ use serde_json::{Map, Value, json};
 
 use crate::health::same;
 pub use difference::{Difference, difference, display};
+pub use drift::{Drift, Ignored, baseline, drift, spared};
 pub use three_way::three_way;
 
 mod difference;
+mod drift;
 mod three_way;
 
 /// What only the server writes in `metadata`.
@@ -110,8 +112,13 @@ pub fn replacement(live: &Value, desired: &Value) -> Value {
             keep(live, &mut body, &["spec", "selector"], Keep::Always);
             let labels = ["spec", "template", "metadata", "labels"];
             let mut kept = at(live, &labels).cloned().unwrap_or(Value::Null);
-            overlay(&mut kept, at(desired, &labels).unwrap_or(&Value::Null));
-            put(&mut body, &labels, kept);
+            // A template without labels has those that the server gave it: nothing is laid over them.
+            if let Some(wanted) = at(desired, &labels).filter(|wanted| !wanted.is_null()) {
+                overlay(&mut kept, wanted);
+            }
+            if !kept.is_null() {
+                put(&mut body, &labels, kept);
+            }
         }
         ("", "Service") if text(body.get("spec").unwrap_or(&Value::Null), "type") != "ExternalName" => {
             for field in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {

@@ -5,6 +5,7 @@
 //! - [`watch`]: keeps a store current; one malformed object never stops a kind.
 //! - [`Writer`]: writes under the resource version that was read, and tells the store what the server answered.
 //! - [`Queue`]: who is to be called; no key twice at once, none forgotten.
+//! - [`EventRecorder`]: events; what is said again soon is counted in one (C-89).
 //! - [`LeaseDeadline`]: until when this process may write.
 //! - [`run`]: calls a [`Controller`], event-driven; time is only the pace of failures (C-12) and the net below the watches:
 //!   what waits and hears nothing for long looks again (C-11).
@@ -14,6 +15,7 @@
 //! It does not decide anything about an object: that is `core`'s, through the controllers.
 
 mod difference;
+mod event;
 mod key;
 mod lease_deadline;
 mod queue;
@@ -26,11 +28,12 @@ mod watched_object;
 mod write;
 
 pub use crate::{
+    event::{EventRecorder, Notice, Repeated},
     key::{Key, Watched},
     lease_deadline::{LeaseDeadline, Moment},
     queue::{MOST_CALLS_OF_A_NAMESPACE, Queue, QueueCounts},
-    run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, run},
-    slot::slot,
+    run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
+    slot::{in_this_slot, slot},
     store::{ObjectChange, Restorations, Store},
     watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},

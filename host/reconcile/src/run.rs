@@ -1,14 +1,24 @@
 //! The loop: takes keys from the queue and calls the controller, as many at once as it may.
 
-use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use orangery_core::{port::Rng, step::Halt};
+use orangery_turns::{HeldBytes, SharedBytes, off_the_executor};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::{CONFLICT, Key, Queue, Store, Watched, queue::Ended, slot::CallSlots, stale_watch::StaleWatchTimer};
+use crate::{
+    CONFLICT, Key, Queue, Store, Watched, queue::Ended, slot::CallSlots, stale_watch::StaleWatchTimer,
+    store::StoredForm,
+};
 
 /// When a controller wants to be called again after a call that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +56,17 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// As of `reconcile`, which is not called then.
     fn refresh(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<(), Halt>> + Send;
+
+    /// Tells the owner of an object that its calls have panicked [`TOLD_AFTER`] times in a row, or more often (C-42): what a
+    /// panic ended could not say so itself. It is called again all the same.
+    fn tell_of_panics(&self, object: Arc<Self::Object>) -> impl Future<Output = ()> + Send {
+        let _ = object;
+        std::future::ready(())
+    }
 }
+
+/// How often in a row calls of an object panic before its owner is told.
+pub const TOLD_AFTER: u32 = 3;
 
 /// A call that panicked. A panic is a mistake of the program: whoever reads of it can report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +112,7 @@ pub async fn run<C: Controller>(
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let slots = Arc::<CallSlots>::default();
-    let mut failures = BTreeMap::<Key, u32>::new();
+    let mut failures = BTreeMap::<Key, FailuresInARow>::new();
     let mut stale_watch = StaleWatchTimer::default();
     loop {
         tokio::select! {
@@ -103,12 +123,14 @@ pub async fn run<C: Controller>(
                 finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
             }
             () = slots.one_more() => {}
-            (key, cause) = queue.next(), if has_room(&calls, &slots, concurrency) => match store.get(&key) {
-                Some(object) => {
+            (key, cause) = queue.next(), if has_room(&calls, &slots, concurrency) => match store.form(&key) {
+                Some(form) => {
                     let silence = stale_watch.is_stale(&key, cause, Instant::now());
                     queue.count(cause, silence);
                     let again = silence.then(|| store.clone());
-                    calls.spawn(Arc::clone(&slots).carry_out(call(Arc::clone(&controller), key, object, again)));
+                    let panicked = failures.get(&key).map_or(0, |failures| failures.panicked);
+                    let call = call((Arc::clone(&controller), panicked), key, form, again);
+                    calls.spawn(Arc::clone(&slots).carry_out(call));
                 }
                 None => {
                     failures.remove(&key);
@@ -148,18 +170,65 @@ fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
 /// A call that has ended: whose it was, and how.
 type EndedCall = (Key, Result<Result<NextCall, Halt>, Panicked>);
 
-/// Calls the controller; `again` is the store to look into once more, for an object that heard nothing for long.
+/// The last calls of an object, as far as they have failed.
+#[derive(Default)]
+struct FailuresInARow {
+    failed: u32,
+    /// Of these the last ones, as far as they have panicked.
+    panicked: u32,
+}
+
+/// The most memory, in bytes, of the objects of calls that were written to be large. Namespaces share it; that of one has half of
+/// it, and one that takes more than that counts as half (C-113).
+const MOST_LARGE_OBJECT_BYTES: u64 = 128 << 20;
+
+/// The same of all loops.
+static LARGE_OBJECTS: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(MOST_LARGE_OBJECT_BYTES));
+
+/// After how long an object is called again for which there was no room beside others.
+const UNTIL_THERE_IS_ROOM: Duration = Duration::from_secs(1);
+
+/// An object that is about to be called.
+enum Unfolded<K> {
+    /// The object, with the memory that it holds where it is large.
+    Object(Arc<K>, Option<HeldBytes>),
+    /// Its text cannot be decoded, which was logged.
+    Unreadable,
+    /// Other calls have the memory that it takes.
+    NoRoom,
+}
+
+/// The whole object of a call; a large one is decoded off the executor.
+fn unfolded<K: Watched>(key: &Key, form: &StoredForm<K>) -> Unfolded<K> {
+    let object = |held| form.object().map_or(Unfolded::Unreadable, |object| Unfolded::Object(object, held));
+    let Some(bytes) = form.large_memory() else { return object(None) };
+    let mut held = LARGE_OBJECTS.none_of(&Some(key.namespace.clone()));
+    if !held.set(bytes.min(held.of().most_of_one())) {
+        tracing::debug!(object = %key, "a large object waits until others of its size are worked on");
+        return Unfolded::NoRoom;
+    }
+    off_the_executor(|| object(Some(held)))
+}
+
+/// Calls the controller, whose calls for this object have panicked so often in a row; `again` is the store to look into once
+/// more, for an object that heard nothing for long.
 async fn call<C: Controller>(
-    controller: Arc<C>,
+    (controller, panicked): (Arc<C>, u32),
     key: Key,
-    object: Arc<C::Object>,
+    form: StoredForm<C::Object>,
     again: Option<Store<C::Object>>,
 ) -> EndedCall {
+    let (object, _held) = match unfolded(&key, &form) {
+        Unfolded::Object(object, held) => (object, held),
+        Unfolded::Unreadable => return (key, Ok(Ok(NextCall::Settled))),
+        Unfolded::NoRoom => return (key, Ok(Ok(NextCall::After(UNTIL_THERE_IS_ROOM)))),
+    };
+    drop(form);
     let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
     let work = async {
-        let Some(store) = again else { return controller.reconcile(object).await };
+        let Some(store) = again else { return controller.reconcile(Arc::clone(&object)).await };
         tracing::debug!("it waits and heard nothing for long: what it waits for is read again");
-        controller.refresh(object).await?;
+        controller.refresh(Arc::clone(&object)).await?;
         match store.get(&key) {
             Some(object) => controller.reconcile(object).await,
             None => Ok(NextCall::Settled),
@@ -169,6 +238,12 @@ async fn call<C: Controller>(
     let ended =
         ended.map_err(|panic| Panicked { controller: C::NAME, key: key.clone(), message: report(panic.as_ref()) });
     span.in_scope(|| log(&ended));
+    if ended.is_err() && panicked.saturating_add(1) >= TOLD_AFTER {
+        let told = AssertUnwindSafe(controller.tell_of_panics(object)).catch_unwind().instrument(span).await;
+        if told.is_err() {
+            tracing::error!(object = %key, "telling of panics panicked as well");
+        }
+    }
     (key, ended)
 }
 
@@ -204,7 +279,7 @@ fn tell(ended: &Result<EndedCall, tokio::task::JoinError>, panicked: &dyn Fn(&Pa
 fn finish_call(
     ended: Result<EndedCall, tokio::task::JoinError>,
     queue: &Queue,
-    failures: &mut BTreeMap<Key, u32>,
+    failures: &mut BTreeMap<Key, FailuresInARow>,
     stale_watch: &mut StaleWatchTimer,
     rng: &dyn Rng,
 ) {
@@ -222,9 +297,10 @@ fn finish_call(
             (how, Some(timer.map_or(silence, |timer| timer.min(silence))))
         }
         (how, Requeue::Backoff) => {
-            let failed = failures.entry(key.clone()).or_default();
-            *failed = failed.saturating_add(1);
-            (how, Some(backoff(*failed, rng.fraction())))
+            let failures = failures.entry(key.clone()).or_default();
+            failures.failed = failures.failed.saturating_add(1);
+            failures.panicked = if how == Ended::Panicked { failures.panicked.saturating_add(1) } else { 0 };
+            (how, Some(backoff(failures.failed, rng.fraction())))
         }
     };
     queue.finish(&key, how);

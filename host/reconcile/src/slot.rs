@@ -17,6 +17,18 @@ pub fn slot() -> Option<Arc<dyn LendableSlot>> {
     SLOT.try_with(|slot| Arc::clone(slot) as Arc<dyn LendableSlot>).ok()
 }
 
+/// Some work of the call that this task carries out, which has the slot of the call on whatever thread it goes on (C-96).
+pub fn in_this_slot<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    // On the heap: calls are large, and would be here three times.
+    let (slot, work) = (SLOT.try_with(Arc::clone).ok(), Box::pin(work));
+    async move {
+        match slot {
+            Some(slot) => SLOT.scope(slot, work).await,
+            None => work.await,
+        }
+    }
+}
+
 /// The slots of one loop.
 #[derive(Default)]
 pub(crate) struct CallSlots {
@@ -67,5 +79,29 @@ impl Drop for CallSlot {
         if self.waits.load(Ordering::SeqCst) > 0 {
             self.of.lent.fetch_sub(1, Ordering::SeqCst);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, task::Poll, thread};
+
+    use futures::{executor::block_on, future::poll_fn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn c_96_work_that_goes_on_on_another_thread_has_the_slot_of_its_call() {
+        let slots = Arc::<CallSlots>::default();
+        let call = async {
+            let mut work = pin!(in_this_slot(async { slot().is_some() }));
+            poll_fn(|_| {
+                let elsewhere = || block_on(poll_fn(|context| Poll::Ready(work.as_mut().poll(context))));
+                thread::scope(|scope| scope.spawn(elsewhere).join().unwrap())
+            })
+            .await
+        };
+        assert!(slots.carry_out(call).await);
+        assert!(!in_this_slot(async { slot().is_some() }).await, "there is none outside of a call");
     }
 }

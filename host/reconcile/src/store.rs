@@ -13,10 +13,8 @@ use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
-use self::{
-    held::StoredForm,
-    known::{KnownVersions, UpsertOutcome},
-};
+pub(crate) use self::held::StoredForm;
+use self::known::{KnownVersions, UpsertOutcome};
 use crate::{Key, Watched, watched_object::WatchedObject};
 
 mod deleted_uids;
@@ -107,7 +105,8 @@ impl<K: Watched> Store<K> {
     }
 
     /// The same store with the objects of which `folds` holds kept as text: they need a third of the memory, and are read
-    /// from it each time they are asked for. For those that lie there, which are most of a large store.
+    /// from it each time they are asked for. For those that lie there, which are most of a large store. Large ones are kept as
+    /// text in any case (C-99).
     pub fn compacting(self, folds: fn(&K) -> bool) -> Self {
         self.write().fold(folds);
         self
@@ -117,6 +116,11 @@ impl<K: Watched> Store<K> {
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         let held = self.read().get(key);
         held?.object()
+    }
+
+    /// The newest known version of an object as it is held.
+    pub(crate) fn form(&self, key: &Key) -> Option<StoredForm<K>> {
+        self.read().get(key)
     }
 
     /// All objects of a namespace, or of all namespaces, sorted by key.
@@ -214,6 +218,7 @@ impl<K: Watched> Store<K> {
         if !self.read().is_news(&Key::of_meta(&message.meta), &message.meta) {
             return Ok(());
         }
+        let _turn = message.turn();
         let mut object = message.decode()?;
         strip(&mut object);
         let outcome = self.write().upsert(object);
@@ -236,6 +241,7 @@ impl<K: Watched> Store<K> {
                 return Ok(());
             }
         }
+        let _turn = message.turn();
         let mut object = message.decode()?;
         strip(&mut object);
         let outcome = {

@@ -1,6 +1,6 @@
 //! Keeps a store current from the server's watch.
 
-use std::{collections::BTreeSet, pin::pin};
+use std::{collections::BTreeSet, future::poll_fn, pin::pin, task::Context};
 
 use futures::{StreamExt, stream::select_all};
 use kube::{
@@ -11,9 +11,14 @@ use kube::{
     },
 };
 use orangery_core::name::Namespace;
+use orangery_turns::off_the_executor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Key, Store, Watched, watched_object::WatchedObject};
+
+/// Objects a page of a list holds. Of each kind one page is in memory, twice while it is decoded, and each of its objects may
+/// have 1.5 MiB.
+const PAGE: u32 = 20;
 
 /// Keeps `store` current until `stop`: lists, then watches with bookmarks, each of `namespaces`, or all where none is
 /// named. The store is synced when every first list is in.
@@ -32,7 +37,11 @@ pub async fn watch_labelled<K: Watched>(
     store: Store<K>,
     stop: CancellationToken,
 ) {
-    let config = watcher::Config { label_selector: label.map(str::to_owned), ..watcher::Config::default() };
+    let config = watcher::Config {
+        label_selector: label.map(str::to_owned),
+        page_size: Some(PAGE),
+        ..watcher::Config::default()
+    };
     let scopes = if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
     let mut restorations = store.restorations();
     loop {
@@ -62,12 +71,25 @@ async fn follow_all<K: Watched>(
         events.map(move |event| (number, event)).boxed()
     });
     let mut events = pin!(select_all(streams));
-    while let Some((number, event)) = events.next().await {
+    // Where a list is coming in, that is a page of objects of any size; else it is one object.
+    let mut listing: BTreeSet<usize> = unlisted.clone();
+    let mut next = |context: &mut Context<'_>, is_listing: bool| {
+        let mut next = || events.poll_next_unpin(context);
+        if is_listing { off_the_executor(next) } else { next() }
+    };
+    while let Some((number, event)) = poll_fn(|context| next(context, !listing.is_empty())).await {
         let scope = scopes.get(number).copied().flatten();
         match event {
             Ok(event) => {
-                if follow(store, scope, event) == WatchProgress::Listed {
-                    unlisted.remove(&number);
+                match where_there_is_time(event, |event| follow(store, scope, event)) {
+                    WatchProgress::Listing => {
+                        listing.insert(number);
+                    }
+                    WatchProgress::Listed => {
+                        listing.remove(&number);
+                        unlisted.remove(&number);
+                    }
+                    WatchProgress::Following => {}
                 }
                 if unlisted.is_empty() {
                     store.mark_synced();
@@ -81,10 +103,23 @@ async fn follow_all<K: Watched>(
 /// How far a watch is.
 #[derive(PartialEq, Eq)]
 enum WatchProgress {
+    /// A list begins.
+    Listing,
     /// A list is complete.
     Listed,
     /// An event of a list or after it.
     Following,
+}
+
+/// Decodes a large object off the executor, and tells of it there (C-112).
+fn where_there_is_time<K: Watched>(
+    event: Event<WatchedObject<K>>,
+    follow: impl FnOnce(Event<WatchedObject<K>>) -> WatchProgress,
+) -> WatchProgress {
+    match &event {
+        Event::InitApply(message) | Event::Apply(message) if message.is_long() => off_the_executor(|| follow(event)),
+        Event::Init | Event::InitApply(_) | Event::InitDone | Event::Apply(_) | Event::Delete(_) => follow(event),
+    }
 }
 
 fn follow<K: Watched>(
@@ -93,7 +128,10 @@ fn follow<K: Watched>(
     event: Event<WatchedObject<K>>,
 ) -> WatchProgress {
     match event {
-        Event::Init => store.begin_list(namespace),
+        Event::Init => {
+            store.begin_list(namespace);
+            return WatchProgress::Listing;
+        }
         Event::InitApply(message) => decoded(&message, store.hear_listed(namespace, &message)),
         Event::Apply(message) => decoded(&message, store.hear(&message)),
         Event::InitDone => {

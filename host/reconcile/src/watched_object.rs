@@ -1,12 +1,28 @@
 //! An object as the server's watch sends it.
 
-use std::{borrow::Cow, marker::PhantomData, sync::Arc};
+use std::{
+    borrow::Cow,
+    marker::PhantomData,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use kube::{Resource, core::ObjectMeta};
+use orangery_core::memory;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::value::RawValue;
 
 use crate::Watched;
+
+/// Bytes of memory from which on objects are decoded one after the other.
+pub(crate) const LARGE: u64 = 4 << 20;
+
+/// Bytes of text from which on an object is decoded off the executor: what is below is never large, and takes less than a
+/// millisecond.
+pub(crate) const LONG: usize = 32 << 10;
+
+/// The turn of a large object. Held while it is decoded and told, by one watch of all: a server may have many of them, and a
+/// machine may have many processors.
+static LARGE_TURN: Mutex<()> = Mutex::new(());
 
 /// An object as the watch tells it: its metadata, and its text for those who have not heard of this version yet.
 ///
@@ -19,6 +35,18 @@ pub(crate) struct WatchedObject<K> {
 }
 
 impl<K: Watched> WatchedObject<K> {
+    /// Whoever decodes holds this until nothing of the object is whole any more: at most one large object is, whatever number
+    /// of watches there are (C-99).
+    pub(crate) fn turn(&self) -> Option<MutexGuard<'static, ()>> {
+        let is_large = memory::of_json(self.text.get()) > LARGE;
+        is_large.then(|| LARGE_TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether decoding it, or waiting for its turn, may take long.
+    pub(crate) fn is_long(&self) -> bool {
+        self.text.get().len() > LONG
+    }
+
     pub(crate) fn decode(&self) -> Result<K, serde_json::Error> {
         serde_json::from_str(self.text.get())
     }

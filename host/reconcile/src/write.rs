@@ -80,15 +80,19 @@ impl<K: Watched> Writer<K> {
         self.patch(before, after, WrittenPart::Status).await
     }
 
-    /// Deletes an object, its dependents in the background, if it still has the uid that was read. An object that is
-    /// gone already is a success. One that has finalizers stays known, with its deletion timestamp.
+    /// Deletes an object, its dependents in the background, if it still is as it was read: of that uid and that resource
+    /// version, since a later one may have another owner (C-23). An object that is gone already is a success. One that
+    /// has finalizers stays known, with its deletion timestamp.
     ///
     /// # Errors
     /// [`WriteError`]
     pub async fn delete(&self, object: &K) -> Result<(), WriteError> {
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
-            preconditions: Some(Preconditions { uid: object.meta().uid.clone(), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: object.meta().uid.clone(),
+                resource_version: object.meta().resource_version.clone(),
+            }),
             ..DeleteParams::default()
         };
         let key = Key::of(object);

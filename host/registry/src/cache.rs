@@ -23,6 +23,8 @@ use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
 };
+use orangery_ocm::AllowedSources;
+use orangery_turns::blocking;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use tokio::io::AsyncWriteExt;
 
@@ -41,7 +43,7 @@ pub(crate) struct ContentCache {
     most: u64,
     index: Mutex<CacheIndex>,
     /// By file and by who asks: an error names the credentials of the one who asked.
-    flights: Flights<(String, ContentDigest), Result<Bytes, Fault>>,
+    flights: Flights<(String, ContentDigest, Arc<AllowedSources>), Result<Bytes, Fault>>,
     /// Names of answers are made with it.
     key: ring::hmac::Key,
 }
@@ -67,6 +69,8 @@ pub(crate) struct Blob<'a> {
     pub(crate) digest: &'a ContentDigest,
     /// The caller, by the fingerprint of the credentials.
     pub(crate) asker: &'a ContentDigest,
+    /// What the policies of the caller say: what they refuse is told to nobody else.
+    pub(crate) sources: Arc<AllowedSources>,
 }
 
 impl Blob<'_> {
@@ -136,7 +140,7 @@ impl ContentCache {
             }
             Ok(Bytes::new(bytes))
         };
-        self.flights.join((file.clone(), blob.asker.clone()), ask).await
+        self.flights.join((file.clone(), blob.asker.clone(), Arc::clone(&blob.sources)), ask).await
     }
 
     /// A file, where it is there and `whole` takes it for what it should be.
@@ -147,7 +151,7 @@ impl ContentCache {
     ) -> Option<Vec<u8>> {
         self.lock().use_now(file)?;
         let path = self.folder.join(file);
-        let read = tokio::task::spawn_blocking(move || {
+        let read = blocking(move || {
             let bytes = whole(fs::read(&path)?);
             let bytes = bytes.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its content was changed"))?;
             // The order of use outlives this process in the times of the files.

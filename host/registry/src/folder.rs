@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use orangery_core::{digest::content::ContentDigest, error::Fault, port::BoxFuture};
+use orangery_turns::blocking;
 
 use crate::{
     cache::Bytes,
@@ -22,7 +23,7 @@ pub(crate) struct Local(pub(crate) BlobStore);
 
 impl VersionSource for ComponentArchive {
     fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
-        Box::pin(blocking(self.0.clone(), name, version, |store, name, version| {
+        Box::pin(searched(self.0.clone(), name, version, |store, name, version| {
             let text = store.read(FILE, MOST_OF_A_DESCRIPTOR)?;
             let text = text.ok_or_else(|| store.fault(&format!("it has no {FILE}")))?;
             one(store, FILE, text, name, version)
@@ -32,7 +33,7 @@ impl VersionSource for ComponentArchive {
 
 impl VersionSource for Local {
     fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
-        Box::pin(blocking(self.0.clone(), name, version, |store, name, version| {
+        Box::pin(searched(self.0.clone(), name, version, |store, name, version| {
             for file in store.files()? {
                 let Some(text) = store.read(&file, MOST_OF_A_DESCRIPTOR)? else { continue };
                 if let Some(found) = one(store, &file, text, name, version)? {
@@ -54,7 +55,7 @@ fn one(store: &BlobStore, file: &str, text: Vec<u8>, name: &str, version: &str) 
 }
 
 /// Runs a search where waiting for a disk holds nobody up.
-async fn blocking(
+async fn searched(
     store: BlobStore,
     name: &str,
     version: &str,
@@ -62,7 +63,7 @@ async fn blocking(
 ) -> Result<Option<FoundVersion>, Fault> {
     let (name, version) = (name.to_owned(), version.to_owned());
     let text = store.display();
-    let searched = tokio::task::spawn_blocking(move || search(&store, &name, &version)).await;
+    let searched = blocking(move || search(&store, &name, &version)).await;
     searched.map_err(|error| crate::interrupted(&text, &error))?
 }
 
@@ -73,7 +74,7 @@ impl Blobs for FolderBlobs {
     fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
         Box::pin(async move {
             let (store, reference) = (self.0.clone(), reference.to_owned());
-            let read = tokio::task::spawn_blocking(move || {
+            let read = blocking(move || {
                 // Tools write the colon of a digest as a dot.
                 for name in [reference.clone(), reference.replacen(':', ".", 1)] {
                     let Some(bytes) = store.read(&format!("blobs/{name}"), MOST_OF_A_BLOB)? else { continue };

@@ -13,6 +13,7 @@ mod charts;
 mod folder;
 mod graph;
 mod image;
+mod keyless;
 mod memory;
 pub mod oci;
 mod registry;
@@ -30,6 +31,7 @@ use orangery_core::error::{Code, Fault, Problem};
 
 pub use self::{
     blueprint::{MOST_OF_A_BLUEPRINT, blueprint},
+    keyless::check as check_bundle,
     repositories::{Repositories, RepositorySettings},
 };
 

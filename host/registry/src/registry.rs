@@ -11,7 +11,8 @@ use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
 };
-use orangery_ocm::NameMapping;
+use orangery_ocm::{AllowedSources, NameMapping};
+use orangery_turns::blocking;
 use serde_json::Value;
 
 use crate::{
@@ -53,11 +54,14 @@ pub(crate) struct Registries {
     /// Charts of classic repositories by index, chart and version, and by credentials.
     charts: Memory<(String, ContentDigest), (Instant, ChartLocation)>,
     /// Indexes that are being read.
-    indexes: Flights<(String, ContentDigest), Result<Arc<Value>, Fault>>,
+    indexes: Flights<IndexQuestion, Result<Arc<Value>, Fault>>,
 }
 
-/// Repository, credentials, component and version.
-type VersionKey = (OciRepository, ContentDigest, String);
+/// Repository, credentials, what policies say, and version: its blobs are fetched as these policies allow.
+type VersionKey = (OciRepository, ContentDigest, Arc<AllowedSources>, String);
+
+/// An index, the fingerprint of the credentials, and what the policies of who asks say.
+type IndexQuestion = (String, ContentDigest, Arc<AllowedSources>);
 
 impl Registries {
     pub(crate) fn new(client: Client, cache: Arc<ContentCache>) -> Self {
@@ -118,11 +122,11 @@ impl Registries {
         }
         let read = || async {
             let got = self.client.file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
-            let read = tokio::task::spawn_blocking(move || charts::read(&got.bytes)).await;
+            let read = blocking(move || charts::read(&got.bytes)).await;
             let read = read.map_err(|error| crate::interrupted(&index.display(), &error))?;
             read.map(Arc::new).map_err(|why| message_of(index, &why))
         };
-        let found = self.indexes.join((index.identity(), asker), read).await?;
+        let found = self.indexes.join((index.identity(), asker, keyring.sources()), read).await?;
         let place = charts::find(&found, chart, version).map_err(|why| message_of(index, &why))?;
         self.charts.put(key, (Instant::now(), place.clone()));
         Ok(place)
@@ -188,7 +192,7 @@ impl Registries {
     ) -> Result<Bytes, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob { place: &place, digest: &blob.digest, asker: &asker };
+        let kept = Blob { place: &place, digest: &blob.digest, asker: &asker, sources: keyring.sources() };
         self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring)).await
     }
 
@@ -201,7 +205,7 @@ impl Registries {
     ) -> Result<Bytes, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob { place: &place, digest, asker: &asker };
+        let kept = Blob { place: &place, digest, asker: &asker, sources: keyring.sources() };
         self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring)).await
     }
 
@@ -210,7 +214,7 @@ impl Registries {
     pub(crate) async fn file<F>(
         &self,
         question: &str,
-        asker: &ContentDigest,
+        (asker, sources): (&ContentDigest, Arc<AllowedSources>),
         digest: Option<ContentDigest>,
         fetch: impl FnOnce() -> F,
     ) -> Result<Bytes, Fault>
@@ -219,7 +223,7 @@ impl Registries {
     {
         let Some(digest) = digest else { return fetch().await.map(Bytes::new) };
         let place = self.cache.named(question, asker);
-        self.cache.blob(&Blob { place: &place, digest: &digest, asker }, fetch).await
+        self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources }, fetch).await
     }
 
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
@@ -236,7 +240,7 @@ impl Registries {
         }
         let (place, question) = (at.to_string(), format!("{at} {}", blob.digest));
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
-        let kept = Blob { place: &place, digest: &blob.digest, asker: &key.1 };
+        let kept = Blob { place: &place, digest: &blob.digest, asker: &key.1, sources: keyring.sources() };
         let bytes = match self.client.small_blob(at, blob, most, keyring).await {
             // Into the cache: what is not there yet is this.
             Ok(bytes) => self.cache.blob(&kept, || async move { Ok(bytes) }).await?,
@@ -300,7 +304,8 @@ impl VersionSource for RegistrySource {
         Box::pin(async move {
             let repository = self.versions.repository(name)?;
             self.keyring.allows(&repository)?;
-            let key = (repository.clone(), self.keyring.fingerprint(&repository), version.to_owned());
+            let asker = self.keyring.fingerprint(&repository);
+            let key = (repository.clone(), asker, self.keyring.sources(), version.to_owned());
             if let Some(found) = self.registries.versions.get(&key) {
                 return Ok(Some(found));
             }
@@ -347,5 +352,27 @@ impl Blobs for ManifestLayers {
 
     fn relative(&self, reference: &str) -> Option<String> {
         Some(format!("{}/{}", self.base_url, reference.trim_start_matches('/')))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::digest::content::Algorithm;
+
+    use super::*;
+
+    #[test]
+    fn limits_registry_so_many_answers_of_registries_are_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = ContentCache::open(folder.path(), 1 << 20).expect("a cache");
+        let client = Client::new(crate::oci::RegistrySettings::default()).expect("a client");
+        let registries = Registries::new(client, Arc::new(cache));
+        let repository: OciRepository = "r.example/a".parse().expect("a repository");
+        let of = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
+        for index in 0..MOST_KEPT + 5 {
+            registries.proven.put((repository.clone(), of(0), of(index)), ());
+        }
+        let kept = |index: &usize| registries.proven.get(&(repository.clone(), of(0), of(*index))).is_some();
+        assert_eq!((0..MOST_KEPT + 5).filter(kept).count(), MOST_KEPT);
     }
 }

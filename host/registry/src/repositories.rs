@@ -8,7 +8,7 @@ use orangery_core::{
 };
 use orangery_ocm::{
     Artifacts, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
-    SignaturePolicy, Verification, VersionReference, replace,
+    SignaturePolicy, Verification, VersionReference,
 };
 
 use crate::{
@@ -108,10 +108,7 @@ impl Repositories {
         let search = DescriptorSearch::new(Arc::clone(&self.shared), Arc::clone(&keyring), config);
         let (search, at, replaced) = match source {
             ComponentSource::Reference(reference) => {
-                let mut original = reference.clone();
-                original.repository_context =
-                    original.repository_context.or_else(|| request.repository_context.clone());
-                let replaced = replace(&request.overwrites, &original);
+                let replaced = request.replaced(reference);
                 let text = replaced.matched.then(|| replaced.reference.clone());
                 (search, replaced.reference, text)
             }
@@ -147,5 +144,39 @@ impl ComponentVersions for Repositories {
 
     fn signature_policy(&self) -> SignaturePolicy {
         self.signatures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::digest::content::{Algorithm, ContentDigest};
+
+    use super::*;
+    use crate::{store::BlobStore, transport::TransportArchive};
+
+    #[test]
+    fn limits_registry_so_many_archives_and_blueprints_are_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(TransportArchive::INDEX), r#"{"artifacts": []}"#).expect("a file");
+        let settings = RepositorySettings {
+            folders: Vec::new(),
+            cache: folder.path().join("cache"),
+            cache_bytes: 1 << 20,
+            oci: oci::RegistrySettings::default(),
+            signatures: SignaturePolicy::default(),
+        };
+        let shared = Repositories::new(settings).expect("repositories").shared;
+        let store = BlobStore::new(folder.path().to_owned());
+        let stamp = store.stamp(TransportArchive::INDEX).expect("a file");
+        let archive = TransportArchive::open(store, Arc::clone(&shared.cache)).expect("an archive");
+        let files = Arc::new(orangery_blueprint::FileSystem::of_files([]).expect("files"));
+        let digest = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
+        for index in 0..=MOST_ARCHIVES.max(MOST_BLUEPRINTS) {
+            shared.archives.put(index.to_string(), (stamp.clone(), archive.clone()));
+            shared.blueprints.put(digest(index), Arc::clone(&files));
+        }
+        let archives = (0..100).filter(|index| shared.archives.get(&index.to_string()).is_some()).count();
+        let blueprints = (0..100).filter(|index| shared.blueprints.get(&digest(*index)).is_some()).count();
+        assert_eq!((archives, blueprints), (MOST_ARCHIVES, MOST_BLUEPRINTS));
     }
 }

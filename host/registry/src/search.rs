@@ -11,6 +11,7 @@ use orangery_core::{
     port::BoxFuture,
 };
 use orangery_ocm::{Descriptor, Repository, VersionReference};
+use orangery_turns::blocking;
 use serde_json::Value;
 
 use crate::{
@@ -130,7 +131,7 @@ impl DescriptorSearch {
             | Repository::Local { ref path } => path.clone(),
         };
         let shared = Arc::clone(&self.shared);
-        let opened = tokio::task::spawn_blocking(move || {
+        let opened = blocking(move || {
             let store = BlobStore::new(shared.roots.find(&path)?);
             Ok(match repository {
                 Repository::TransportArchive { .. } => Arc::new(shared.archive(store)?) as Arc<dyn VersionSource>,

@@ -8,6 +8,7 @@ use orangery_core::{
     error::Fault,
     port::BoxFuture,
 };
+use orangery_turns::blocking;
 use serde::Deserialize;
 
 use crate::{
@@ -76,7 +77,7 @@ impl TransportContent {
             let (content, digest) = (Arc::clone(self), digest.clone());
             async move {
                 let text = content.store.display();
-                let read = tokio::task::spawn_blocking(move || {
+                let read = blocking(move || {
                     let name = format!("blobs/{}", digest.to_string().replacen(':', ".", 1));
                     let found = content.store.read(&name, most)?;
                     found.ok_or_else(|| content.store.fault(&format!("it has no blob {digest}")))
@@ -93,7 +94,17 @@ impl TransportContent {
         }
         // Whoever may name the archive may read all of it.
         let place = self.store.display();
-        self.cache.blob(&Blob { place: &place, digest, asker: &ContentDigest::of(Algorithm::Sha256, b"") }, fetch).await
+        self.cache
+            .blob(
+                &Blob {
+                    place: &place,
+                    digest,
+                    asker: &ContentDigest::of(Algorithm::Sha256, b""),
+                    sources: Arc::default(),
+                },
+                fetch,
+            )
+            .await
     }
 
     async fn manifest(self: &Arc<Self>, digest: &ContentDigest) -> Result<Arc<Manifest>, Fault> {

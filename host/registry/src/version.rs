@@ -16,6 +16,7 @@ use orangery_ocm::{
     Resource, ResourceContent, ResourceKey, ResourceReference, VersionReference, matches, media, resource_key,
     resources,
 };
+use orangery_turns::blocking;
 use serde_json::Value;
 
 use crate::{
@@ -102,7 +103,7 @@ impl OpenedVersion {
             return Ok(files);
         }
         let is_small = bytes.len() <= SMALL;
-        let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, is_packed)).await;
+        let unpacked = blocking(move || unpack(&bytes, is_packed)).await;
         let files = Arc::new(unpacked.map_err(|error| crate::interrupted(&place(), &error))?.map_err(invalid)?);
         if is_small {
             self.shared.blueprints.put(digest, Arc::clone(&files));

@@ -14,6 +14,8 @@ mod broken;
 mod graph;
 #[path = "local/kit.rs"]
 mod kit;
+#[path = "local/limits.rs"]
+mod limits;
 #[path = "local/locations.rs"]
 mod locations;
 #[path = "local/signatures.rs"]

@@ -17,10 +17,15 @@ mod filled_registry;
 mod hostile;
 #[path = "oci/keeping.rs"]
 mod keeping;
+#[path = "oci/limits.rs"]
+mod limits;
 #[path = "oci/logins.rs"]
 mod logins;
 #[path = "oci/real.rs"]
 mod real;
+#[cfg(test)]
+#[path = "oci/redirects.rs"]
+mod redirects;
 #[path = "oci/registry.rs"]
 mod registry;
 #[path = "oci/server.rs"]

@@ -121,7 +121,8 @@ fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Leas
         || ObjectMeta { name: Some(config.name.to_string()), ..ObjectMeta::default() },
         |lease| lease.metadata.clone(),
     );
-    let transitions = spec.lease_transitions.unwrap_or_default() + i32::from(before.is_some() && !is_same);
+    let another = i32::from(before.is_some() && !is_same);
+    let transitions = spec.lease_transitions.unwrap_or_default().saturating_add(another);
     let seconds = i32::try_from(config.duration.as_secs()).unwrap_or(i32::MAX);
     Lease {
         metadata,

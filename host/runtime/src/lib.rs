@@ -5,7 +5,7 @@
 //! - [`machine`]: the clock, the randomness and the name, read nowhere else.
 //! - [`up`], [`run`] and [`plan`]: the commands that need all rooms at once; all others are `orangery-cli`'s.
 
-use std::{io, process::ExitCode};
+use std::{io, process::ExitCode, time::Duration};
 
 use orangery_cli::{Cli, Command, Exit, Terminal};
 
@@ -17,6 +17,7 @@ mod stop;
 
 pub mod components;
 pub mod definitions;
+pub mod drift;
 pub mod lease;
 pub mod machine;
 pub mod metrics;
@@ -39,6 +40,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Up(arguments) => on_event_loop(up::execute(arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
         Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),
+        Command::Drift(arguments) => on_event_loop(drift::execute(*arguments, &mut terminal)),
     };
     match ended {
         Ok(exit) => exit.into(),
@@ -58,6 +60,8 @@ enum RuntimeError {
     Run(#[from] run::RunError),
     #[error(transparent)]
     Plan(#[from] plan::PlanError),
+    #[error(transparent)]
+    Drift(#[from] drift::DriftError),
     #[error("the process cannot start its event loop: {0}; it may have reached its limit of threads or open files")]
     EventLoop(#[source] io::Error),
 }
@@ -68,16 +72,19 @@ impl RuntimeError {
             RuntimeError::Up(error) => error.exit(),
             RuntimeError::Run(error) => error.exit(),
             RuntimeError::Plan(error) => error.exit(),
-            RuntimeError::EventLoop(_) => Exit::Failed,
+            RuntimeError::Drift(_) | RuntimeError::EventLoop(_) => Exit::Failed,
         }
     }
 }
+
+/// How long a thread is kept that has nothing to compute: with it goes the memory that the allocator kept for what it computed.
+const IDLE_THREAD: Duration = Duration::from_millis(10);
 
 fn on_event_loop<E>(command: impl Future<Output = Result<Exit, E>>) -> Result<Exit, RuntimeError>
 where
     RuntimeError: From<E>,
 {
-    let event_loop =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(RuntimeError::EventLoop)?;
+    let event_loop = tokio::runtime::Builder::new_multi_thread().enable_all().thread_keep_alive(IDLE_THREAD).build();
+    let event_loop = event_loop.map_err(RuntimeError::EventLoop)?;
     Ok(event_loop.block_on(command)?)
 }

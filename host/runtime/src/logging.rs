@@ -1,4 +1,5 @@
-//! What is logged, and how: to stderr, as text or as one JSON object a line, without the values of Secrets (C-41).
+//! What is logged, and how: to stderr, as text or as one JSON object a line, without the values of Secrets (C-41), and
+//! without anything of others that begins a line or moves the cursor (C-74).
 
 use std::{
     io::{self, Write},
@@ -7,6 +8,7 @@ use std::{
 
 use orangery_cli::{LogFormat, Logging};
 use orangery_controllers::SecretValues;
+use orangery_core::error::moves_text;
 use tracing_subscriber::{
     EnvFilter,
     filter::{FilterExt as _, LevelFilter, ParseError, filter_fn},
@@ -37,6 +39,22 @@ pub(crate) fn hide(secrets: &SecretValues) {
     let _ = SECRETS.set(secrets.clone());
 }
 
+/// A line as it may be shown. What tenants wrote stands in it: their ends of lines would forge further ones. Escaped after what
+/// is secret was masked, in a form that JSON reads as well.
+fn escaped(line: &str) -> String {
+    let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+    let mut text = String::with_capacity(line.len() + 1);
+    for c in line.chars() {
+        match c {
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push(c),
+            c if moves_text(c) => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => text.push(c),
+        }
+    }
+    text + end
+}
+
 /// Writes lines without what is secret. Each call is of one line.
 struct MaskedLines<W> {
     lines: W,
@@ -45,10 +63,12 @@ struct MaskedLines<W> {
 
 impl<W: Write> Write for MaskedLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.secrets.get() {
-            Some(secrets) => self.lines.write_all(secrets.mask_line(&String::from_utf8_lossy(bytes)).as_bytes())?,
-            None => self.lines.write_all(bytes)?,
-        }
+        let line = String::from_utf8_lossy(bytes);
+        let line = match self.secrets.get() {
+            Some(secrets) => escaped(&secrets.mask_line(&line)),
+            None => escaped(&line),
+        };
+        self.lines.write_all(line.as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -113,6 +133,7 @@ where
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use orangery_controllers::SecretSource;
     use serde_json::{Value, json};
 
     use super::*;
@@ -156,10 +177,33 @@ mod tests {
     }
 
     #[test]
+    fn c_74_words_of_others_forge_no_line_and_move_nothing() {
+        let hostile = "c\u{1b}]0;pwned\u{7}\u{9b}2J\u{202e}\r\n2026-11-25T00:00:00Z  INFO forged line";
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let written = Written::default();
+            let writer = written.clone();
+            let filter = filter(None, LevelFilter::INFO).unwrap();
+            tracing::subscriber::with_default(subscriber(format, filter, move || writer.clone(), &NOTHING), || {
+                tracing::info_span!("reconcile", object = %hostile).in_scope(|| {
+                    tracing::error!(error = %hostile, "{hostile}");
+                });
+            });
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+            let line = text.strip_suffix('\n').unwrap();
+            assert!(!line.chars().any(moves_text), "{line:?}");
+            assert!(line.matches("forged line").count() == 3, "{line}");
+            if format == LogFormat::Json {
+                let line: Value = serde_json::from_str(line).unwrap();
+                assert_eq!((&line["message"], &line["error"]), (&json!(hostile), &json!(hostile)));
+            }
+        }
+    }
+
+    #[test]
     fn c_41_what_is_secret_is_in_no_line_of_either_form() {
         static SECRETS: OnceLock<SecretValues> = OnceLock::new();
         let secrets = SecretValues::default();
-        secrets.learn(&"a".into(), "Secret s".to_owned(), ["hunter2 \"of\" mine".to_owned()]);
+        secrets.learn(&"a".into(), SecretSource::Secret("s".into()), ["hunter2 \"of\" mine".to_owned()]);
         SECRETS.set(secrets).unwrap();
         for format in [LogFormat::Text, LogFormat::Json] {
             let written = Written::default();

@@ -13,6 +13,7 @@ use std::{
 use axum::{Router, http::StatusCode, http::header::CONTENT_TYPE, routing::get};
 use orangery_api::condition::Condition;
 use orangery_controllers::Stores;
+use orangery_core::condition;
 use orangery_plugin::Occupancy;
 use orangery_reconcile::{Queue, QueueCounts};
 use tokio::net::TcpListener;
@@ -130,7 +131,7 @@ impl Figures {
         page.family("orangery_resource_condition", "gauge", "Objects by kind, condition and its status.")?;
         let conditions = active.map(|active| conditions(&active.stores)).unwrap_or_default();
         for ((kind, condition, status), count) in conditions {
-            let labels = [("kind", kind), ("type", condition.as_str()), ("status", status.as_str())];
+            let labels = [("kind", kind), ("type", condition), ("status", status)];
             page.sample("orangery_resource_condition", &labels, count)?;
         }
         write_occupancy(page, (self.occupancy)())?;
@@ -167,11 +168,23 @@ fn write_occupancy(page: &mut MetricsText, held: Occupancy) -> fmt::Result {
     page.sample("orangery_plugin_memory_bytes", &[], held.bytes)
 }
 
-fn conditions(stores: &Stores) -> BTreeMap<(&'static str, String, String), usize> {
+/// What stands for all conditions that the host does not make.
+const OTHER: &str = "other";
+
+/// The conditions that have a series of their own.
+const SHOWN_CONDITIONS: [&str; 6] = {
+    let [ready, reconciling, stalled, progressing] = condition::OWNED;
+    [ready, reconciling, stalled, progressing, condition::DRIFTED, condition::OVERWRITE]
+};
+
+fn conditions(stores: &Stores) -> BTreeMap<(&'static str, &'static str, &'static str), usize> {
     let mut counts = BTreeMap::new();
     let mut count = |kind: &'static str, conditions: &[Condition]| {
-        for condition in conditions {
-            *counts.entry((kind, condition.type_.clone(), condition.status.clone())).or_default() += 1;
+        for Condition { type_, status, .. } in conditions {
+            // Whoever may write a status may write any of them, and each would be a series of its own.
+            let known = SHOWN_CONDITIONS.iter().find(|shown| *shown == type_).copied();
+            let status = ["True", "False", "Unknown"].into_iter().find(|known| known == status);
+            *counts.entry((kind, known.unwrap_or(OTHER), status.unwrap_or(OTHER))).or_default() += 1;
         }
     };
     stores.installations.for_each(|object| {

@@ -6,10 +6,10 @@ use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
-    ActingAccounts, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError,
-    NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
+    ActingAccounts, CacheMemory, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError,
+    NamespaceCalls, NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
     context::{keep_default_contexts, keep_default_contexts_of},
-    deploy_item::DeployItemController,
+    deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
     stores, watch_namespace_policies, wire,
@@ -19,6 +19,7 @@ use orangery_core::{
     port::{Clock, Rng},
 };
 use orangery_ocm::{ComponentVersions, Unavailable};
+use orangery_plugin::MemoryShares;
 use orangery_policy::Profile;
 use orangery_reconcile::{
     Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, Store, Watched, run, watch_labelled,
@@ -65,6 +66,8 @@ pub struct OperatorConfig {
     pub default_policy: Profile,
     /// How many deploy items of components may be under way at once; `None` for any number.
     pub max_parallel: Option<NonZeroU32>,
+    /// What its caches may take.
+    pub memory: CacheMemory,
     /// Whose panics it writes down: the name of its pod or machine.
     pub pod: String,
 }
@@ -88,8 +91,19 @@ impl OperatorConfig {
             guards: true,
             default_policy: Profile::Compatible,
             max_parallel: None,
+            memory: cache_memory(&MemoryShares::of_machine()),
             pod: machine::name(),
         }
+    }
+}
+
+/// What the caches of controllers get of the memory of a machine (C-88).
+fn cache_memory(shares: &MemoryShares) -> CacheMemory {
+    CacheMemory {
+        objects: shares.caches.objects,
+        manifests: shares.caches.manifests,
+        proposals: shares.caches.proposals,
+        secret_values: shares.caches.secret_values,
     }
 }
 
@@ -136,7 +150,10 @@ impl Operator {
         host.term = config.term;
         host.guards = config.guards;
         host.policies = NamespacePolicies::new(config.default_policy);
+        host.plugins.limit_calls(NamespaceCalls::new(&host.policies));
         host.max_parallel = config.max_parallel;
+        host.memory = config.memory;
+        host.secrets.keep_at_most(config.memory.secret_values);
         logging::hide(&host.secrets);
         let (secrets, host) = (host.secrets.clone(), Arc::new(host));
         let mut operator = Self {
@@ -224,7 +241,7 @@ impl Operator {
         let queues = Queues::default();
         let stores = self.stores.clone();
         wire(&stores, &queues);
-        let pool = clusters(&queues);
+        let pool = clusters(&queues, host.memory.objects);
         let controller = InstallationController::new(Arc::clone(host), Arc::clone(&pool), queues.installations.clone());
         self.control(controller, stores.installations, queues.installations.clone(), options);
         let controller = ExecutionController::new(
@@ -234,8 +251,11 @@ impl Operator {
             queues.installations,
         );
         self.control(controller, stores.executions, queues.executions, options);
-        let controller = DeployItemController::new(Arc::clone(host), pool, queues.deploy_items.clone());
-        self.control(controller, stores.deploy_items, queues.deploy_items, options);
+        let controller = DeployItemController::new(Arc::clone(host), Arc::clone(&pool), queues.deploy_items.clone());
+        self.control(controller, stores.deploy_items.clone(), queues.deploy_items, options);
+        let queue = Queue::default();
+        let controller = DriftController::new(Arc::clone(host), pool, queue.clone());
+        self.control(controller, stores.deploy_items, queue, options);
         self.guard::<Target>(host, queues.target_guards, options);
         self.guard::<SecretMeta>(host, queues.secret_guards, options);
         self.guard::<Context>(host, queues.context_guards, options);

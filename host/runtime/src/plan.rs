@@ -8,7 +8,7 @@ use std::{
 };
 
 use kube::{Api, Client, ResourceExt as _};
-use orangery_api::{GROUP, deploy_item::DeployItem};
+use orangery_api::{GROUP, annotation::SIGNED_ORIGIN, deploy_item::DeployItem, marks::Marks as _};
 use orangery_apply::Effect;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
@@ -16,15 +16,15 @@ use orangery_cli::{
     call::{CallError, CallSubject},
     command::plan::{PlanDocument, PlannedObject},
     command_error::CommandError,
-    components::Bundled,
+    components::{self, Bundled, CallProcesses},
     connection::ConnectionError,
     repositories::RepositoriesError,
     terminal,
 };
 use orangery_controllers::{
-    ActingAccounts, ControllerContext, HostKey,
+    ActingAccounts, ControllerContext, HostKey, NamespacePolicies,
     deploy_item::{ItemDryRun, dry_run},
-    read_secret_values, stores,
+    read_namespace_policies, read_secret_values, stores,
 };
 use orangery_core::{
     masking::Masker,
@@ -33,6 +33,8 @@ use orangery_core::{
     step::Halt,
     yaml,
 };
+
+use orangery_policy::Profile;
 
 use crate::{
     components::ComponentsError,
@@ -106,28 +108,45 @@ fn is_stdin(path: &Path) -> bool {
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
 pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
     let written = arguments.file.as_deref().map(read).transpose()?;
-    let plugins = orangery_cli::components::load(arguments.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
+    let plugins =
+        components::load(arguments.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
     let components = arguments.repositories.open(&[])?;
     let client = arguments.connection.client().await?;
     let item = item(&client, &arguments, written).await?;
     let name = (item.namespace().unwrap_or_default().into(), item.name_any().into());
     let plugins: Arc<dyn Plugins> = plugins;
-    // Nothing is rendered here, so the key is nobody's.
-    let key = HostKey::new(&OsChance.secret());
-    let mut host =
-        ControllerContext::new((client, stores()), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
-    // What may be looked at is for the rights of whoever asks.
-    host.accounts = ActingAccounts::caller();
-    let host = Arc::new(host);
+    let planning = |default| {
+        let (stores, clock, rng) = ((client.clone(), stores()), Arc::new(SystemClock), Arc::new(OsChance));
+        let key = HostKey::unknown(&OsChance.secret());
+        let (plugins, components) = (Arc::clone(&plugins), Arc::clone(&components));
+        let mut host = ControllerContext::new(stores, plugins, components, clock, rng, key);
+        // What may be looked at is for the rights of whoever asks.
+        host.accounts = ActingAccounts::caller();
+        host.policies = NamespacePolicies::new(default);
+        Arc::new(host)
+    };
+    let host = planning(arguments.default_policy.unwrap_or(Profile::Compatible));
     read_secret_values(&host, &name.0).await;
-    let run = dry_run(&host, item).await;
+    let mut notes: Vec<String> = read_policies(&host, &name.0).await.into_iter().collect();
+    let run = dry_run(&host, item.clone()).await;
+    if run.is_ok() && arguments.default_policy.is_none() && host.policies.has_default(&name.0) {
+        let refused = dry_run(&planning(Profile::Restricted), item).await.err();
+        notes.extend(refused.map(|halt| format!("where --default-policy is restricted, {}", refusal(&halt))));
+    }
     let masker = host.secrets.masker(&name.0);
-    let run = run.map_err(|halt| PlanError::Refused(masker.mask(&refusal(&halt)).into_owned()))?;
+    let mut run = run.map_err(|halt| PlanError::Refused(masker.mask(&refusal(&halt)).into_owned()))?;
+    run.notes.extend(notes);
     document(name, run, &masker).write(&arguments, terminal)?;
     Ok(Exit::Ok)
 }
 
-fn refusal(halt: &Halt) -> String {
+/// Reads the policies that count for a namespace. What is to be said where they cannot be read.
+async fn read_policies(host: &ControllerContext, namespace: &Namespace) -> Option<String> {
+    let error = read_namespace_policies(host, namespace).await.err()?;
+    Some(format!("NamespacePolicies cannot be read, so what they refuse is not known here: {error}"))
+}
+
+pub(crate) fn refusal(halt: &Halt) -> String {
     match halt {
         Halt::Wait(wait) => wait.to_string(),
         Halt::Retry(failure) | Halt::Stall(failure) => failure.message.clone(),
@@ -178,6 +197,12 @@ async fn item(
         }
         (Some(mut written), live) => {
             written.metadata.namespace = Some(namespace.into());
+            // A mark is good for the very spec that it was made for (C-69).
+            let unchanged = live.as_ref().filter(|live| live.spec == written.spec);
+            let mark = unchanged.and_then(|live| live.annotation(SIGNED_ORIGIN)).map(str::to_owned);
+            let annotations = written.metadata.annotations.get_or_insert_default();
+            annotations.remove(SIGNED_ORIGIN);
+            annotations.extend(mark.map(|mark| (SIGNED_ORIGIN.to_owned(), mark)));
             if let Some(live) = live {
                 written.metadata.uid = live.metadata.uid;
                 written.metadata.labels = written.metadata.labels.or(live.metadata.labels);
@@ -190,10 +215,11 @@ async fn item(
 
 /// The plan without the secret values of the namespace (C-41).
 fn document(name: (Namespace, ObjectName), run: ItemDryRun, masker: &Masker) -> PlanDocument {
-    let ItemDryRun { plugin, effects, unfinished, failure } = run;
+    let ItemDryRun { plugin, effects, notes, unfinished, failure } = run;
+    let notes = notes.iter().map(|note| masker.mask(note).into_owned()).collect();
     let objects = effects.into_iter().map(|effect| planned(effect, masker)).collect();
     let failure = failure.map(|problem| masker.mask(&problem.message).into_owned());
-    PlanDocument::new(name, plugin, objects, unfinished, failure)
+    PlanDocument::new(name, plugin, objects, unfinished, failure).with_notes(notes)
 }
 
 fn planned(effect: Effect, masker: &Masker) -> PlannedObject {

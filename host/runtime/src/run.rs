@@ -71,7 +71,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     logging::start(&arguments.logging, LevelFilter::INFO)?;
     let mut stop = StopSignal::new()?;
     let bundled = if arguments.mock_deployer { Bundled::WithMock } else { Bundled::Productive };
-    let plugins = components::load(arguments.plugins.as_deref(), bundled)?;
+    let plugins = components::load(arguments.plugins.as_deref(), bundled, arguments.call_processes)?;
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));

@@ -34,6 +34,7 @@ use crate::{
 
 mod error;
 mod place;
+mod planted;
 mod target;
 mod view;
 
@@ -47,7 +48,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let manifests = folder::read(&arguments.paths)?;
     let mut stop = StopSignal::new()?;
     let place = ServerLocation::choose(&arguments)?;
-    let plugins = components::load(arguments.plugins.as_deref(), Bundled::WithMock)?;
+    let plugins = components::load(arguments.plugins.as_deref(), Bundled::WithMock, arguments.call_processes)?;
     let server = serve(&arguments, &place).await?;
     let client = in_process(server.router(), &Requests::default());
     let components = arguments.repositories.open(&folders(&arguments.paths))?;

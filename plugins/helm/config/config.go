@@ -117,6 +117,35 @@ func Read(text json.RawMessage) (*Configuration, error) {
 	return c, nil
 }
 
+// ForUninstall reads what a deletion needs of a configuration, also of one that nothing could be deployed by: name and namespace
+// of the release, empty where they cannot be read, and the order of deletion where there is no release. Errors are of type
+// *wire.Fault.
+func ForUninstall(text json.RawMessage) (*Configuration, error) {
+	var written struct {
+		Name, Namespace, HelmDeployment, DeletionGroups json.RawMessage
+	}
+	c := &Configuration{Release: true}
+	if json.Unmarshal(text, &written) != nil {
+		return c, nil
+	}
+	for _, field := range []struct {
+		text json.RawMessage
+		into any
+	}{{written.Name, &c.Name}, {written.Namespace, &c.Namespace}, {written.HelmDeployment, &c.Release}} {
+		if json.Unmarshal(field.text, field.into) != nil {
+			continue
+		}
+	}
+	if c.Release || len(written.DeletionGroups) == 0 {
+		return c, nil
+	}
+	var groups document
+	if err := json.Unmarshal(written.DeletionGroups, &groups.DeletionGroups); err != nil {
+		return nil, undecodable("/deletionGroups", err)
+	}
+	return c, c.readGroups(&groups)
+}
+
 func (c *Configuration) readRelease(written *document) error {
 	if err := util.ValidateReleaseName(written.Name); err != nil {
 		return wire.Wrong("/name", "name: %q is no name of a release: %s", written.Name, err)

@@ -7,6 +7,7 @@ import (
 
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
+	"orangery.dev/helm/release"
 	"orangery.dev/helm/render"
 	"orangery.dev/helm/wire"
 )
@@ -64,7 +65,10 @@ func (c *call) change(to, from *helm.Release, namespace string, adopt bool) (*ch
 			return nil, err
 		}
 	}
-	result.leave(standing, live)
+	result.leave(standing, func(key wire.Key) bool {
+		existing, exists := live[key]
+		return exists && !isKept(existing) && !c.isElsewhere(existing, from)
+	})
 	return result, nil
 }
 
@@ -103,12 +107,22 @@ func foreign(object render.Object, to *helm.Release) []string {
 	return wrong
 }
 
-// leave finds what the new revision does not have, but for what is to be kept.
-func (r *change) leave(standing []render.Object, live map[wire.Key]render.Object) {
+// isElsewhere tells whether an object belongs to no revision of a release any more: it says so of another one, or another deploy
+// item has written it for none. What an item has left that does not exist any more is the host's to tell (C-114).
+func (c *call) isElsewhere(object render.Object, of *helm.Release) bool {
+	name, namespace := object.Annotation(releaseName), object.Annotation(releaseNamespace)
+	if name == "" && namespace == "" {
+		mark := object.Annotation(release.OwnerAnnotation)
+		return mark != "" && mark != c.mark()
+	}
+	return name != of.Name || namespace != of.Namespace
+}
+
+// leave finds what the new revision does not have, and may go.
+func (r *change) leave(standing []render.Object, goes func(wire.Key) bool) {
 	for _, old := range standing {
 		key := old.Key()
-		existing, exists := live[key]
-		if !exists || isKept(existing) {
+		if !goes(key) {
 			continue
 		}
 		stays := false

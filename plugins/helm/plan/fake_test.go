@@ -77,6 +77,8 @@ func (w *world) Discover() ([]wire.APIResource, error) {
 		{APIVersion: "v1", Kind: "Namespace"}, {APIVersion: "v1", Kind: "ConfigMap", Namespaced: true},
 		{APIVersion: "v1", Kind: "Secret", Namespaced: true}, {APIVersion: "v1", Kind: "Pod", Namespaced: true},
 		{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespaced: true},
+		{APIVersion: "autoscaling/v1", Kind: "HorizontalPodAutoscaler", Namespaced: true},
+		{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler", Namespaced: true},
 		{APIVersion: "apps/v1", Kind: "Deployment", Namespaced: true}, {APIVersion: "batch/v1", Kind: "Job", Namespaced: true},
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
@@ -123,12 +125,16 @@ func (w *world) again() wire.Item {
 	}
 	return wire.Item{
 		Namespace: "items", Name: "item", Job: "job-" + string(rune('0'+w.jobs)), Config: text, Status: status,
-		Now: now.Add(time.Duration(w.jobs) * time.Hour),
+		UID: "uid", Now: now.Add(time.Duration(w.jobs) * time.Hour),
 	}
 }
 
 // carryOut does what a proposal says, up to a stage that fails.
 func (w *world) carryOut(proposal *wire.Proposal, failing string) *wire.Failure {
+	// The host records it before it writes anything.
+	if proposal.Status != nil {
+		w.status = proposal.Status
+	}
 	for _, stage := range proposal.Stages {
 		for _, removal := range stage.Removals {
 			delete(w.objects, removal.Key)
@@ -139,14 +145,12 @@ func (w *world) carryOut(proposal *wire.Proposal, failing string) *wire.Failure 
 				continue
 			}
 			w.objects[key] = throughJSON(w.t, write.Object)
+			w.annotate(key, release.OwnerAnnotation, "items/item/uid")
 		}
 		if stage.Name == failing {
 			problem := wire.Problem{Code: "ERR_TEST", Message: "it has failed"}
 			return &wire.Failure{Stage: stage.Name, Problem: problem}
 		}
-	}
-	if proposal.Status != nil {
-		w.status = proposal.Status
 	}
 	if failing != "" {
 		w.t.Fatalf("no stage %q among %q", failing, names(proposal))
@@ -229,6 +233,17 @@ func (w *world) revision(number int) *helm.Release {
 		w.t.Fatal(err)
 	}
 	return of
+}
+
+// annotate writes an annotation as somebody does.
+func (w *world) annotate(key wire.Key, name, value string) {
+	metadata := w.objects[key]["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[name] = value
 }
 
 // keep marks a config map as somebody does who wants it to stay.

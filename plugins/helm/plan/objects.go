@@ -56,10 +56,10 @@ func (c *call) objects(of *chart.Chart) (*wire.Proposal, error) {
 		return nil, err
 	}
 	proposal := &wire.Proposal{
-		Stages: []wire.Stage{stage}, Next: wire.Next{Exports: exports}, Status: newStatus(),
+		Stages: []wire.Stage{stage}, Next: wire.Next{Exports: exports},
 		DeletionOrder: c.config.DeletionOrder, PruningOrder: c.config.Pruning,
 	}
-	return proposal, c.replaced(proposal)
+	return proposal, c.replaced(proposal, nil)
 }
 
 // known are the objects of the folders crds/ and of a manifest, which may have definitions of its own.

@@ -3,6 +3,9 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
@@ -27,6 +30,8 @@ type status struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Release    *standby `json:"release,omitempty"`
+	// Previous are releases that the item had, until it is known that they are gone.
+	Previous []standby `json:"previous,omitempty"`
 }
 
 // standby names the release that an item has.
@@ -38,13 +43,69 @@ type standby struct {
 
 func newStatus() status { return status{APIVersion: config.Version, Kind: "ProviderStatus"} }
 
-// before is the release of the last job; nil where there is none.
-func (c *call) before() *standby {
+func (s standby) is(name, namespace string) bool { return s.Name == name && s.Namespace == namespace }
+
+// standing are the releases that the item has had by the last job, the one of that job first.
+func (c *call) standing() []stood {
 	var before status
 	if json.Unmarshal(c.item.Status, &before) != nil {
 		return nil
 	}
-	return before.Release
+	var all []stood
+	if before.Release != nil {
+		all = append(all, stood{standby: *before.Release, isLast: true})
+	}
+	for _, previous := range before.Previous {
+		if before.Release == nil || !previous.is(before.Release.Name, before.Release.Namespace) {
+			all = append(all, stood{standby: previous})
+		}
+	}
+	return all
+}
+
+// stood is a release that the item has had.
+type stood struct {
+	standby
+	// isLast says that it is that of the last job.
+	isLast bool
+}
+
+// left is the history of a release that the item has no more; none where another has the release by now. A release of an earlier
+// job has to have a revision of the item: it may be gone, and another one have its name.
+func (c *call) left(of stood) (release.History, error) {
+	history, err := release.Read(c.host, of.Namespace, of.Name)
+	if err != nil || history.Last() == nil || c.another(history.Last()) {
+		return nil, err
+	}
+	isOwn := func(revision *release.Revision) bool { return revision.Owner == c.mark() }
+	if !of.isLast && !slices.ContainsFunc(history, isOwn) {
+		return nil, nil
+	}
+	return history, nil
+}
+
+// mark is that of the item on what it writes (C-36).
+func (c *call) mark() string { return c.item.Namespace + "/" + c.item.Name + "/" + c.item.UID }
+
+// another tells whether another item has written a revision last.
+func (c *call) another(revision *release.Revision) bool {
+	return revision.Owner != "" && revision.Owner != c.mark()
+}
+
+// alone refuses a release that another item of the same job has deployed: each would take away what the other has written.
+func (c *call) alone(history release.History) error {
+	for _, revision := range history {
+		if revision.Job == c.item.Job && c.another(revision) {
+			return wire.Wrong("/name", "%s", shared(revision, c.config.Name))
+		}
+	}
+	return nil
+}
+
+func shared(revision *release.Revision, name string) string {
+	item := revision.Owner[:max(strings.LastIndex(revision.Owner, "/"), 0)]
+	return fmt.Sprintf("name: the release %s is also deployed by DeployItem %s (revision %d); give one of the two another name or namespace",
+		name, item, revision.Number)
 }
 
 func begin(host wire.Host, item wire.Item) (*call, error) {
@@ -82,30 +143,53 @@ func Plan(host wire.Host, item wire.Item) (*wire.Proposal, error) {
 	return c.release(chart)
 }
 
-// Uninstall decides what happens before the host deletes what is left of the item. Errors are of type *wire.Fault.
+// Uninstall decides what happens before the host deletes what is left of the item. It needs no more than what was recorded, and
+// of the configuration only what a release of Landscaper is called, and the groups of objects without a release (C-118). Errors
+// are of type *wire.Fault.
 func Uninstall(host wire.Host, item wire.Item) (*wire.Proposal, error) {
-	c, err := begin(host, item)
+	read, err := config.ForUninstall(item.Config)
 	if err != nil {
 		return nil, err
 	}
-	proposal := &wire.Proposal{DeletionOrder: c.config.DeletionOrder}
-	before := c.before()
-	if before == nil && !c.config.Release {
+	c := &call{host: host, item: item, config: read}
+	proposal := &wire.Proposal{DeletionOrder: read.DeletionOrder}
+	standing := c.standing()
+	if len(standing) == 0 && !read.Release {
 		return proposal, nil
 	}
-	if before == nil {
+	if len(standing) == 0 {
 		// Deployed by Landscaper, which keeps no word of it.
-		before = &standby{Name: c.config.Name, Namespace: c.config.Namespace}
+		if read.Name == "" || read.Namespace == "" {
+			return nil, wire.Wrong("/name", "name and namespace of the release that is to be uninstalled are missing; add them, or delete "+
+				"the item with the annotation landscaper.gardener.cloud/delete-without-uninstall")
+		}
+		standing = []stood{{standby: standby{Name: read.Name, Namespace: read.Namespace}, isLast: true}}
 	}
 	if err := c.look(); err != nil {
 		return nil, err
 	}
-	history, err := release.Read(host, before.Namespace, before.Name)
-	if err != nil {
-		return nil, err
+	for _, of := range standing {
+		read := c.left
+		if of.isLast {
+			read = func(of stood) (release.History, error) { return release.Read(host, of.Namespace, of.Name) }
+		}
+		history, err := read(of)
+		if err != nil {
+			return nil, err
+		}
+		stages, err := c.uninstall(history)
+		if err != nil {
+			return nil, err
+		}
+		for _, stage := range stages {
+			if !of.isLast {
+				stage.Name = "release " + of.Name + ": " + stage.Name
+			}
+			stage.Name = unused(proposal, stage.Name)
+			proposal.Stages = append(proposal.Stages, stage)
+		}
 	}
-	proposal.Stages, err = c.uninstall(history)
-	return proposal, err
+	return proposal, nil
 }
 
 // definitions are the objects of the folders crds/; the cluster is told of the kinds that they bring about.

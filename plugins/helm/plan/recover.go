@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
@@ -29,6 +30,10 @@ func (c *call) recover() (*wire.Proposal, error) {
 	cause.Message = fmt.Sprintf("%s: %s", c.item.Failed.Stage, cause.Message)
 	proposal := &wire.Proposal{Next: wire.Next{Fail: &cause}}
 	revision := history.Find(at.Revision)
+	if revision != nil && revision.Status != common.StatusSuperseded && c.another(revision) {
+		cause.Message = shared(revision, c.config.Name)
+		return proposal, nil
+	}
 	if revision == nil || revision.Job != c.item.Job || revision.Status == common.StatusDeployed {
 		// Nothing has begun, somebody else has, or all is deployed and only not ready.
 		return proposal, nil
@@ -152,36 +157,45 @@ func (a *attempt) rollBackStages(proposal *wire.Proposal) error {
 	return err
 }
 
-// replaced adds what takes away the release that the item had under another name or elsewhere, or when it is none any
-// more. Its objects go with the inventory; its hooks run, and its revisions go.
-func (c *call) replaced(proposal *wire.Proposal) error {
-	before := c.before()
-	if before == nil || c.config.Release && before.Name == c.config.Name && before.Namespace == c.config.Namespace {
-		return nil
-	}
-	history, err := release.Read(c.host, before.Namespace, before.Name)
-	if err != nil {
-		return err
-	}
-	kept := map[wire.Key]bool{}
+// replaced adds what takes away the releases that the item had under another name or elsewhere, or when it is none any more,
+// and notes in the status which releases the item has from now on: `now`, and those until they are gone. Their objects go
+// with the inventory; their hooks run, and their revisions go.
+func (c *call) replaced(proposal *wire.Proposal, now *standby) error {
+	told := newStatus()
+	told.Release = now
+	var written []wire.Key
 	for _, stage := range proposal.Stages {
 		for _, write := range stage.Writes {
-			kept[keyOf(write.Object)] = true
+			written = append(written, keyOf(write.Object))
 		}
 	}
-	stages, err := c.uninstall(history)
-	for _, stage := range stages {
-		// What the new release has taken over stays.
-		var removals []wire.Removal
-		for _, removal := range stage.Removals {
-			if !kept[removal.Key] {
-				removals = append(removals, removal)
-			}
+	for _, old := range c.standing() {
+		if now != nil && old.is(now.Name, now.Namespace) {
+			continue
 		}
-		stage.Removals, stage.Name = removals, unused(proposal, "release "+before.Name+": "+stage.Name)
-		proposal.Stages = append(proposal.Stages, stage)
+		history, err := c.left(old)
+		if err != nil {
+			return err
+		}
+		if history.Last() == nil {
+			continue
+		}
+		told.Previous = append(told.Previous, old.standby)
+		stages, err := c.uninstall(history)
+		if err != nil {
+			return err
+		}
+		for _, stage := range stages {
+			// What the new release has taken over stays, under whatever version of its kind.
+			stage.Removals = slices.DeleteFunc(stage.Removals, func(removal wire.Removal) bool {
+				return slices.ContainsFunc(written, removal.Key.SameObject)
+			})
+			stage.Name = unused(proposal, "release "+old.Name+": "+stage.Name)
+			proposal.Stages = append(proposal.Stages, stage)
+		}
 	}
-	return err
+	proposal.Status = told
+	return nil
 }
 
 func keyOf(object map[string]any) wire.Key {

@@ -59,6 +59,9 @@ func (c *call) release(of *chart.Chart) (*wire.Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.alone(history); err != nil {
+		return nil, err
+	}
 	a := &attempt{call: c, others: history.Without(c.item.Job), created: c.item.Now}
 	if err := a.choose(); err != nil {
 		return nil, err
@@ -81,10 +84,7 @@ func (c *call) release(of *chart.Chart) (*wire.Proposal, error) {
 	if proposal.Recover, err = json.Marshal(checkpoint{Revision: a.next.Version, Upgrade: a.from != nil}); err != nil {
 		return nil, err
 	}
-	told := newStatus()
-	told.Release = &standby{Name: a.next.Name, Namespace: a.next.Namespace, Revision: a.next.Version}
-	proposal.Status = told
-	return proposal, c.replaced(proposal)
+	return proposal, c.replaced(proposal, &standby{Name: a.next.Name, Namespace: a.next.Namespace, Revision: a.next.Version})
 }
 
 // choose finds the revision to start from, as action.Upgrade of Helm does; nothing that is pending is left to somebody.
@@ -92,7 +92,7 @@ func (a *attempt) choose() error {
 	last := a.others.Last()
 	number := 1
 	switch {
-	case last == nil || last.Status == common.StatusUninstalled:
+	case last == nil || last.Status == common.StatusUninstalled || !a.others.Stands():
 		if last != nil {
 			number = last.Number + 1
 		}
@@ -290,7 +290,10 @@ func (a *attempt) begin() (wire.Stage, error) {
 	stage.Gate.Ready = []wire.Readiness{{
 		Name: fmt.Sprintf("nobody else works on the release %s", a.next.Name), Timeout: 1,
 		Scope: wire.Scope{Keys: []wire.Key{key}},
-		Rule:  wire.Rule{{Path: "metadata.annotations['" + release.JobAnnotation + "']", Operator: "==", Values: []any{a.item.Job}}},
+		Rule: wire.Rule{
+			{Path: "metadata.annotations['" + release.JobAnnotation + "']", Operator: "==", Values: []any{a.item.Job}},
+			{Path: "metadata.annotations['" + release.OwnerAnnotation + "']", Operator: "==", Values: []any{a.mark()}},
+		},
 	}}
 	return stage, nil
 }

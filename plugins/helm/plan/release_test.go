@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -81,7 +82,11 @@ func TestTheFirstStageTellsWhoHasTheRelease(t *testing.T) {
 		t.Errorf("the revision is stored by %+v", begin.Writes)
 	}
 	rule := begin.Gate.Ready[0].Rule
-	if rule[0].Path != "metadata.annotations['orangery.dev/job']" || rule[0].Values[0] != "job-1" {
+	expected := wire.Rule{
+		{Path: "metadata.annotations['orangery.dev/job']", Operator: "==", Values: []any{"job-1"}},
+		{Path: "metadata.annotations['orangery.dev/owner']", Operator: "==", Values: []any{"items/item/uid"}},
+	}
+	if !reflect.DeepEqual(rule, expected) {
 		t.Errorf("it is seen to be ours by %+v", rule)
 	}
 }
@@ -273,4 +278,29 @@ func TestAReleaseUnderAnotherNameReplacesTheOldOne(t *testing.T) {
 	w.deploy(plain, map[string]any{"name": "other"})
 	sameTexts(t, w.left(), "ConfigMap demo/other")
 	sameTexts(t, w.revisions())
+}
+
+func TestWhatTheNewReleaseWritesUnderAnotherVersionStaysWhenTheOldOneGoes(t *testing.T) {
+	scaler := func(version string) map[string]string {
+		return charted(map[string]string{
+			"templates/a.yaml": configMap("a", ""),
+			"templates/b.yaml": "apiVersion: autoscaling/" + version + "\nkind: HorizontalPodAutoscaler\nmetadata: {name: b}\n",
+		})
+	}
+	taken := map[string]any{"install": map[string]any{"takeOwnership": true}}
+	for _, next := range []map[string]any{
+		{"name": "other", "helmDeploymentConfig": taken},
+		{"helmDeployment": false},
+	} {
+		w := newWorld(t)
+		w.deploy(scaler("v1"), nil)
+		proposal := w.deploy(scaler("v2"), next)
+		for _, stage := range proposal.Stages {
+			for _, removal := range stage.Removals {
+				if removal.Key.Kind == "HorizontalPodAutoscaler" {
+					t.Errorf("%v: stage %s removes %s", next, stage.Name, removal.Key)
+				}
+			}
+		}
+	}
 }

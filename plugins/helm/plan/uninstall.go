@@ -39,6 +39,10 @@ func (c *call) uninstall(history release.History) ([]wire.Stage, error) {
 func (c *call) takeAway(proposal *wire.Proposal, last *release.Revision, of *helm.Release) error {
 	of.Info.Deleted = c.item.Now
 	of.SetStatus(common.StatusUninstalling, "Deletion in progress (or silently failed)")
+	// Where another item has the release, nothing of it is written and no hook runs: what goes is what nobody holds.
+	if c.another(last) {
+		return c.take(proposal, of)
+	}
 	secret, err := c.secrets.Secret(of, last.Job, last.Created, c.item.Now)
 	if err != nil {
 		return err
@@ -51,6 +55,14 @@ func (c *call) takeAway(proposal *wire.Proposal, last *release.Revision, of *hel
 	if err := c.hooks(proposal, of, helm.HookPreDelete); err != nil {
 		return err
 	}
+	if err := c.take(proposal, of); err != nil {
+		return err
+	}
+	return c.hooks(proposal, of, helm.HookPostDelete)
+}
+
+// take deletes the objects of a revision, kind after kind.
+func (c *call) take(proposal *wire.Proposal, of *helm.Release) error {
 	keys, err := c.going(of)
 	if err != nil {
 		return err
@@ -62,7 +74,7 @@ func (c *call) takeAway(proposal *wire.Proposal, last *release.Revision, of *hel
 		}
 		proposal.Stages = append(proposal.Stages, stage)
 	}
-	return c.hooks(proposal, of, helm.HookPostDelete)
+	return nil
 }
 
 // going are the objects of a revision that go with it, in the order of Helm's uninstall.
@@ -92,7 +104,7 @@ func (c *call) going(of *helm.Release) ([]wire.Key, error) {
 	for _, object := range objects {
 		key := object.Key()
 		existing, exists := live[key]
-		if !isKept(object) && !(exists && isKept(existing)) {
+		if !isKept(object) && !(exists && (isKept(existing) || c.isElsewhere(existing, of))) {
 			keys = append(keys, key)
 		}
 	}

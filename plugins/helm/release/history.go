@@ -17,6 +17,8 @@ type Revision struct {
 	Status common.Status
 	// Job is the job of Orangery that made it; empty where Helm has written it.
 	Job string
+	// Owner is the mark of the deploy item that has written it last (C-36); empty where Helm has.
+	Owner string
 	// Created is when it was stored first: the label of Helm, which loses it when it updates the Secret, or else what the
 	// API server noted. Zero where nothing tells.
 	Created time.Time
@@ -54,7 +56,8 @@ func Read(host wire.Host, namespace, name string) (History, error) {
 		}
 		revision := &Revision{
 			Number: number, Status: common.Status(labels["status"]), Job: texts(secret, "annotations")[JobAnnotation],
-			Key: SecretKey(namespace, name, number), secret: secret,
+			Owner: texts(secret, "annotations")[OwnerAnnotation],
+			Key:   SecretKey(namespace, name, number), secret: secret,
 		}
 		revision.Created = created(secret)
 		history = append(history, revision)
@@ -105,6 +108,17 @@ func (h History) With(states ...common.Status) *Revision {
 		}
 	}
 	return nil
+}
+
+// Stands tells whether there is anything to upgrade. Revisions whose place others took, and which are gone since, are what was
+// left of a release that is none any more.
+func (h History) Stands() bool {
+	for _, revision := range h {
+		if revision.Status != common.StatusSuperseded && revision.Status != common.StatusUninstalled {
+			return true
+		}
+	}
+	return false
 }
 
 // Find is a revision by its number; nil where there is none.

@@ -22,6 +22,8 @@ const (
 	kind = "helm.sh/release.v1"
 	// JobAnnotation says on the Secret of a revision which job of Orangery made it. Helm drops it when it writes.
 	JobAnnotation = "orangery.dev/job"
+	// OwnerAnnotation is the mark of the host: which deploy item has written an object (C-36). Helm drops it when it writes.
+	OwnerAnnotation = "orangery.dev/owner"
 	// largest is what a Secret can hold.
 	largest = 1 << 20
 	// longest is the size of a revision that is unpacked.

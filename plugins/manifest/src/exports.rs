@@ -7,17 +7,20 @@ use crate::readiness::{cluster, reference};
 /// The export rules of a configuration.
 pub(crate) fn rules(config: &Place<'_>) -> Result<Vec<ExportRule>, Problem> {
     let Some(exports) = config.field("exports")? else { return Ok(Vec::new()) };
-    exports.items_of("exports")?.iter().map(rule).collect()
+    let rules = exports.items_of("exports")?.iter().map(rule).collect::<Result<Vec<_>, _>>()?;
+    Ok(rules.into_iter().flatten().collect())
 }
 
-fn rule(export: &Place<'_>) -> Result<ExportRule, Problem> {
+/// A rule without a resource exports nothing, as with Landscaper.
+fn rule(export: &Place<'_>) -> Result<Option<ExportRule>, Problem> {
+    let Some(resource) = export.field("fromResource")? else { return Ok(None) };
     let source = PathSource {
         on: cluster(export)?,
-        key: reference(&export.required("fromResource")?)?,
+        key: reference(&resource)?,
         path: export.required("jsonPath")?.name()?.to_owned(),
         then: export.field("fromObjectRef")?.map(|then| follow(&then)).transpose()?,
     };
-    Ok(ExportRule { key: export.required("key")?.name()?.to_owned(), source: ExportSource::Path(source) })
+    Ok(Some(ExportRule { key: export.required("key")?.name()?.to_owned(), source: ExportSource::Path(source) }))
 }
 
 fn follow(place: &Place<'_>) -> Result<Follow, Problem> {

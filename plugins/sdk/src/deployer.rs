@@ -24,7 +24,7 @@ pub trait Deployer {
     fn plan(item: Item, host: &impl Host) -> Result<Proposal, Fault>;
 }
 
-/// Reading granted clusters. Answers are recorded with the job, so that a call can be replayed.
+/// Reading granted clusters. Answers are not recorded: a component that is called again may be told otherwise.
 pub trait Cluster {
     /// One object; `None` where it does not exist.
     ///

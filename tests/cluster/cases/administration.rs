@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orangery_tests::{
     kube::{Kube, OPERATOR},
     objects::Objects,
-    proxy::{Fate, Fates, ProxyRequest},
+    proxy::Sound,
     repository,
     world::{Ground, World},
     yaml,
@@ -18,15 +18,6 @@ fn documented() -> [Vec<Value>; 4] {
     let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let blocks: Vec<Vec<Value>> = blocks.map(yaml::documents).collect();
     blocks.try_into().expect("the document has four blocks of objects")
-}
-
-/// A network that works.
-struct Sound;
-
-impl Fates for Sound {
-    fn request(&self, _: &ProxyRequest) -> Fate {
-        Fate::Pass
-    }
 }
 
 /// The tenants, and whether the server holds them to their rights.

@@ -297,3 +297,34 @@ async fn existing_invalid_objects_stay_writable() {
                     the one that is meant";
     assert_eq!(denied(&cluster, &worse).await, sentence);
 }
+
+/// The warnings that a server answers a write of labels or finalizers with, as kubectl shows them.
+async fn warnings(cluster: &Cluster, target: &str, metadata: Value) -> Vec<String> {
+    let path = format!(
+        "/apis/landscaper.gardener.cloud/v1alpha1/namespaces/{}/targets/{target}",
+        cluster.client().default_namespace()
+    );
+    let request = http::Request::patch(path)
+        .header("content-type", "application/merge-patch+json")
+        .body(kube::client::Body::from(json!({"metadata": metadata}).to_string().into_bytes()))
+        .unwrap();
+    let answer = cluster.client().send(request).await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.status());
+    let warnings = answer.headers().get_all("warning").into_iter();
+    warnings.map(|warning| warning.to_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn c_66_a_target_that_is_being_deleted_is_written_with_a_warning() {
+    let cluster = crate::cluster_with(&["--guards=false"]).await;
+    let mut target = object("Target", "held", json!({"type": "t"}));
+    target["metadata"]["finalizers"] = json!(["example.org/held"]);
+    cluster.apply(&target).await;
+    let labels = |number: u8| json!({"labels": {"number": number.to_string()}});
+    assert_eq!(warnings(&cluster, "held", labels(1)).await, [""; 0]);
+    cluster.delete(&target).await;
+    let told = warnings(&cluster, "held", labels(2)).await;
+    assert!(told.len() == 1 && told[0].contains("this Target is being deleted"), "{told:?}");
+    assert_eq!(warnings(&cluster, "held", json!({"finalizers": null})).await, [""; 0], "it is let go of");
+    cluster.expect_absent(&target).await;
+}

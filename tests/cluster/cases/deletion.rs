@@ -1,4 +1,6 @@
 //! How trees are deleted, and what holds them.
 
+mod garbage_collection;
 mod guards;
+mod orphaned_items;
 mod removed_clusters;

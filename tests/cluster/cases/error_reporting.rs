@@ -137,3 +137,30 @@ async fn wf_15_c_08_items_above_the_limit_of_the_host_wait_for_a_place_and_say_s
     cluster.delete(&any("Installation", "two")).await;
     cluster.expect_absent(&any("Installation", "two")).await;
 }
+
+#[tokio::test]
+async fn c_67_a_target_in_use_names_what_uses_it_while_it_is_being_deleted() {
+    let (binary, cluster) = server(&[]).await;
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[becomes_ready("cm", &[])])});
+    cluster.apply(&on_cluster(installation("root", &blueprint(fields)))).await;
+    let held = |object: &Value| object["metadata"]["finalizers"].to_string().contains("orangery.dev/in-use");
+    let target = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Target"});
+    cluster.expect_that(&target, "nobody guards it", held).await;
+    let name = cluster.expect_that(&item(), "is not there", |_| true).await["metadata"]["name"].clone();
+    let name = name.as_str().unwrap_or_default();
+    cluster.delete(&any("Target", "cluster")).await;
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
+    let is_told = |event: &Value| {
+        event["reason"] == "InUse"
+            && event["regarding"]["kind"] == "Target"
+            && event["note"].as_str().is_some_and(|note| note.contains(&format!("DeployItem {name}")))
+    };
+    cluster.expect_that(&event, "no event says who uses it", is_told).await;
+    let chain = why(&binary, "target/cluster").await;
+    assert_eq!(
+        chain,
+        format!(
+            "target cluster is being deleted, and stays until nothing uses it\n  because deploy item {name} uses it\n"
+        )
+    );
+}

@@ -4,6 +4,8 @@ mod crashes;
 mod host_state;
 mod hostile;
 mod lost_events;
+mod many_failures;
+mod refused_credentials;
 mod refused_writes;
 mod schedules;
 mod silent_clusters;

@@ -2,6 +2,7 @@
 
 mod charts;
 mod helm_cli;
+mod left_over;
 mod releases;
 mod round_trips;
 mod unreachable_target;

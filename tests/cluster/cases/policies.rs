@@ -2,6 +2,8 @@
 //! and a change of policy counts at once.
 
 mod changes;
+mod plans;
+mod quotas;
 mod refusals;
 
 use orangery_tests::{cluster::Cluster, objects::NAMESPACE};
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 const CODE: &str = "ERR_POLICY_VIOLATION";
 
 /// A policy for the namespace of the cases.
-fn policy(name: &str, fields: Value) -> Value {
+pub(crate) fn policy(name: &str, fields: Value) -> Value {
     let mut spec = json!({"profile": "restricted", "namespaces": {"names": [NAMESPACE]}});
     if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
         spec.extend(fields.clone());
@@ -20,7 +22,7 @@ fn policy(name: &str, fields: Value) -> Value {
 }
 
 /// Applies a policy, and waits until the operator knows this version of it.
-async fn put(cluster: &Cluster, policy: &Value) {
+pub(crate) async fn put(cluster: &Cluster, policy: &Value) {
     let generation = cluster.apply(policy).await.metadata.generation;
     let is_known = |object: &Value| {
         object["metadata"]["name"] == policy["metadata"]["name"]
@@ -30,7 +32,7 @@ async fn put(cluster: &Cluster, policy: &Value) {
 }
 
 /// Waits until an object of ours has ended its job as refused by this line, in this phase; answers the sentence.
-async fn refused(cluster: &Cluster, object: &Value, phase: &str, line: &str) -> String {
+pub(crate) async fn refused(cluster: &Cluster, object: &Value, phase: &str, line: &str) -> String {
     let line = format!("line {line}");
     let is_refused = |found: &Value| {
         let error = &found["status"]["lastError"];

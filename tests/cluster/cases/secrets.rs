@@ -1,12 +1,16 @@
 //! Nothing secret is shown: a value of a Secret that goes through a tree stands in no error, condition, event, line of the log
 //! or answer of a command, in whatever encoding (C-41).
 
+mod encrypted;
+mod harness;
+
 use std::sync::Arc;
 
-use data_encoding::{BASE64, BASE64_NOPAD};
+use data_encoding::BASE64;
 use orangery_tests::{
+    canary::forms,
     objects::Objects,
-    proxy::{Fate, Fates, ProxyRequest},
+    proxy::Sound,
     tree::{any, blueprint, deploys, imports_cluster, in_phase, installation},
     world::World,
 };
@@ -15,33 +19,19 @@ use serde_json::{Value, json};
 /// The value: no name of an object, so that servers quote it when they refuse it.
 const CANARY: &str = "Canary-9f8e7d6c+5b4a3210 of mine";
 
-/// A network that works.
-struct Sound;
-
-impl Fates for Sound {
-    fn request(&self, _: &ProxyRequest) -> Fate {
-        Fate::Pass
-    }
-}
-
-/// The canary as it may be found: a part of it that each encoding keeps together.
-fn forms() -> Vec<String> {
-    let inner = |before: &str| {
-        let encoded = BASE64_NOPAD.encode(format!("{before}{CANARY}").as_bytes());
-        encoded.get(4..28).expect("it is long enough").to_owned()
-    };
-    let percent = CANARY.replace('+', "%2B");
-    let percent = [percent.replace(' ', "%20"), percent.replace(' ', "+")];
-    [CANARY.to_owned(), "9f8e7d6c".to_owned(), inner(""), inner("a"), inner("ab")].into_iter().chain(percent).collect()
-}
-
 #[track_caller]
 fn check(what: &str, text: &str) {
-    for form in forms() {
+    for form in forms(CANARY).into_iter().chain(["9f8e7d6c".to_owned()]) {
         let found = text.find(&form).map(|at| text.get(at.saturating_sub(200)..).unwrap_or(text));
         let around = found.map(|text| text.chars().take(400).collect::<String>());
         assert_eq!(around, None, "{what} shows the value as {form}");
     }
+}
+
+/// The Secret that holds it.
+fn secret() -> Value {
+    let data = json!({"value": BASE64.encode(CANARY.as_bytes())});
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}, "data": data})
 }
 
 /// An Installation that imports the value, with these parts of a blueprint.
@@ -79,8 +69,7 @@ async fn readable(objects: &Objects) -> Vec<(String, String)> {
 async fn c_41_a_value_of_a_secret_is_shown_nowhere() {
     let mut world = World::on(&crate::ground(), crate::binary().await, Arc::new(Sound)).await;
     let objects = &world.objects;
-    let data = json!({"value": BASE64.encode(CANARY.as_bytes())});
-    objects.apply(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}, "data": data})).await;
+    objects.apply(&secret()).await;
     // A template that fails with it, in several encodings.
     let template = "{{ fail (printf \"%s %s %s %s\" .imports.value (b64enc .imports.value) (urlquery .imports.value) \
                     (b64enc (printf \"a%s\" .imports.value))) }}";

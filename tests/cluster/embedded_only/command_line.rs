@@ -9,4 +9,5 @@ mod plans;
 mod release_tests;
 mod render_parity;
 mod stock_charts;
+mod tenants;
 mod usage;

@@ -1,15 +1,14 @@
 //! One active operator (C-34): two processes, one of which is stopped and continued by signals.
 
-use std::process::Command;
-
 use orangery_tests::{
-    binary::Running,
     external_deployer::ExternalDeployer,
     kube::{Kube, OPERATOR},
     objects::Objects,
     tree::{any, asks, blueprint, in_phase, installation, items},
 };
 use serde_json::{Value, json};
+
+use super::signal;
 
 const QUICK: [&str; 2] = ["--lease-duration", "3"];
 
@@ -22,12 +21,6 @@ fn lease(transitions: u32) -> Value {
         "metadata": metadata,
         "spec": {"leaseTransitions": transitions},
     })
-}
-
-fn signal(process: &Running, name: &str) {
-    let id = process.id().expect("it runs").to_string();
-    let sent = Command::new("kill").args([name, &id]).status().expect("kill can be run");
-    assert!(sent.success());
 }
 
 fn tree(name: &str) -> Value {

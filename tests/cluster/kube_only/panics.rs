@@ -5,48 +5,24 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
 use orangery_proposal::deployer::Deployer;
 use orangery_runtime::{Definitions, Operator, OperatorConfig};
 use orangery_tests::{
+    deployers::Deployers,
     kube::{HOST_NAMESPACE, Kube, OPERATOR},
-    objects::Objects,
+    objects::{Objects, connect},
     tree::API,
 };
 use serde_json::{Value, json};
 
 /// Panics once for each type of items, and claims none.
-#[derive(Default)]
-struct Panicking(Mutex<BTreeSet<String>>);
-
-impl Plugins for Panicking {
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
-        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
+fn panicking() -> Deployers<impl Fn(&str) -> Option<Arc<dyn Deployer>>> {
+    let asked = Mutex::<BTreeSet<String>>::default();
+    Deployers(move |item_type: &str| {
+        let is_new = asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
         assert!(!is_new, "as asked by {item_type}");
         None
-    }
-
-    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
-        None
-    }
-
-    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
-        unreachable!("{name}: no blueprint is rendered here")
-    }
-
-    fn template_types(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-async fn client(kubeconfig: &str) -> Client {
-    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("the kubeconfig is one");
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("the kubeconfig is complete")).expect("a client can be made of it")
+    })
 }
 
 /// An item whose type makes the operator panic.
@@ -65,8 +41,8 @@ async fn a_panic_is_written_down_with_the_rights_of_the_chart() {
     let (binary, programs) = super::programs().await;
     let server = Kube::start_audited(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
-    let client = client(&server.kubeconfig_of_operator(OPERATOR[0])).await;
-    let config = OperatorConfig::new(client, Arc::new(Panicking::default()));
+    let client = connect(&server.kubeconfig_of_operator(OPERATOR[0])).await;
+    let config = OperatorConfig::new(client, Arc::new(panicking()));
     let config = OperatorConfig { definitions: Definitions::Expect, pod: "the-pod".to_owned(), ..config };
     let operator = Operator::start(config).await.expect("the operator starts");
     for (name, problems) in

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use orangery_blueprint::{
     binding::{DataExport, DataImport, ExportBindings, ImportBindings},
     import::{self, DataValue, ImportError, Imported, Sources, TargetObject},
-    record::RecordWriter,
+    record::{RecordWriter, UndecryptableData},
     sibling::{Sibling, predecessors, successors},
 };
 use orangery_core::{
@@ -329,14 +329,14 @@ impl Tree {
 
     /// A DataObject of this name.
     pub(super) fn put(&mut self, name: &str, value: &str, owner: Option<&str>) {
-        let data = DataValue { value: json!(value), hash: None, owner: owner.map(str::to_owned) };
+        let data = DataValue { value: json!(value), owner: owner.map(str::to_owned), ..DataValue::default() };
         self.data.insert(name.to_owned(), data);
     }
 
     /// What a job imports, where its sub-installations find it.
     pub(super) fn keep_imports(&mut self, name: &str, imported: &BTreeMap<String, Imported>) {
         for (key, import) in imported {
-            let data = DataValue { value: import.value(), hash: None, owner: Some(name.to_owned()) };
+            let data = DataValue { value: import.value(), owner: Some(name.to_owned()), ..DataValue::default() };
             self.data.insert(object_in(Some(name), key), data);
         }
     }
@@ -370,8 +370,8 @@ fn text(value: &Value) -> &str {
 }
 
 impl Sources for Tree {
-    fn data_object(&self, name: &str) -> Option<DataValue> {
-        self.data.get(name).cloned()
+    fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData> {
+        Ok(self.data.get(name).cloned())
     }
 
     fn target(&self, _: &str) -> Option<TargetObject> {

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::ResourceExt;
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_ocm::{
-    ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret,
-    Verification, VersionReference,
+    ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, KeySource, Overwrite, OverwriteSide,
+    Secret, Verification, VersionReference,
 };
 
 use self::charts::{ChartAuth, auths};
@@ -310,6 +310,8 @@ impl ContextInputs<'_> {
             signature,
             public_key: self.key(keys.public_key_secret_reference.as_ref())?,
             ca_certificate: self.key(keys.ca_certificate_secret_reference.as_ref())?,
+            keyless: None,
+            keys_of: KeySource::Context,
             above,
         })
     }

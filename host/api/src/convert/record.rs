@@ -1,10 +1,15 @@
 //! Records as objects, with the labels, the hash and the owner that `docs/wire.md` §2.2 and §5.4 give them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use orangery_blueprint::record::{Purpose, Record, RecordContent, TargetPosition};
+use orangery_blueprint::{
+    export::ExportOccupant,
+    record::{Purpose, Record, RecordContent, TargetPosition},
+};
 use serde_json::Value;
 
-use crate::{annotation, data_object::DataObject, label, reference::LocalSecretReference, target::Target};
+use crate::{
+    annotation, data_object::DataObject, label, marks::Marks, reference::LocalSecretReference, target::Target,
+};
 
 /// Writes a record of data over `object`: its name, content, labels, hash and owner; what others set stays. A record of
 /// a target leaves `object` as it is.
@@ -30,6 +35,12 @@ pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference
         }
         mark(record, &mut object.metadata, owner);
     }
+}
+
+/// What an object is to the Installation that would export to its name.
+pub fn export_occupant<K: Marks>(object: &K) -> ExportOccupant<'_> {
+    let is_export = object.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_EXPORT);
+    ExportOccupant { owner: object.parent_installation(), is_export }
 }
 
 fn text(of: &Value, field: &str) -> String {

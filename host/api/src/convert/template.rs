@@ -75,6 +75,7 @@ pub fn deploy_item(
         timeout: template.timeout.clone().map(Duration),
         update_on_change_only: template.update_on_change_only,
         on_delete: on_delete(template),
+        drift: template.drift.clone(),
         ..DeployItemTemplate::default()
     };
     item.with_gates(gates)

@@ -181,5 +181,6 @@ fn found_objects_are_read_with_their_marks() {
         "data": [1],
     }))
     .unwrap();
-    assert_eq!(DataValue::from(&data), DataValue { value: json!([1]), hash: Some("h".to_owned()), owner: None });
+    let expected = DataValue { value: json!([1]), hash: Some("h".to_owned()), ..DataValue::default() };
+    assert_eq!(data_value(&data, data.spec.data.clone()), expected);
 }

@@ -9,6 +9,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use k8s_openapi::ByteString;
 use orangery_blueprint::gate::GateExpressions;
 use orangery_core::{memory, workflow::GateKind};
+use orangery_proposal::drift_rules::DriftRules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,6 +63,10 @@ pub struct DeployItemTemplate {
     /// What deletion does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_delete: Option<OnDelete>,
+    /// What is done when objects are changed that the item has written; absent means nothing. Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::drift_rules")]
+    pub drift: Option<DriftRules>,
     /// Whether the item takes part at all: one that does not is left as it is. Not in the original, like the next three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "gate_schema")]

@@ -1,5 +1,6 @@
 //! The begin of a proposal: what it plans joins the inventory, which is recorded before anything is written.
 
+use orangery_cluster::is_being_deleted;
 use orangery_core::step::Step;
 use orangery_proposal::{ObjectWrite, Ownership, Stage, Write, executor::writes, inventory::LocatedObject};
 
@@ -65,6 +66,7 @@ impl Executor<'_> {
             Err(error) if error.is_not_served() => return Ok(false),
             Err(error) => return Err(error),
         };
-        Ok(handle.get().await?.is_some_and(|live| !self.objects.job.owns(&live)))
+        // One on its way out is waited for, and then made anew.
+        Ok(handle.get().await?.is_some_and(|live| !is_being_deleted(&live) && !self.objects.job.owns(&live)))
     }
 }

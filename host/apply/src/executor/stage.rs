@@ -1,6 +1,6 @@
 //! One stage: removals until they are gone, definitions until they are served, the other writes, the gate.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt, stream};
 use orangery_core::step::{Halt, Until};
@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::{AT_ONCE, Executor, located};
 use crate::{
     apply_error::{ApplyError, all},
+    deletion::stays,
     gate::within,
     job_objects::or_before,
 };
@@ -24,16 +25,32 @@ impl Executor<'_> {
     /// One step of a stage, within the time of the stage.
     pub(super) async fn perform_in(&mut self, stage: &Stage, step: StageStep) -> Result<ExecutionEvent, ApplyError> {
         let result = match step {
-            StageStep::Removing => self.objects.remove(&stage.removals).await.map(|notes| {
-                self.state.notes.extend(notes);
-                ExecutionEvent::Removed
-            }),
+            StageStep::Removing => self.remove(stage).await.map(|()| ExecutionEvent::Removed),
             StageStep::Defining => self.define(stage).await.map(|()| ExecutionEvent::Defined),
             StageStep::Writing => self.write_rest(stage).await.map(|()| ExecutionEvent::Written),
             StageStep::Waiting => self.pass_gate(stage).await.map(|()| ExecutionEvent::GatePassed),
         };
         let now = self.objects.job.clock.now();
         result.map_err(|error| within(error, stage.timeout, self.since, now, &format!("stage {}", stage.name)))
+    }
+
+    /// What stays is told. What the stage is to make anew must not: written over, it would be the old one.
+    async fn remove(&mut self, stage: &Stage) -> Result<(), ApplyError> {
+        let left = self.objects.remove(&stage.removals).await?;
+        let mut written = BTreeSet::new();
+        for write in &stage.writes {
+            written.insert(located(write)?);
+        }
+        let outcomes: Vec<_> = left
+            .iter()
+            .map(
+                |(located, why)| {
+                    if written.contains(located) { Err(ApplyError::not_made_anew(&located.key, why)) } else { Ok(()) }
+                },
+            )
+            .collect();
+        self.state.notes.extend(left.iter().map(|(located, why)| stays(located, why)));
+        all(outcomes).map(drop)
     }
 
     async fn pass_gate(&self, stage: &Stage) -> Result<(), ApplyError> {

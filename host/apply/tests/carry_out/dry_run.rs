@@ -179,7 +179,7 @@ async fn a_run_has_the_effects_of_its_dry_run_where_objects_belong_to_others() {
     // Somebody takes one over: it is not pruned with the rest.
     let path = "/api/v1/namespaces/default/configmaps/free";
     world.send("PATCH", path, &json!({"metadata": {"labels": {crate::world::LABEL: "other"}}})).await;
-    let expected = actions([("free", Action::None), ("new", Action::Delete), ("taken", Action::Delete)]);
+    let expected = actions([("free", Action::Foreign), ("new", Action::Delete), ("taken", Action::Delete)]);
     assert_eq!(check(&mut world, "k", &proposal(json!({}))).await, expected);
     assert_eq!(world.config_maps().await.into_keys().collect::<Vec<_>>(), ["created", "free", "held"]);
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use orangery_apply::Outcome;
+use orangery_cluster::Observed;
 use orangery_core::step::Halt;
 use orangery_proposal::{
     Proposal,
+    deployer::ApiResource,
     executor::{ExecutionStep, Position, StageStep},
 };
 use serde_json::{Value, json};
@@ -107,6 +109,83 @@ async fn a_failed_job_fails_its_stage() {
         }
     };
     assert_eq!(failure.message, "Job default/x has failed: BackoffLimitExceeded");
+}
+
+fn hook() -> Proposal {
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x", "namespace": "default"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}});
+    let completed = json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "x"});
+    proposal(json!({"stages": [{"name": "hook", "gate": {"completed": [completed]},
+        "writes": [{"object": job, "how": "replace", "owned": "ephemeral"}]}]}))
+}
+
+const HOOK: &str = "/apis/batch/v1/namespaces/default/jobs/x";
+
+/// The answer of a job whose hook ended like this, if at all, and was deleted, before the job looked again.
+async fn hook_deleted(condition: Option<&str>) -> Result<Outcome, Halt> {
+    let mut world = World::new().await;
+    let plan = hook();
+    waits(&world.reconcile("j", &plan).await);
+    world.until_observed(&job_kind(), "x", |observed| matches!(observed, Observed::Present(_))).await;
+    assert_eq!(waits(&world.reconcile("j", &plan).await), "waiting for Job default/x to finish");
+    if let Some(condition) = condition {
+        let status = json!({"status": {"conditions": [{"type": condition, "status": "True", "reason": "Because"}]}});
+        world.send("PATCH", &format!("{HOOK}/status"), &status).await;
+    }
+    world.send("DELETE", HOOK, &json!({"propagationPolicy": "Background"})).await;
+    world.until_observed(&job_kind(), "x", |observed| matches!(observed, Observed::Gone(_))).await;
+    world.reconcile("j", &plan).await
+}
+
+fn job_kind() -> ApiResource {
+    ApiResource { api_version: "batch/v1".into(), kind: "Job".into(), plural: "jobs".to_owned(), namespaced: true }
+}
+
+const UNSEEN: &str = "Job default/x was deleted before its end was seen, by somebody else or because its \
+    ttlSecondsAfterFinished was over: whether it has done its work is not known; look for that, raise \
+    ttlSecondsAfterFinished if it has one, and ask for another job, which makes it anew";
+
+#[tokio::test]
+async fn c_107_a_hook_that_vanishes_counts_as_it_was_seen_last() {
+    let completed = hook_deleted(Some("Complete")).await;
+    assert!(matches!(completed, Ok(Outcome::Finished)), "{completed:?}");
+    let failed = stalls(hook_deleted(Some("Failed")).await);
+    assert_eq!(failed, ("RunFailed".to_owned(), "Job default/x has failed: Because".to_owned()));
+    assert_eq!(stalls(hook_deleted(None).await), ("Vanished".to_owned(), UNSEEN.to_owned()));
+}
+
+#[tokio::test]
+async fn c_107_a_hook_that_vanishes_while_no_operator_runs_is_not_waited_for() {
+    let mut world = World::new().await;
+    let plan = hook();
+    waits(&world.reconcile("j", &plan).await);
+    world.restart();
+    world.send("DELETE", HOOK, &json!({"propagationPolicy": "Background"})).await;
+    waits(&world.reconcile("j", &plan).await);
+    world.until_observed(&job_kind(), "x", |observed| matches!(observed, Observed::Absent)).await;
+    assert_eq!(stalls(world.reconcile("j", &plan).await), ("Vanished".to_owned(), UNSEEN.to_owned()));
+}
+
+#[tokio::test]
+async fn c_107_what_was_written_and_vanishes_is_not_waited_for_until_it_is_ready_or_exported() {
+    let vanished = "ConfigMap default/a was deleted by somebody else while this job waited for it; find out who deletes it, and \
+        ask for another job, which writes it anew";
+    let rule = json!({"key": "e", "source": {"path": {"key": key("a"), "path": ".data.later"}}});
+    let exporting = proposal(json!({"stages": [stage(&[write("a", "1")])], "next": {"finish": {"exports": [rule]}}}));
+    let maps = ApiResource {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        plural: "configmaps".to_owned(),
+        namespaced: true,
+    };
+    for plan in [gated(ready_when_data_is("2")), exporting] {
+        let mut world = World::new().await;
+        waits(&world.reconcile("j", &plan).await);
+        world.until_observed(&maps, "a", |observed| matches!(observed, Observed::Present(_))).await;
+        world.send("DELETE", A, &json!({})).await;
+        world.until_observed(&maps, "a", |observed| matches!(observed, Observed::Gone(_))).await;
+        assert_eq!(stalls(world.reconcile("j", &plan).await), ("Vanished".to_owned(), vanished.to_owned()));
+    }
 }
 
 #[tokio::test]

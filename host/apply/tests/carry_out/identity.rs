@@ -1,6 +1,6 @@
 //! What an object is: its group, kind, place and cluster, in whatever version it is named.
 
-use orangery_apply::{Outcome, without_stray_namespaces};
+use orangery_apply::{Outcome, has_stray_namespaces, without_stray_namespaces};
 use orangery_proposal::{Proposal, inventory::Inventory};
 use serde_json::{Value, json};
 
@@ -180,4 +180,39 @@ async fn c_35_an_adopted_inventory_may_name_a_namespace_where_there_is_none() {
     world.status.state.inventory = adopted;
     world.delete().await;
     assert_eq!(world.get(ROLE).await, None);
+}
+
+/// What the API server would take for an object of no namespace was checked as one of a namespace: by another line of the policy.
+#[tokio::test]
+async fn c_78_a_kind_that_is_served_after_the_check_is_not_written_outside_of_the_namespace_that_was_checked() {
+    let mut world = World::new().await;
+    let thing =
+        json!({"apiVersion": "example.org/v2", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}});
+    let checked = without_stray_namespaces(&world.clusters(), of(std::slice::from_ref(&thing))).await.unwrap();
+    assert_eq!(checked, of(std::slice::from_ref(&thing)), "it is not known yet which sort the kind is of");
+    let key = json!({"apiVersion": "example.org/v2", "kind": "Thing", "namespace": "default", "name": "x"});
+    let removes =
+        proposal(json!({"stages": [{"name": "s", "removals": [{"key": key, "force": true}], "gate": "accepted"}]}));
+    let mut scoped = definition([true, true]);
+    scoped["spec"]["scope"] = json!("Cluster");
+    world.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &scoped).await;
+    let sentence = "Thing default/x was checked as an object of that namespace, before its kind was served, and the kind has no \
+                    namespaces; it is checked again, or leave metadata.namespace out";
+    let refused = |step: orangery_core::step::Step<Outcome>| match step {
+        Err(orangery_core::step::Halt::Retry(failure)) => (failure.reason, failure.message),
+        other => panic!("{other:?}"),
+    };
+    let (reason, message) = refused(world.reconcile("j", &checked).await);
+    assert_eq!(reason, "ScopeChanged");
+    assert!(message.contains(sentence), "{message}");
+    assert_eq!(world.get("/apis/example.org/v2/things/x").await, None);
+    assert!(has_stray_namespaces(&world.clusters(), &checked).await.unwrap());
+    let again = without_stray_namespaces(&world.clusters(), checked).await.unwrap();
+    assert!(!has_stray_namespaces(&world.clusters(), &again).await.unwrap());
+    assert_eq!(world.run("j", &again).await, Outcome::Finished);
+    assert!(world.get("/apis/example.org/v2/things/x").await.is_some());
+    assert!(has_stray_namespaces(&world.clusters(), &removes).await.unwrap());
+    let (reason, _) = refused(world.reconcile("k", &removes).await);
+    assert_eq!(reason, "ScopeChanged");
+    assert!(world.get("/apis/example.org/v2/things/x").await.is_some());
 }

@@ -1,6 +1,7 @@
 //! Whose an object is: only what the item itself has written is deleted with it.
 
-use orangery_apply::{OWNER_ANNOTATION, Outcome};
+use orangery_apply::{OWNER_ANNOTATION, Outcome, Owner};
+use orangery_core::step::Halt;
 use orangery_proposal::inventory::Inventory;
 use serde_json::{Value, json};
 
@@ -125,6 +126,92 @@ async fn c_36_a_stage_removes_nothing_of_another_item() {
     let plan = proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": removals}]}));
     assert_eq!(world.run("1", &plan).await, Outcome::Finished);
     assert_eq!(names(&world).await, ["x"]);
+}
+
+/// What left the plan of an item that was deleted without what it had deployed, or that came again under another uid.
+#[tokio::test]
+async fn c_114_a_stage_removes_what_an_item_has_left_that_does_not_exist_any_more() {
+    let mut world = World::new().await;
+    job(&mut world, "gone", "1", &["left"]).await;
+    world.items.0.lock().unwrap().push(world.owner.clone());
+    // A server asked for a path answers that it has no such thing, and that is no answer about an item.
+    let path_as_item = Owner { namespace: "..".into(), name: "default".into(), uid: "gone".to_owned() };
+    world.items.0.lock().unwrap().push(path_as_item);
+    job(&mut world, "b", "1", &["theirs"]).await;
+    world.switch("a");
+    // Landscaper's own deployer knows no marks, and has taken this one over for an item of which nothing is known.
+    job(&mut world, "gone", "2", &["left", "taken"]).await;
+    world.send("PATCH", &path("taken"), &json!({"metadata": {"labels": {LABEL: "c"}}})).await;
+    let marked = |mark: &str| json!({"metadata": {"annotations": {OWNER_ANNOTATION: mark}}});
+    for (name, mark) in [("unreadable", "gone"), ("path", "../default/gone"), ("other", "default/gone/other-uid")] {
+        world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map(name, "1")).await;
+        world.send("PATCH", &path(name), &marked(mark)).await;
+    }
+    world.switch("a");
+    let all = ["left", "theirs", "taken", "unreadable", "path", "other"];
+    let removals = all.map(|name| json!({"key": crate::world::key(name)}));
+    let plan = proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": removals}]}));
+    assert_eq!(world.run("1", &plan).await, Outcome::Finished);
+    assert_eq!(names(&world).await, ["other", "path", "taken", "theirs", "unreadable"]);
+    let mut notes = notes(&world);
+    notes.sort_unstable();
+    assert_eq!(
+        notes,
+        [
+            "ConfigMap default/other of the target cluster stays: it belongs to DeployItem default/gone",
+            "ConfigMap default/path of the target cluster stays: it belongs to DeployItem ../default",
+            "ConfigMap default/taken of the target cluster stays: it belongs to DeployItem default/gone",
+            "ConfigMap default/theirs of the target cluster stays: it belongs to DeployItem default/b",
+            "ConfigMap default/unreadable of the target cluster stays: it belongs to DeployItem gone",
+        ]
+    );
+}
+
+/// Pruning and deletion go by what the item itself has written.
+#[tokio::test]
+async fn c_114_an_object_of_an_inventory_with_another_mark_stays_also_where_that_item_is_gone() {
+    let mut world = World::new().await;
+    job(&mut world, "a", "1", &["x"]).await;
+    job(&mut world, "gone", "1", &["x"]).await;
+    world.items.0.lock().unwrap().push(world.owner.clone());
+    world.switch("a");
+    world.delete().await;
+    assert_eq!(names(&world).await, ["x"]);
+}
+
+#[tokio::test]
+async fn c_115_what_is_to_be_made_anew_and_stays_fails_and_is_not_written_over() {
+    let mut world = World::new().await;
+    job(&mut world, "b", "1", &["x"]).await;
+    world.switch("a");
+    let anew = json!({"name": "s", "gate": "accepted", "removals": [{"key": crate::world::key("x")}],
+        "writes": [write("x", "anew")]});
+    let halt = world.reconcile("1", &proposal(json!({"stages": [anew]}))).await.unwrap_err();
+    let Halt::Stall(failure) = halt else { panic!("{halt:?}") };
+    assert_eq!(
+        failure.message,
+        "ConfigMap default/x has to be deleted before it is made anew, and stays: it belongs to DeployItem default/b; delete it \
+         by hand where it is not needed, or give one of the two another name"
+    );
+    assert_eq!(world.config_maps().await["x"], json!({"k": "b"}));
+}
+
+/// The mark and the label are no content that gives way to what is there.
+#[tokio::test]
+async fn c_36_an_object_that_is_only_filled_is_taken_over_as_well() {
+    let mut world = World::new().await;
+    job(&mut world, "a", "1", &["x"]).await;
+    world.switch("b");
+    let filled = json!({"object": config_map("x", "b"), "how": "fill"});
+    world.run("1", &proposal(json!({"stages": [stage(&[filled])]}))).await;
+    let metadata = world.objects().await.remove("x").unwrap()["metadata"].take();
+    assert_eq!(
+        (&metadata["annotations"][OWNER_ANNOTATION], &metadata["labels"][LABEL]),
+        (&json!("default/b/uid-of-b"), &json!("b"))
+    );
+    assert_eq!(world.config_maps().await["x"], json!({"k": "a"}));
+    world.delete().await;
+    assert!(names(&world).await.is_empty());
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ fn in_stage(stage: usize, step: StageStep) -> ExecutionStep {
 
 #[tokio::test]
 async fn inv_6_each_step_does_what_is_before_it_and_nothing_that_is_behind() {
-    let last = ["POST default/configmaps", "GET configmaps/hook", "DELETE configmaps/hook", "record"];
+    let last = ["POST default/configmaps", "record", "GET configmaps/hook", "DELETE configmaps/hook", "record"];
     let exports: Vec<&str> = [&["export"][..], &last[..]].concat();
     let second: Vec<&str> = [&["POST default/configmaps"][..], &exports[..]].concat();
     let removing: Vec<&str> = [&["GET configmaps/old", "record"][..], &second[..]].concat();
@@ -69,7 +69,7 @@ async fn inv_6_each_step_does_what_is_before_it_and_nothing_that_is_behind() {
         (ExecutionStep::Pruning, exports.clone()),
         (ExecutionStep::Exporting, exports),
         (ExecutionStep::Afterwards(Position::default()), last.to_vec()),
-        (ExecutionStep::Afterwards(Position::stage(1)), vec!["GET configmaps/hook", "record"]),
+        (ExecutionStep::Afterwards(Position::stage(1)), vec!["record", "GET configmaps/hook", "record"]),
         (ExecutionStep::Tidying, vec!["GET configmaps/hook", "record"]),
     ] {
         let mut world = World::new().await;

@@ -12,8 +12,10 @@ use std::{
 use axum::{Router, body::Body};
 use jiff::Timestamp;
 use kube::Client;
-use orangery_apply::{DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run};
-use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, Waiter};
+use orangery_apply::{
+    DeployItems, DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run,
+};
+use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, NamespacedName, Observed, Waiter};
 use orangery_core::{
     digest::sha256,
     name::{JobId, Kind},
@@ -22,8 +24,8 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_proposal::{
-    ClusterRef, Proposal, SecretContent, executor::ExecutionStep, grant::Grants, inventory::LocatedObject,
-    item::StoredProposal,
+    ClusterRef, Proposal, SecretContent, deployer::ApiResource, executor::ExecutionStep, grant::Grants,
+    inventory::LocatedObject, item::StoredProposal,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -122,6 +124,8 @@ pub(crate) struct World {
     pub(crate) owner: Owner,
     /// What its component may reach.
     pub(crate) grants: Grants,
+    /// The marks of items that do not exist any more.
+    pub(crate) items: GoneItems,
     /// What has to survive of the other items.
     others: BTreeMap<String, Status>,
     /// Another cluster that the target names.
@@ -137,6 +141,16 @@ impl Connections for Connected {
 
     fn content<'a>(&'a self, _content: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
         Box::pin(async { Ok("secret content".to_owned()) })
+    }
+}
+
+/// The items that an API server does not have any more.
+#[derive(Default)]
+pub(crate) struct GoneItems(pub(crate) Mutex<Vec<Owner>>);
+
+impl DeployItems for GoneItems {
+    fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>> {
+        Box::pin(async move { Ok(self.0.lock().unwrap().contains(item)) })
     }
 }
 
@@ -229,6 +243,7 @@ impl World {
             woken,
             owner: Owner { namespace: "default".into(), name: "item".into(), uid: "uid-of-item".to_owned() },
             grants: everything(),
+            items: GoneItems::default(),
             others: BTreeMap::new(),
             other: None,
             _server: server,
@@ -318,6 +333,7 @@ impl World {
             labels: &labels,
             grants: &self.grants,
             clusters: &clusters,
+            items: &self.items,
             clock: &self.clock,
             is_current: &is_current,
         };
@@ -372,6 +388,7 @@ impl World {
             labels: &labels,
             grants: &self.grants,
             clusters: &clusters,
+            items: &self.items,
             clock: &self.clock,
             is_current: &is_current,
         };
@@ -395,6 +412,7 @@ impl World {
             labels: &labels,
             grants: &self.grants,
             clusters: &clusters,
+            items: &self.items,
             clock: &self.clock,
             is_current: &|| true,
         };
@@ -404,6 +422,15 @@ impl World {
     /// Waits until a watch has woken the item.
     pub(crate) async fn wait(&self) {
         tokio::time::timeout(DEADLINE, self.woken.notified()).await.expect("a watch wakes the item in time");
+    }
+
+    /// Waits until the watch of an object of namespace `default` knows what is asked for.
+    pub(crate) async fn until_observed(&self, kind: &ApiResource, name: &str, wanted: impl Fn(&Observed) -> bool) {
+        let cluster = self.clusters().cluster(&ClusterRef::Target).await.unwrap();
+        let place = NamespacedName { namespace: Some("default".into()), name: name.into() };
+        while !cluster.watches().observed(kind, &place).is_some_and(|observed| wanted(&observed)) {
+            self.wait().await;
+        }
     }
 
     /// The names and data of the config maps of namespace `default`.

@@ -137,11 +137,21 @@ fn a_listed_export_without_value_fails() {
 
 /// Recorded in `tests/golden/export-conflict-roots`.
 #[test]
-fn an_object_of_another_installation_is_not_overwritten() {
+fn c_100_an_object_of_another_installation_or_a_user_is_not_overwritten() {
     let record = SCOPE.record(Purpose::Export, "k", None, RecordContent::Data(json!(1)));
+    let of = |owner, is_export| may_write(&record, Some(ExportOccupant { owner, is_export }), &SCOPE);
     assert_eq!(may_write(&record, None, &SCOPE), Ok(()));
-    assert_eq!(may_write(&record, Some("m"), &SCOPE), Ok(()));
-    let error = may_write(&record, Some("one"), &SCOPE).unwrap_err();
+    assert_eq!([of(Some("m"), true), of(Some("m"), false), of(None, true)], [Ok(()), Ok(()), Ok(())]);
+    let users = of(None, false).unwrap_err();
+    assert_eq!(
+        (users.reason(), users.to_string().as_str()),
+        (
+            "ExportConflict",
+            "DataObject k exists already and was exported by no installation, so installation ns/m does not overwrite it; rename the \
+             export, or delete the object"
+        )
+    );
+    let error = of(Some("one"), true).unwrap_err();
     assert_eq!(error.reason(), "ExportConflict");
     assert_eq!(
         error.to_string(),

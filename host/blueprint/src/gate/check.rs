@@ -5,15 +5,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use orangery_expression::operators;
 
 use super::{Expression, GateExpression, GateExpressions, IMPORTS, ITEM, ITEMS, NamedObject, OBJECTS, Test, Type};
-use orangery_core::workflow::GateKind;
+use orangery_core::{dag::Dag, workflow::GateKind};
 
 /// What can be said of the values that gate expressions of one item read, before there are any.
 #[derive(Clone, Debug, Default)]
 pub struct ExpressionScope<'a> {
     /// The imports with their types; `None` where it is not known which there are.
     pub imports: Option<BTreeMap<String, Type>>,
-    /// The names of the items that have to be ready before this one; `None` where it is not known which these are.
-    pub predecessors: Option<BTreeSet<&'a str>>,
+    /// The items that have to be ready before this one; `None` where it is not known which these are.
+    pub predecessors: Option<Predecessors<'a>>,
+}
+
+/// The items that have to be ready before another one.
+#[derive(Clone, Debug)]
+pub enum Predecessors<'a> {
+    /// These.
+    Named(BTreeSet<&'a str>),
+    /// All that come before this one, looked up only for names that an expression reads: a chain of items has as many pairs as its
+    /// square.
+    Of(&'a Dag, &'a str),
+}
+
+impl Predecessors<'_> {
+    /// The type of a map of all of them, as far as an expression that reads these names needs to know it.
+    fn members(&self, read: &BTreeSet<&str>, of: impl Fn() -> Type) -> Type {
+        let names: BTreeSet<&str> = match self {
+            Self::Named(names) => names.clone(),
+            Self::Of(..) if read.is_empty() => return Type::Map,
+            Self::Of(dag, item) if dag.come_before(read, item) => read.clone(),
+            // One of them is wrong, and all are told.
+            Self::Of(dag, item) => dag.all_before(item),
+        };
+        Type::Members(names.into_iter().map(|name| (name.to_owned(), of())).collect())
+    }
 }
 
 /// The most operators of an expression.
@@ -62,7 +86,12 @@ pub fn check<T>(
         Test::Component(_) => Ok(()),
         Test::Expression(source) => {
             let expression = compile(source).map_err(|why| message_of(source, &why))?;
-            expression.check(&variables(gate_expression, gate, around)).map_err(|why| message_of(source, &why))
+            let reads = expression.reads();
+            let of_items = reads.iter().filter(|path| path.first() == Some(&ITEMS));
+            // Where all of them are read at once no name tells which are meant.
+            let read =
+                of_items.map(|path| path.get(1).copied()).collect::<Option<BTreeSet<&str>>>().unwrap_or_default();
+            expression.check(&variables(gate_expression, gate, around, &read)).map_err(|why| message_of(source, &why))
         }
     }
 }
@@ -90,6 +119,7 @@ fn variables<T>(
     gate_expression: &GateExpression<T>,
     gate: GateKind,
     around: &ExpressionScope<'_>,
+    read: &BTreeSet<&str>,
 ) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
     let results = || Type::Members([any("exports"), any("status")].into());
@@ -97,9 +127,7 @@ fn variables<T>(
     let mut variables = vec![(IMPORTS, imports)];
     // In a deletion nobody's exports are known any more.
     if gate != GateKind::Deleted {
-        let items = around.predecessors.as_ref().map_or(Type::Map, |names| {
-            Type::Members(names.iter().map(|name| ((*name).to_owned(), results())).collect())
-        });
+        let items = around.predecessors.as_ref().map_or(Type::Map, |before| before.members(read, results));
         variables.push((ITEMS, items));
     }
     if gate == GateKind::Ready {

@@ -14,7 +14,7 @@ fn gate_expression(written: Value) -> GateExpression {
 fn around() -> ExpressionScope<'static> {
     ExpressionScope {
         imports: Some([("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into()),
-        predecessors: Some(["db"].into()),
+        predecessors: Some(Predecessors::Named(["db"].into())),
     }
 }
 
@@ -273,6 +273,12 @@ fn targets_of_a_gate_expression_can_be_named_otherwise() {
     expected["objects"]["a"]["target"] = json!("two");
     assert_eq!(serde_json::to_value(renamed.unwrap()).unwrap(), expected);
     assert_eq!(gate_expression(written).try_map(|_| Err::<String, _>("no such")), Err("no such"));
+}
+
+#[test]
+fn limits_gate_a_message_shows_so_many_letters_of_an_expression() {
+    assert_eq!(super::check::display(&"a".repeat(120)), "a".repeat(120));
+    assert_eq!(super::check::display(&"ä".repeat(121)), "ä".repeat(120) + "…");
 }
 
 #[test]

@@ -1,18 +1,23 @@
 //! From references to what they stand for (`docs/wire.md` §5.2, INS-22).
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use serde_json::{Map, Value};
 
-use super::{DataValue, ImportError, ImportFault, Imported, TargetObject};
+use super::{DataValue, ImportError, ImportFault, Imported, SecretData, TargetObject};
 use crate::{
     binding::{DataImport, DataSource, ImportBindings, KeyReference, TargetImport, TargetSource},
-    record::RecordWriter,
+    record::{RecordWriter, UndecryptableData},
 };
 use orangery_core::{
+    memory,
     name::{self, Kind},
     yaml,
 };
+
+/// The most memory, in bytes, that all imports of an installation may take as values. One that is imported under several names
+/// counts under each: whatever is made of imports has it as often.
+pub const MOST_IMPORTED_BYTES: u64 = 64 << 20;
 
 const DATA_OBJECT: Kind = Kind::from_static("DataObject");
 const TARGET: Kind = Kind::from_static("Target");
@@ -22,7 +27,10 @@ const CONFIG_MAP: Kind = Kind::from_static("ConfigMap");
 /// What was gathered: the objects of the installation's namespace.
 pub trait Sources {
     /// A DataObject.
-    fn data_object(&self, name: &str) -> Option<DataValue>;
+    ///
+    /// # Errors
+    /// There is one, and it cannot be decrypted.
+    fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData>;
     /// A Target.
     fn target(&self, name: &str) -> Option<TargetObject>;
     /// The Targets that an installation keeps as the imports of a list or map: those with these labels `context` and
@@ -42,10 +50,28 @@ pub fn read(
     scope: &RecordWriter<'_>,
     from: &dyn Sources,
 ) -> Result<BTreeMap<String, Imported>, ImportError> {
-    let reader = Reader { context: scope.context(), scope, from };
+    read_within(imports, scope, from, MOST_IMPORTED_BYTES)
+}
+
+/// The same where they take no more than `most` bytes of memory (C-99). What several of them name is decoded once.
+pub fn read_within(
+    imports: &ImportBindings,
+    scope: &RecordWriter<'_>,
+    from: &dyn Sources,
+    most: u64,
+) -> Result<BTreeMap<String, Imported>, ImportError> {
+    let reader = Reader { context: scope.context(), scope, from, most, left: Cell::new(most) };
     let mut all = BTreeMap::new();
+    let mut decoded = BTreeMap::new();
     for import in &imports.data {
-        let data = reader.data(import).map_err(|fault| error(scope, &import.name, fault))?;
+        let source = import.source().and_then(keyed_source);
+        let same = source.and_then(|source| decoded.get(&source)).and_then(|name| all.get(*name));
+        let data = match same {
+            Some(Imported::Data(data)) => reader.take_room(&data.value).map(|()| data.clone()),
+            Some(_) | None => reader.data(import),
+        };
+        let data = data.map_err(|fault| error(scope, &import.name, fault))?;
+        decoded.extend(source.map(|source| (source, import.name.as_str())));
         all.insert(import.name.clone(), Imported::Data(data));
     }
     for import in &imports.targets {
@@ -60,10 +86,23 @@ pub(super) fn error(scope: &RecordWriter<'_>, import: &str, fault: ImportFault) 
     ImportError { import: import.to_owned(), installation, fault: Box::new(fault) }
 }
 
+/// What a text that is decoded stands in: whether in a Secret, the name of the object, and the key.
+fn keyed_source(source: DataSource<'_>) -> Option<(bool, &str, &str)> {
+    match source {
+        DataSource::DataObject(_) => None,
+        DataSource::Secret(reference) => Some((true, &reference.name, &reference.key)),
+        DataSource::ConfigMap(reference) => Some((false, &reference.name, &reference.key)),
+    }
+}
+
 struct Reader<'a> {
     context: String,
     scope: &'a RecordWriter<'a>,
     from: &'a dyn Sources,
+    /// The bytes of memory that all imports may take.
+    most: u64,
+    /// Those of them that are left.
+    left: Cell<u64>,
 }
 
 impl Reader<'_> {
@@ -71,12 +110,16 @@ impl Reader<'_> {
         match import.source().ok_or(ImportFault::NoSource)? {
             DataSource::DataObject(key) => {
                 let name = name::object_name(&self.context, key);
-                let found = self.from.data_object(&name).ok_or_else(|| not_found(&DATA_OBJECT, &name, key))?;
+                let found = self.from.data_object(&name).map_err(ImportFault::Undecryptable)?;
+                let found = found.ok_or_else(|| not_found(&DATA_OBJECT, &name, key))?;
                 self.owner_exists(found.owner.as_deref(), &DATA_OBJECT, &name)?;
+                self.take_room(&found.value)?;
                 Ok(found)
             }
-            DataSource::Secret(reference) => keyed(&SECRET, reference, self.from.secret(&reference.name)),
-            DataSource::ConfigMap(reference) => keyed(&CONFIG_MAP, reference, self.from.config_map(&reference.name)),
+            DataSource::Secret(reference) => self.keyed(&SECRET, reference, self.from.secret(&reference.name)),
+            DataSource::ConfigMap(reference) => {
+                self.keyed(&CONFIG_MAP, reference, self.from.config_map(&reference.name))
+            }
         }
     }
 
@@ -108,6 +151,7 @@ impl Reader<'_> {
         let name = name::object_name(&self.context, key);
         let found = self.from.target(&name).ok_or_else(|| not_found(&TARGET, &name, key))?;
         self.owner_exists(found.owner.as_deref(), &TARGET, &name)?;
+        self.take_room(&found.object)?;
         Ok(found)
     }
 
@@ -118,7 +162,46 @@ impl Reader<'_> {
         }
         let mut targets = self.from.kept_targets(&self.context, import);
         targets.retain(|target| target.job.as_ref() == Some(self.scope.job));
+        targets.iter().try_for_each(|target| self.take_room(&target.object))?;
         Ok(targets)
+    }
+
+    /// Takes memory for a value.
+    fn take_room(&self, value: &Value) -> Result<(), ImportFault> {
+        let left = self.left.get().checked_sub(memory::of(value)).ok_or(ImportFault::TooLarge { most: self.most })?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    /// A text of a Secret or ConfigMap, read as YAML.
+    fn decoded(&self, bytes: &[u8]) -> Result<Value, ImportFault> {
+        let value = yaml::decode_or_text_within(&String::from_utf8_lossy(bytes), self.left.get());
+        let value = value.ok_or(ImportFault::TooLarge { most: self.most })?;
+        self.take_room(&value)?;
+        Ok(value)
+    }
+
+    /// One key, or an object of all keys; each value is read as YAML.
+    fn keyed(
+        &self,
+        kind: &Kind,
+        reference: &KeyReference,
+        found: Option<BTreeMap<String, Vec<u8>>>,
+    ) -> Result<DataValue, ImportFault> {
+        let content = found.ok_or_else(|| not_found(kind, &reference.name, &reference.name))?;
+        let value = if reference.key.is_empty() {
+            let entry = |(key, bytes): (&String, &Vec<u8>)| Ok((key.clone(), self.decoded(bytes)?));
+            Value::Object(content.iter().map(entry).collect::<Result<Map<String, Value>, _>>()?)
+        } else {
+            let bytes = content.get(&reference.key).ok_or_else(|| {
+                let known: Vec<&str> = content.keys().map(String::as_str).collect();
+                let (name, key, known) = (reference.name.clone(), reference.key.clone(), known.join(", "));
+                ImportFault::NoKey { kind: kind.clone(), name, key, known }
+            })?;
+            self.decoded(bytes)?
+        };
+        let secret = (*kind == SECRET).then_some(SecretData::Whole);
+        Ok(DataValue { value, secret, ..DataValue::default() })
     }
 
     fn owner_exists(&self, owner: Option<&str>, kind: &Kind, name: &str) -> Result<(), ImportFault> {
@@ -134,26 +217,4 @@ impl Reader<'_> {
 fn not_found(kind: &Kind, name: &str, key: &str) -> ImportFault {
     let key = key.strip_prefix('#').unwrap_or(key).to_owned();
     ImportFault::NotFound { kind: kind.clone(), name: name.to_owned(), key }
-}
-
-/// One key, or an object of all keys; each value is read as YAML.
-fn keyed(
-    kind: &Kind,
-    reference: &KeyReference,
-    found: Option<BTreeMap<String, Vec<u8>>>,
-) -> Result<DataValue, ImportFault> {
-    let content = found.ok_or_else(|| not_found(kind, &reference.name, &reference.name))?;
-    let decoded = |bytes: &[u8]| yaml::decode_or_text(&String::from_utf8_lossy(bytes));
-    let value = if reference.key.is_empty() {
-        let entries: Map<String, Value> = content.iter().map(|(key, bytes)| (key.clone(), decoded(bytes))).collect();
-        Value::Object(entries)
-    } else {
-        let bytes = content.get(&reference.key).ok_or_else(|| {
-            let known: Vec<&str> = content.keys().map(String::as_str).collect();
-            let (name, key, known) = (reference.name.clone(), reference.key.clone(), known.join(", "));
-            ImportFault::NoKey { kind: kind.clone(), name, key, known }
-        })?;
-        decoded(bytes)
-    };
-    Ok(DataValue { value, hash: None, owner: None })
 }

@@ -6,12 +6,13 @@ use super::*;
 use crate::{
     FileSystem, ImportDefinition, ImportKind,
     binding::ImportBindings,
-    record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition},
+    record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition, UndecryptableData},
     schema::Schemas,
 };
 use orangery_core::name::{JobId, Kind, Namespace};
 
 mod laws;
+mod memory;
 mod messages;
 mod recorded;
 
@@ -39,8 +40,11 @@ struct Gathered {
 }
 
 impl Sources for Gathered {
-    fn data_object(&self, name: &str) -> Option<DataValue> {
-        self.data_objects.get(name).cloned()
+    fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData> {
+        if name == "encrypted" {
+            return Err(UndecryptableData { name: name.to_owned(), source_label: Some("Exec.b".to_owned()) });
+        }
+        Ok(self.data_objects.get(name).cloned())
     }
     fn target(&self, name: &str) -> Option<TargetObject> {
         self.targets.get(name).cloned()
@@ -62,6 +66,10 @@ impl Sources for Gathered {
 
 fn imports(json: Value) -> ImportBindings {
     serde_json::from_value(json).unwrap()
+}
+
+fn secret(content: Value) -> DataValue {
+    DataValue { secret: Some(SecretData::Whole), ..value(content) }
 }
 
 fn value(value: Value) -> DataValue {
@@ -148,9 +156,18 @@ fn ins_22_data_is_read_from_the_context_of_the_installation() {
 }
 
 #[test]
+fn c_81_data_that_cannot_be_decrypted_fails_its_import() {
+    let data = UndecryptableData { name: "encrypted".to_owned(), source_label: Some("Exec.b".to_owned()) };
+    let message = "import \"i\" of installation ns/x: DataObject encrypted is encrypted, and this operator cannot decrypt it: it \
+                   was copied, renamed or edited, or written under another key of the operator; run Installation b again, \
+                   which writes it anew";
+    fails(data_import(json!({"dataRef": "encrypted"})), &ROOT, ImportFault::Undecryptable(data), message);
+}
+
+#[test]
 fn ins_22_secrets_and_config_maps_are_read_as_yaml() {
-    reads(data_import(json!({"secretRef": {"name": "s", "key": "n"}})), &ROOT, Imported::Data(value(json!(42))));
-    let whole = value(json!({"n": 42, "t": "x y", "bad": "a: b: c"}));
+    reads(data_import(json!({"secretRef": {"name": "s", "key": "n"}})), &ROOT, Imported::Data(secret(json!(42))));
+    let whole = secret(json!({"n": 42, "t": "x y", "bad": "a: b: c"}));
     reads(data_import(json!({"secretRef": {"name": "s"}})), &ROOT, Imported::Data(whole));
     reads(data_import(json!({"configMapRef": {"name": "m"}})), &ROOT, Imported::Data(value(json!({"o": {"k": [1]}}))));
 }

@@ -175,7 +175,8 @@ impl ToCheck {
                     continue;
                 };
                 let imports = self.imports.is_some().then(|| self.types.clone());
-                let around = gate::ExpressionScope { imports, predecessors: before.all(&name) };
+                let around =
+                    gate::ExpressionScope { imports, predecessors: before.all(&name).map(gate::Predecessors::Named) };
                 if let Err(why) = check_gate_expression(written, gate, &around) {
                     let SourcePosition { line, column } = positions.find(&format!("{list}[{number}].{}", gate.name()));
                     let at = |number: usize| u32::try_from(number).ok();

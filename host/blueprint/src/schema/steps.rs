@@ -15,6 +15,8 @@ use std::{
 use jsonschema::{Keyword, ValidationError, ValidationOptions};
 use serde_json::{Map, Value};
 
+use super::SchemaError;
+
 /// The most steps of one check: parts of a schema, each with every entry and every 16 bytes of text of the value that it is
 /// held against.
 pub const MOST_SCHEMA_STEPS: u64 = 2_000_000;
@@ -141,32 +143,112 @@ fn leads_into_data(reference: &str) -> bool {
 /// The most parts of a schema with the references within it unfolded: a validator is built with all of them.
 pub const MOST_SCHEMA_PARTS: u64 = 100_000;
 
-/// How many parts a schema has with the references within it unfolded; one that leads back to where it stands counts once.
-pub(super) fn unfolded(schema: &Value) -> u64 {
-    parts(schema, schema, &mut BTreeMap::new())
+/// The most levels of a schema with the references within it unfolded: a validator is built level by level.
+pub const MOST_SCHEMA_LEVELS: usize = 512;
+
+/// The most parts of a schema in a row that look at one and the same value: a check calls itself for each of them, for each level
+/// of the value.
+pub const MOST_PARTS_OF_A_VALUE: usize = 64;
+
+/// The most parts of a schema in a row that look at one value. What it has more of than it may is not looked at.
+///
+/// # Errors
+/// [`SchemaError::Levels`], [`SchemaError::Parts`] and [`SchemaError::InARow`], also of a part that leads back to itself.
+pub(super) fn in_a_row(schema: &Value) -> Result<usize, SchemaError> {
+    let parts = parts(schema, schema, &mut BTreeMap::new(), MOST_SCHEMA_LEVELS)?;
+    if parts > MOST_SCHEMA_PARTS {
+        return Err(SchemaError::Parts { parts });
+    }
+    longest_row(schema, schema, &mut BTreeMap::new())
 }
 
-/// `known` has the parts behind references; `None` of one that is being counted.
-fn parts<'a>(root: &'a Value, part: &'a Value, known: &mut BTreeMap<&'a str, Option<u64>>) -> u64 {
+/// How many parts a schema has with the references within it unfolded; one that leads back to where it stands counts once. `known`
+/// has the parts behind references; `None` of one that is being counted.
+fn parts<'a>(
+    root: &'a Value,
+    part: &'a Value,
+    known: &mut BTreeMap<&'a str, Option<u64>>,
+    levels: usize,
+) -> Result<u64, SchemaError> {
+    let levels = levels.checked_sub(1).ok_or(SchemaError::Levels)?;
     match part {
         Value::Object(map) => {
-            let own = map.values().fold(1, |sum: u64, part| sum.saturating_add(parts(root, part, known)));
-            let Some(reference) = map.get("$ref").and_then(Value::as_str) else { return own };
+            let mut sum: u64 = 1;
+            for part in map.values() {
+                sum = sum.saturating_add(parts(root, part, known, levels)?);
+            }
+            let Some(reference) = map.get("$ref").and_then(Value::as_str) else { return Ok(sum) };
             let behind = match known.get(reference) {
                 Some(count) => count.unwrap_or(1),
                 None => {
                     known.insert(reference, None);
-                    let target = target(root, reference);
-                    let count = target.map_or(1, |target| parts(root, target, known));
+                    let count = match target(root, reference) {
+                        Some(target) => parts(root, target, known, levels)?,
+                        None => 1,
+                    };
                     known.insert(reference, Some(count));
                     count
                 }
             };
-            own.saturating_add(behind)
+            Ok(sum.saturating_add(behind))
         }
-        Value::Array(items) => items.iter().fold(1, |sum, part| sum.saturating_add(parts(root, part, known))),
+        Value::Array(items) => {
+            items.iter().try_fold(1, |sum: u64, part| Ok(sum.saturating_add(parts(root, part, known, levels)?)))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(1),
+    }
+}
+
+/// Rows by the place of the part that they begin with.
+type Rows = BTreeMap<*const Value, usize>;
+
+/// The longest row that begins at any part.
+fn longest_row<'a>(root: &'a Value, part: &'a Value, known: &mut Rows) -> Result<usize, SchemaError> {
+    let parts: Vec<&Value> = match part {
+        Value::Object(map) => map.values().collect(),
+        Value::Array(items) => items.iter().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(0),
+    };
+    let own = row(root, part, known, MOST_PARTS_OF_A_VALUE)?;
+    parts.into_iter().try_fold(own, |longest, part| Ok(longest.max(longest_row(root, part, known)?)))
+}
+
+/// The longest row that begins at this part. A circle is a row that does not end.
+fn row<'a>(root: &'a Value, part: &'a Value, known: &mut Rows, left: usize) -> Result<usize, SchemaError> {
+    let Value::Object(map) = part else { return Ok(0) };
+    if let Some(known) = known.get(&std::ptr::from_ref(part)) {
+        return if *known <= left { Ok(*known) } else { Err(SchemaError::InARow) };
+    }
+    let left = left.checked_sub(1).ok_or(SchemaError::InARow)?;
+    let behind = map.get("$ref").and_then(Value::as_str).and_then(|reference| target(root, reference));
+    let one = ["not", "if", "then", "else"].into_iter().filter_map(|keyword| map.get(keyword));
+    let many = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| map.get(keyword)?.as_array()).flatten();
+    let named = ["dependencies", "dependentSchemas"].into_iter().filter_map(|keyword| map.get(keyword)?.as_object());
+    let next = behind.into_iter().chain(one).chain(many).chain(named.flat_map(Map::values));
+    let mut longest = 0;
+    for part in next {
+        longest = longest.max(row(root, part, known, left)?);
+    }
+    known.insert(std::ptr::from_ref(part), longest + 1);
+    Ok(longest + 1)
+}
+
+/// How many levels a value has.
+pub(super) fn levels(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(levels).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
+}
+
+/// What a part needs of the stack at most, to be built and to look at a value, in bytes, where nothing is optimised.
+const STACK_OF_A_PART: usize = 4 << 10;
+
+/// Works on so many parts in one another: on a stack of its own where what is left of the thread's might not do.
+pub(super) fn within<T>(parts: usize, work: impl FnOnce() -> T) -> T {
+    let needed = (parts + 16) * STACK_OF_A_PART;
+    stacker::maybe_grow(needed, needed, work)
 }
 
 /// What a reference leads to, where it is a path from the root.

@@ -1,4 +1,5 @@
 use orangery_expression::Type;
+use orangery_proposal::drift_rules::{DriftExemption, DriftPolicy, DriftRules};
 use serde_json::json;
 
 use super::*;
@@ -22,6 +23,7 @@ fn deploy_items_are_decoded_with_all_their_fields() {
         "timeout": "5m0s",
         "updateOnChangeOnly": true,
         "onDelete": {"skipUninstallIfClusterRemoved": true, "keep": true},
+        "drift": {"policy": "Correct", "ignore": [{"kind": "Deployment", "jsonPointers": ["/spec/replicas"]}]},
         "target": {"import": "c"},
     });
     assert_eq!(
@@ -36,6 +38,14 @@ fn deploy_items_are_decoded_with_all_their_fields() {
             update_on_change_only: true,
             skip_uninstall_if_cluster_removed: true,
             keep: true,
+            drift: Some(DriftRules {
+                policy: DriftPolicy::Correct,
+                ignore: vec![DriftExemption {
+                    kind: Some("Deployment".into()),
+                    json_pointers: ["/spec/replicas".to_owned()].into(),
+                    ..DriftExemption::default()
+                }],
+            }),
             gates: GateExpressions::default(),
             target: Some(TargetChoice::Import("c".to_owned())),
         }])

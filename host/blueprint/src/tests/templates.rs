@@ -65,6 +65,17 @@ fn an_installation_template_follows_its_rules() {
     );
 }
 
+#[test]
+fn limits_template_the_name_of_a_template_has_a_length() {
+    let of = |length: usize| {
+        let json = json!({"name": "a".repeat(length), "blueprint": {"filesystem": {}}});
+        InstallationTemplate::parse(&json, "subinstallations[0]").map(|template| template.name.len())
+    };
+    assert_eq!(of(52).map_err(|error| error.to_string()), Ok(52));
+    let message = of(53).unwrap_err().to_string();
+    assert!(message.ends_with("is not one of at most 52 lower-case letters, digits and `-`"), "{message}");
+}
+
 fn importing(name: &str, imports: Value, exports: Value) -> InstallationTemplate {
     template(json!({"name": name, "imports": imports, "exports": exports}))
 }

@@ -3,13 +3,17 @@ use clap::Parser as _;
 use super::*;
 use crate::command::inspect::TreeForm;
 
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    std::iter::once("orangery").chain(line.split_whitespace())
+}
+
 fn parsed(line: &str) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(std::iter::once("orangery").chain(line.split_whitespace()))
+    Cli::try_parse_from(words(line))
 }
 
 /// The exit code that a bad line ends with.
 fn exit(line: &str) -> i32 {
-    parsed(line).unwrap_err().exit_code()
+    i32::from(bad_usage(words(line).map(OsString::from), &parsed(line).unwrap_err()).code())
 }
 
 #[test]
@@ -52,6 +56,11 @@ fn help_and_version_end_well_and_bad_usage_ends_with_2() {
         "reconcile x --timeout 5m",
     ];
     assert_eq!(bad.map(exit), [2; 9]);
+}
+
+#[test]
+fn c_62_bad_usage_of_drift_ends_with_1_for_2_means_drift() {
+    assert_eq!(["drift --help", "drift", "--no-color drift x --dance", "drift x -n Team_A"].map(exit), [0, 1, 1, 1]);
 }
 
 #[test]

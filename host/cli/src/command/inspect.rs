@@ -140,10 +140,11 @@ impl Inspect {
         }
         let view = TreeView { ink: terminal.ink(), is_wide, home, columns: None };
         for line in draw::lines(tree, view) {
-            terminal.line(line)?;
+            terminal.painted(&line)?;
         }
         for cause in tree.causes() {
-            terminal.line(format_args!("\n{}", cause.text()))?;
+            terminal.line("")?;
+            terminal.line(cause.text())?;
         }
         Ok(())
     }
@@ -162,7 +163,8 @@ pub(crate) async fn read(client: &Client, namespace: &Namespace) -> Result<Objec
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
 
-async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Vec<Arc<K>>, CallError>
+/// All objects of a kind in a namespace, or in all where it is empty, sorted.
+pub(super) async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Vec<Arc<K>>, CallError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
 {

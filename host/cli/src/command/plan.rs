@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
+use orangery_policy::Profile;
 use orangery_proposal::{
     Action, ClusterRef, ObjectKey,
     overlay::{Difference, difference, display},
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::{
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
+    default_policy::profile,
     form::{OutputFormat, yaml},
     repositories::RepositoryFlags,
     terminal::{Ink, Paint, Terminal},
@@ -25,8 +27,10 @@ Examples:
   orangery plan -f item.yaml            the same for an item as it is written in a file, whether it exists or not
   orangery plan -f item.yaml --brief    without the content of objects
 
-Nothing is written. The component is asked as in a job, and what it answers is held against the live objects. Waits are
-taken to succeed at once; what a component does after a later call is not known beforehand, and that is said.
+Nothing is written. The component is asked as in a job, and what it answers is held against the policies of the namespace and
+against the live objects. What a policy refuses is said with its line, and the exit code is 1. Waits are taken to succeed at
+once; what a component does after a later call is not known beforehand, and that is said. Clusters are asked with the rights
+of whoever plans: what the namespace's service account may not do on the host cluster a job alone finds out.
 
 Signs:
   +  is created          ~  is changed, field by field      -  is deleted
@@ -42,6 +46,7 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
               {action, cluster, apiVersion, kind, namespace, name, stage, ephemeral, changes, object}
               action: create, change, replace, delete, none or foreign
               changes: a list of {path, before, after}
+  notes       what is not deleted although it left the item, and why; and what is not known here: a list of sentences
   unfinished  whether the component is called again afterwards
   failure     why the item would fail then, where it would
 
@@ -66,6 +71,10 @@ pub struct PlanArguments {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// What the operator takes for namespaces that no NamespacePolicy selects [default: compatible, and what restricted
+    /// would refuse is said]
+    #[arg(long, value_name = "PROFILE", value_parser = profile())]
+    pub default_policy: Option<Profile>,
     /// Which namespace.
     #[command(flatten)]
     pub scope: NamespaceScope,
@@ -150,6 +159,8 @@ pub struct PlanDocument {
     item: ItemName,
     plugin: String,
     objects: Vec<PlannedObject>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     unfinished: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
@@ -177,9 +188,15 @@ impl PlanDocument {
             item,
             plugin,
             objects,
+            notes: Vec::new(),
             unfinished,
             failure,
         }
+    }
+
+    /// The same with what else is to be said, one sentence each.
+    pub fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
     }
 
     /// Writes it as the command line asks for.
@@ -191,7 +208,7 @@ impl PlanDocument {
             return form.write(self, terminal);
         }
         for line in self.lines(terminal.ink(), arguments.brief)? {
-            terminal.line(line)?;
+            terminal.painted(&line)?;
         }
         Ok(())
     }
@@ -211,15 +228,16 @@ impl PlanDocument {
             if brief {
                 continue;
             }
-            lines.extend(object.changes.iter().map(changed));
+            lines.extend(object.changes.iter().map(|change| ink.paint(Paint::Plain, &changed(change))));
             if let Some(content) = &object.object {
                 lines.extend(yaml(content)?.lines().map(|line| ink.paint(Paint::Dim, &format!("    {line}"))));
             }
         }
+        lines.extend(self.notes.iter().map(|note| ink.paint(Paint::Bad, &format!("! {note}"))));
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.push(self.summary());
+        lines.push(ink.paint(Paint::Plain, &self.summary()));
         Ok(lines)
     }
 
@@ -330,6 +348,8 @@ mod tests {
     fn what_comes_afterwards_is_told() {
         let plan = document(Vec::new());
         assert_eq!(plan.summary(), "deploy item default/web, by helm 0.1.0: nothing to do");
+        let noted = plan.clone().with_notes(vec!["v1 ConfigMap x stays".to_owned()]).lines(Ink::Plain, false).unwrap();
+        assert_eq!(noted, ["! v1 ConfigMap x stays", "", "deploy item default/web, by helm 0.1.0: nothing to do"]);
         let plan = PlanDocument { unfinished: true, failure: Some("no".to_owned()), ..plan };
         assert_eq!(
             plan.summary(),

@@ -26,4 +26,7 @@ pub enum PluginCommand {
     /// Compile a component from stdin to stdout. The host runs this in a process of its own
     #[command(hide = true)]
     CompileWorker,
+    /// Call a component for the host at the other end of stdin. The host runs this in a process of its own
+    #[command(hide = true)]
+    CallWorker,
 }

@@ -3,16 +3,20 @@
 //! What they are is asked of the deployers (`wit/deployer/tests.wit`), which read it from the cluster; so they are run
 //! without the chart, and of releases that Helm has installed as well.
 
+mod accepted;
+#[cfg(test)]
+mod tests;
+
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, DynamicObject, PostParams, TypeMeta},
-    core::GroupVersionKind,
-    discovery::{Scope as Reach, pinned_kind},
+    api::{DeleteParams, DynamicObject, PostParams, Preconditions, TypeMeta},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
+use orangery_api::annotation::TEST_OF;
+use orangery_cluster::in_the_name_of;
 use orangery_core::name::{Namespace, ObjectName};
 use orangery_plugin::{TestCase, TestSubject};
 use orangery_proposal::{
@@ -20,10 +24,11 @@ use orangery_proposal::{
     health::{WorkloadState, run},
 };
 
+use self::accepted::{AcceptedTest, TestBounds};
 use crate::{
-    call::{CallError, CallSubject},
+    call::CallError,
     command_error::CommandError,
-    components::{self, Bundled},
+    components::{self, Bundled, CallProcesses},
     connection::{Connection, NamespaceScope, reads::cluster_reads},
     exit::Exit,
     terminal::{self, Terminal},
@@ -37,7 +42,14 @@ Examples:
 
 The cluster is the one that the release is installed on: that of the item's Target. Jobs and Pods are waited for to their
 end. Before a test runs, what is left of an earlier run is deleted; afterwards it stays, unless its chart says otherwise
-(helm.sh/hook-delete-policy). The first test that fails ends the command, with exit code 1.";
+(helm.sh/hook-delete-policy). The first test that fails ends the command, with exit code 1.
+
+Whoever may write Secrets in the namespace decides what the tests are, and they are created with your rights. So all are
+looked at before the first one is: one that is outside of the namespace, belongs to no namespace, or gives rights, ends the
+command. With --service-account the API server holds them to what that account of the namespace may do.";
+
+/// The annotation of Helm that says when a hook runs.
+const HOOK: &str = "helm.sh/hook";
 
 /// Runs the hooks `test` of a release, as `helm test` does.
 #[derive(Clone, Debug, Args)]
@@ -48,6 +60,13 @@ pub struct Test {
     /// How long all of them may take, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub timeout: Timeout,
+    /// Create and delete as this service account of the namespace instead of with your own rights, which have to include
+    /// that (impersonate)
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<ObjectName>)]
+    pub service_account: Option<ObjectName>,
+    /// Also objects outside of the namespace, objects of no namespace, roles and bindings: what the release says is trusted
+    #[arg(long)]
+    pub allow_any_object: bool,
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
@@ -72,15 +91,7 @@ impl Test {
             terminal.line(format_args!("release {namespace}/{}: it has no tests", self.release))?;
             return Ok(Exit::Ok);
         }
-        let tests = async {
-            for case in cases {
-                let failed = self.test(client, &namespace, case, terminal).await?;
-                if failed {
-                    return Ok(Exit::Failed);
-                }
-            }
-            Ok(Exit::Ok)
-        };
+        let tests = self.run(client, &namespace, cases, terminal);
         let (name, timeout) = (self.release.clone(), self.timeout.clone());
         within(&self.timeout, tests).await.unwrap_or(Err(CommandError::Untested {
             namespace: namespace.clone(),
@@ -91,7 +102,8 @@ impl Test {
 
     /// The tests that the first deployer finds which knows the release.
     async fn cases(&self, client: &Client, namespace: &Namespace) -> Result<Vec<TestCase>, CommandError> {
-        let plugins = components::load(self.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
+        let plugins =
+            components::load(self.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
         let subject = TestSubject { namespace: namespace.to_owned(), name: self.release.clone() };
         let reads = Reads::of_clusters(Arc::new(cluster_reads(client.clone())));
         for deployer in plugins.deployers() {
@@ -103,72 +115,91 @@ impl Test {
         Err(CommandError::NoRelease { namespace: subject.namespace, name: subject.name.into() })
     }
 
-    /// Runs one test. Answers whether it failed.
-    async fn test(
+    /// Runs tests one after the other, once all are accepted.
+    async fn run(
         &self,
         client: &Client,
         namespace: &Namespace,
-        case: TestCase,
+        cases: Vec<TestCase>,
         terminal: &mut Terminal,
-    ) -> Result<bool, CommandError> {
-        let TestCase { source, object, delete_before, delete_after_success, delete_after_failure } = case;
-        let unusable = |error| CommandError::NotAnObject { file: source.clone(), cause: error };
-        let object: DynamicObject = serde_json::from_value(object).map_err(unusable)?;
-        let types = object.types.clone().unwrap_or_default();
-        let (name, kind) = (object.name_any(), types.kind.as_str());
-        let subject = CallSubject {
-            kind: &kind.into(),
-            group: types.api_version.as_str(),
-            namespace,
-            name: &ObjectName::from(&name),
-        };
-        let refused = |error| CommandError::from(CallError::of(subject, error));
-        let api = api(client, namespace, &object, &types).await.map_err(refused)?;
-        if delete_before {
-            delete(&api, &name).await.map_err(refused)?;
+    ) -> Result<Exit, CommandError> {
+        let client = self.acting(client, namespace)?;
+        let bounds = if self.allow_any_object { TestBounds::Open } else { TestBounds::Namespace };
+        let mut accepted = Vec::with_capacity(cases.len());
+        for case in cases {
+            accepted.push(AcceptedTest::of(&client, (namespace, bounds), case).await?);
         }
-        api.create(&PostParams::default(), &object).await.map_err(refused)?;
-        let outcome = settled(&api, &name, &types).await?;
+        for test in accepted {
+            let failed = self.test(test, terminal).await?;
+            if failed {
+                return Ok(Exit::Failed);
+            }
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// The client that creates and deletes.
+    fn acting(&self, client: &Client, namespace: &Namespace) -> Result<Client, CommandError> {
+        let Some(account) = &self.service_account else { return Ok(client.clone()) };
+        let user = format!("system:serviceaccount:{namespace}:{account}");
+        in_the_name_of(&user, client).map_err(|_invalid| CommandError::NotAnAccount { name: account.clone() })
+    }
+
+    /// Runs one test. Answers whether it failed.
+    async fn test(&self, test: AcceptedTest, terminal: &mut Terminal) -> Result<bool, CommandError> {
+        let AcceptedTest { source, object, types, api, place, deletions } = &test;
+        let refused = |error| test.refused(error);
+        let name = object.name_any();
+        if deletions.before
+            && let Some(left) = api.get_opt(&name).await.map_err(refused)?
+        {
+            if !is_left_by_test(&left, &self.release) {
+                return Err(CommandError::NotATest { place: place.clone(), release: self.release.as_str().into() });
+            }
+            delete(api, &left).await.map_err(refused)?;
+        }
+        let mut marked = object.clone();
+        marked.annotations_mut().insert(TEST_OF.to_owned(), self.release.clone());
+        let created = api.create(&PostParams::default(), &marked).await.map_err(refused)?;
+        let outcome = settled(api, &name, types).await?;
         let failed = match &outcome {
             WorkloadState::Failed(why) => {
-                terminal.error(format_args!("{kind} {namespace}/{name} ({source}) has failed: {why}"));
+                terminal.error(format_args!("{place} ({source}) has failed: {why}"));
                 true
             }
             WorkloadState::Succeeded | WorkloadState::Unfinished => {
-                terminal.line(format_args!("{kind} {namespace}/{name}: succeeded"))?;
+                terminal.line(format_args!("{place}: succeeded"))?;
                 false
             }
         };
-        let goes = if failed { delete_after_failure } else { delete_after_success };
+        let goes = if failed { deletions.after_failure } else { deletions.after_success };
         if goes {
-            delete(&api, &name).await.map_err(refused)?;
+            delete(api, &created).await.map_err(refused)?;
         }
         Ok(failed)
     }
 }
 
-async fn api(
-    client: &Client,
-    namespace: &Namespace,
-    object: &DynamicObject,
-    types: &TypeMeta,
-) -> kube::Result<Api<DynamicObject>> {
-    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
-    let (kind, capabilities) = pinned_kind(client, &GroupVersionKind::gvk(group, version, &types.kind)).await?;
-    Ok(match capabilities.scope {
-        Reach::Cluster => Api::all_with(client.clone(), &kind),
-        Reach::Namespaced => {
-            let own = object.namespace();
-            Api::namespaced_with(client.clone(), own.as_deref().unwrap_or(namespace), &kind)
-        }
-    })
+/// Whether an object is a test of this release: this command has made it for the release, or Helm as the hook `test` of one.
+fn is_left_by_test(object: &DynamicObject, release: &str) -> bool {
+    let annotation = |key: &str| object.annotations().get(key).map(String::as_str);
+    match annotation(TEST_OF) {
+        Some(of) => of == release,
+        None => annotation(HOOK)
+            .is_some_and(|events| events.split(',').any(|event| matches!(event.trim(), "test" | "test-success"))),
+    }
 }
 
-/// Deletes what is there, and waits until it is gone.
-async fn delete(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
-    let Some(left) = api.get_opt(name).await? else { return Ok(()) };
-    api.delete(name, &DeleteParams::background()).await.map(drop)?;
-    let gone = await_condition(api.clone(), name, is_deleted(&left.uid().unwrap_or_default())).await;
+/// Deletes this very object, and waits until it is gone.
+async fn delete(api: &Api<DynamicObject>, object: &DynamicObject) -> kube::Result<()> {
+    let uid = object.uid();
+    let only = Preconditions { uid: uid.clone(), resource_version: None };
+    let name = object.name_any();
+    match api.delete(&name, &DeleteParams::background().preconditions(only)).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        answer => answer.map(drop)?,
+    }
+    let gone = await_condition(api.clone(), &name, is_deleted(&uid.unwrap_or_default())).await;
     gone.map(drop).map_err(|error| kube::Error::Service(Box::new(error)))
 }
 

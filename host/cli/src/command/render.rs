@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::{
     blueprints::{BlueprintsError, FolderFiles, archive_of_blueprint, folder_of_blueprint},
     command_error::CommandError,
-    components::{self, Bundled},
+    components::{self, Bundled, CallProcesses},
     exit::Exit,
     folder::{self, FolderError},
     form::OutputFormat,
@@ -138,7 +138,8 @@ impl Render {
             repositories: self.repositories.open(&folders(&beside))?,
             repository_context: self.repository_context,
         };
-        let plugins = components::load(self.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
+        let plugins =
+            components::load(self.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
             versions,

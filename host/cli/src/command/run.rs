@@ -7,8 +7,8 @@ use orangery_core::name::{Namespace, ObjectName};
 use orangery_policy::Profile;
 
 use crate::{
-    command::logging::Logging, connection::Connection, default_policy::profile, repositories::RepositoryFlags,
-    timeout::Timeout,
+    command::logging::Logging, components::CallProcesses, connection::Connection, default_policy::profile,
+    repositories::RepositoryFlags, timeout::Timeout,
 };
 
 const EXAMPLES: &str = "\
@@ -29,6 +29,10 @@ pub struct RunArguments {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// Which components are called in processes of their own, without credentials: those of blueprints and of --plugins, or
+    /// the built-in ones as well
+    #[arg(long, value_name = "WHICH", default_value = "untrusted")]
+    pub call_processes: CallProcesses,
     /// Also work on items of type landscaper.gardener.cloud/mock, which deploy nothing and do what they say: for tests
     #[arg(long)]
     pub mock_deployer: bool,

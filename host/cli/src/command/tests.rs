@@ -16,11 +16,11 @@ use crate::{
     terminal::{Appearance, tests::display},
 };
 
-/// Requests in the order sent: method, path with query, body.
-type Sent = Arc<Mutex<Vec<String>>>;
+/// Requests in the order sent: method, path with query, body; of one in the name of another user, that user.
+pub(super) type Sent = Arc<Mutex<Vec<String>>>;
 
 /// A server that answers each request with a status and an object. One line a document in the body is a watch.
-fn server(answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> (Client, Sent) {
+pub(super) fn server(answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> (Client, Sent) {
     let sent = Sent::default();
     let seen = Arc::clone(&sent);
     let answer = Arc::new(answer);
@@ -30,7 +30,8 @@ fn server(answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> (Cli
             let (head, body) = request.into_parts();
             let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
             let line = format!("{} {} {body}", head.method, head.uri).trim_end().to_owned();
-            seen.lock().unwrap().push(line.clone());
+            let user = head.headers.get("impersonate-user").map(|user| format!(" as {}", user.to_str().unwrap()));
+            seen.lock().unwrap().push(format!("{line}{}", user.unwrap_or_default()));
             let (status, object) = answer(&line);
             Ok::<_, std::convert::Infallible>(
                 Response::builder().status(status).body(Body::from(object.to_string().into_bytes())).unwrap(),

@@ -6,7 +6,10 @@ use clap::Args;
 use orangery_core::name::Namespace;
 use orangery_policy::Profile;
 
-use crate::{command::logging::Logging, default_policy::profile, repositories::RepositoryFlags, timeout::Timeout};
+use crate::{
+    command::logging::Logging, components::CallProcesses, default_policy::profile, repositories::RepositoryFlags,
+    timeout::Timeout,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +33,8 @@ pub struct Up {
     /// Namespace of the objects that name none
     #[arg(short, long, default_value = "default", value_parser = str::parse::<Namespace>)]
     pub namespace: Namespace,
-    /// Folder that keeps the server's objects [default: .orangery in the current folder]
+    /// Folder that keeps the server's objects [default: .orangery in the current folder]; one with content that is open to
+    /// others or tracked by git is refused
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
     /// Keep all objects in memory; they are gone when the process ends
@@ -51,6 +55,10 @@ pub struct Up {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// Which components are called in processes of their own, without credentials: those of blueprints and of --plugins, or
+    /// the built-in ones as well
+    #[arg(long, value_name = "WHICH", default_value = "untrusted")]
+    pub call_processes: CallProcesses,
     /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub pickup_timeout: Timeout,

@@ -1,5 +1,7 @@
 //! `orangery why`: what an object waits for, or why it failed.
 
+mod users;
+
 use std::str::FromStr;
 
 use clap::Args;
@@ -7,6 +9,7 @@ use kube::Client;
 use orangery_core::name::{ApiVersion, Kind, ObjectName};
 use serde::Serialize;
 
+pub use self::users::UsedKind;
 use crate::{
     call::CallError,
     command::inspect,
@@ -22,6 +25,7 @@ const HELP: &str = "\
 Examples:
   orangery why hello                          an installation
   orangery why deployitem/hello-item-x7f      a deploy item
+  orangery why target/cluster                 what uses it, and keeps it from going
   orangery why exec/hello -n demo -o json | jq -r '.chain[-1].name'
 
 Each line is there because of the next. The last one is where the reason lies: with its error in full, and how to mend
@@ -34,15 +38,19 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
                  {kind, namespace, name, title, phase, standing, since, says, others}
   error          of the last one: {operation, reason, message, codes, hint}
   fix            one sentence
+of a target, context or secret instead of these three:
+  object         {kind, namespace, name, deleting}
+  usedBy         a list of {kind, name}
 
 The exit code is 0 whatever the reason is.";
 
-/// Shows what an object waits for, or why it failed, as a chain to where the reason lies.
+/// Shows what an object waits for, or why it failed, as a chain to where the reason lies; of a Target, Context or Secret
+/// what uses it.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct Why {
-    /// The object, such as installation/hello, execution/hello or deployitem/hello-item-x7f; a name alone is that of an
-    /// installation
+    /// The object, such as installation/hello, execution/hello, deployitem/hello-item-x7f, target/cluster, context/default
+    /// or secret/kubeconfig; a name alone is that of an installation
     #[arg(value_name = "KIND/NAME")]
     pub subject: ObjectArgument,
     /// How it is written [default: lines]
@@ -56,18 +64,30 @@ pub struct Why {
     pub connection: Connection,
 }
 
-/// An object of a tree, as the command line names it.
+/// An object, as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectArgument {
     /// Its kind.
-    pub kind: NodeKind,
+    pub kind: SubjectKind,
     /// Its name.
     pub name: ObjectName,
 }
 
-/// A word that names no kind of a tree.
+/// What can be asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubjectKind {
+    /// An object of a tree.
+    Node(NodeKind),
+    /// An object that others use.
+    Used(UsedKind),
+}
+
+/// A word that names no kind of them.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no kind of a tree; write installation/NAME, execution/NAME or deployitem/NAME")]
+#[error(
+    "{0:?} is no kind that can be asked about; write installation/NAME, execution/NAME, deployitem/NAME, target/NAME, \
+     context/NAME or secret/NAME"
+)]
 pub struct NoKind(String);
 
 impl FromStr for ObjectArgument {
@@ -76,9 +96,12 @@ impl FromStr for ObjectArgument {
     fn from_str(text: &str) -> Result<Self, NoKind> {
         let (kind, name) = text.split_once('/').unwrap_or(("installation", text));
         let kind = match kind.to_lowercase().as_str() {
-            "installation" | "installations" | "inst" => NodeKind::Installation,
-            "execution" | "executions" | "exec" => NodeKind::Execution,
-            "deployitem" | "deployitems" | "di" => NodeKind::DeployItem,
+            "installation" | "installations" | "inst" => SubjectKind::Node(NodeKind::Installation),
+            "execution" | "executions" | "exec" => SubjectKind::Node(NodeKind::Execution),
+            "deployitem" | "deployitems" | "di" => SubjectKind::Node(NodeKind::DeployItem),
+            "target" | "targets" | "tgt" | "tg" => SubjectKind::Used(UsedKind::Target),
+            "context" | "contexts" | "ctx" => SubjectKind::Used(UsedKind::Context),
+            "secret" | "secrets" => SubjectKind::Used(UsedKind::Secret),
             _ => return Err(NoKind(kind.to_owned())),
         };
         Ok(Self { kind, name: name.into() })
@@ -103,8 +126,14 @@ impl Why {
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let namespace = self.scope.namespace(client);
-        let tree = Tree::of(&inspect::read(client, &namespace).await?);
         let ObjectArgument { kind, name } = &self.subject;
+        let kind = match kind {
+            SubjectKind::Node(kind) => kind,
+            SubjectKind::Used(kind) => {
+                return users::show((*kind, &namespace, name), client, self.output, terminal).await;
+            }
+        };
+        let tree = Tree::of(&inspect::read(client, &namespace).await?);
         let why = tree.why(*kind, &namespace, &name.into()).ok_or_else(|| CallError::NotFound {
             kind: kind.as_str().to_lowercase().into(),
             namespace: namespace.clone(),
@@ -135,9 +164,11 @@ mod tests {
     #[test]
     fn an_object_is_named_as_kubectl_names_it() {
         let read = |text: &str| text.parse::<ObjectArgument>().map(|subject| (subject.kind, subject.name)).ok();
-        assert_eq!(read("hello"), Some((NodeKind::Installation, "hello".into())));
-        assert_eq!(read("exec/hello"), Some((NodeKind::Execution, "hello".into())));
-        assert_eq!(read("DeployItem/x"), Some((NodeKind::DeployItem, "x".into())));
+        let node = SubjectKind::Node;
+        assert_eq!(read("hello"), Some((node(NodeKind::Installation), "hello".into())));
+        assert_eq!(read("exec/hello"), Some((node(NodeKind::Execution), "hello".into())));
+        assert_eq!(read("DeployItem/x"), Some((node(NodeKind::DeployItem), "x".into())));
+        assert_eq!(read("tg/x"), Some((SubjectKind::Used(UsedKind::Target), "x".into())));
         assert_eq!(read("pod/x"), None);
     }
 }

@@ -272,7 +272,7 @@ impl Offline<'_> {
     /// Exports belong to one installation.
     fn export(&mut self, records: &[Record], scope: &RecordWriter<'_>) -> Result<(), OfflineFault> {
         for record in records {
-            export::may_write(record, self.world.owner(record), scope)?;
+            export::may_write(record, self.world.occupant(record), scope)?;
         }
         self.world.write(records, scope.namespace, scope.installation);
         Ok(())

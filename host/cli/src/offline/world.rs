@@ -9,7 +9,7 @@ use k8s_openapi::{
 };
 use orangery_api::{
     context::{Context, DEFAULT_CONTEXT},
-    convert::{ContextNames, ContextObjects, write_data_object, write_target},
+    convert::{ContextNames, ContextObjects, data_value, export_occupant, write_data_object, write_target},
     data_object::DataObject,
     installation::Installation,
     label,
@@ -18,8 +18,9 @@ use orangery_api::{
     target::Target,
 };
 use orangery_blueprint::{
+    export::ExportOccupant,
     import::{DataValue, Sources, TargetObject},
-    record::{Record, RecordContent},
+    record::{Record, RecordContent, UndecryptableData},
 };
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use serde::de::DeserializeOwned;
@@ -58,6 +59,17 @@ fn parsed<T: DeserializeOwned>(manifest: &FolderManifest) -> Result<T, WorldErro
     })
 }
 
+/// A DataObject, whose data nobody can decrypt here (C-81).
+fn readable(manifest: &FolderManifest) -> Result<DataObject, WorldError> {
+    let object: DataObject = parsed(manifest)?;
+    if object.encrypted().is_none() {
+        return Ok(object);
+    }
+    let cause =
+        "its data is encrypted with the key of an operator, which alone can read it; write the value itself there";
+    Err(WorldError { origin: manifest.origin.clone(), kind: manifest.kind.clone(), cause: cause.to_owned() })
+}
+
 fn bytes(data: Option<BTreeMap<String, ByteString>>) -> impl Iterator<Item = (String, Vec<u8>)> {
     data.into_iter().flatten().map(|(key, ByteString(bytes))| (key, bytes))
 }
@@ -80,7 +92,7 @@ impl NamespaceObjects {
                     installations.push(parsed::<Installation>(manifest)?);
                     world.installations.insert(name);
                 }
-                "DataObject" => drop(world.data_objects.insert(name, parsed(manifest)?)),
+                "DataObject" => drop(world.data_objects.insert(name, readable(manifest)?)),
                 "Target" => drop(world.targets.insert(name, parsed(manifest)?)),
                 "Context" => drop(world.contexts.insert(name, parsed(manifest)?)),
                 "ComponentVersionOverwrites" => drop(world.overwrites.insert(name, parsed(manifest)?)),
@@ -128,11 +140,11 @@ impl NamespaceObjects {
         }
     }
 
-    /// The installation that wrote what a record would overwrite.
-    pub fn owner(&self, record: &Record) -> Option<&str> {
+    /// What a record would overwrite.
+    pub fn occupant(&self, record: &Record) -> Option<ExportOccupant<'_>> {
         match &record.content {
-            RecordContent::Data(_) => self.data_objects.get(&record.name)?.parent_installation(),
-            RecordContent::Target(_) => self.targets.get(&record.name)?.parent_installation(),
+            RecordContent::Data(_) => self.data_objects.get(&record.name).map(export_occupant),
+            RecordContent::Target(_) => self.targets.get(&record.name).map(export_occupant),
         }
     }
 
@@ -175,8 +187,8 @@ impl NamespaceObjects {
 }
 
 impl Sources for NamespaceObjects {
-    fn data_object(&self, name: &str) -> Option<DataValue> {
-        self.data_objects.get(name).map(DataValue::from)
+    fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData> {
+        Ok(self.data_objects.get(name).map(|object| data_value(object, object.spec.data.clone())))
     }
 
     fn target(&self, name: &str) -> Option<TargetObject> {
@@ -202,5 +214,32 @@ impl Sources for NamespaceObjects {
 
     fn installation_exists(&self, name: &str) -> bool {
         self.installations.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_81_a_data_object_that_an_operator_encrypted_is_told_with_its_place() {
+        let manifest = |data: serde_json::Value| FolderManifest {
+            origin: ObjectOrigin { file: "d.yaml".into(), line: 3 },
+            api_version: orangery_api::API_VERSION.into(),
+            kind: Kind::from_static("DataObject"),
+            namespace: None,
+            name: "d".into(),
+            object: json!({"metadata": {"name": "d"}, "data": data}),
+        };
+        let error = NamespaceObjects::of(&[manifest(json!({"orangery.dev/encrypted": "AA=="}))]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "d.yaml:3: this DataObject has a wrong form: its data is encrypted with the key of an operator, which alone can \
+             read it; write the value itself there; compare it with: orangery crd"
+        );
+        let (world, _) = NamespaceObjects::of(&[manifest(json!({"a": 1}))]).unwrap();
+        assert_eq!(world.data_object("d").unwrap().unwrap().value, json!({"a": 1}));
     }
 }

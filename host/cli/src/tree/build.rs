@@ -42,7 +42,12 @@ struct OwnershipIndex<'a> {
 struct ParentNode<'a> {
     job: &'a JobId,
     is_at_work: bool,
+    /// How many Installations are above.
+    depth: usize,
 }
+
+/// Installations in one another, as far as they are shown: more are no tree that the operator follows.
+const DEEPEST: usize = 64;
 
 pub(super) fn tree(objects: &Objects) -> Tree {
     let mut index = OwnershipIndex::of(objects);
@@ -111,7 +116,8 @@ impl<'a> OwnershipIndex<'a> {
 
     fn installation(&mut self, installation: &'a Installation, parent: Option<ParentNode<'_>>) -> Option<TreeNode> {
         let own_id = id(installation);
-        if !self.placed.insert(own_id.clone()) {
+        let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
+        if depth > DEEPEST || !self.placed.insert(own_id.clone()) {
             return None;
         }
         let status = installation.status.as_ref();
@@ -129,7 +135,7 @@ impl<'a> OwnershipIndex<'a> {
         if node.standing == NodeState::Idle && parent.is_none() {
             node.waits_for = Some(format!("awaits a trigger: orangery reconcile {} -n {}", node.name, node.namespace));
         }
-        let below = ParentNode { job: installation.job_id(), is_at_work: !node.standing.is_final() };
+        let below = ParentNode { job: installation.job_id(), is_at_work: !node.standing.is_final(), depth };
         let execution = self.owned.get(&own_id).copied();
         if let Some(execution) = execution {
             let title = node.title.clone();
@@ -159,7 +165,8 @@ impl<'a> OwnershipIndex<'a> {
     fn execution(&self, execution: &'a Execution, parent: Option<ParentNode<'_>>) -> TreeNode {
         let times = execution.status.as_ref().and_then(|status| status.transition_times.as_ref());
         let mut node = node(execution, NodeKind::Execution, times, ExpectedJob { parent, is_requested: false });
-        let below = ParentNode { job: execution.job_id(), is_at_work: !node.standing.is_final() };
+        let depth = parent.as_ref().map_or(0, |parent| parent.depth);
+        let below = ParentNode { job: execution.job_id(), is_at_work: !node.standing.is_final(), depth };
         let mut items = self.items.get(&id(execution)).cloned().unwrap_or_default();
         // An unreadable list leaves the order of the names; the execution's own error tells of it.
         let order: Vec<String> =
@@ -411,12 +418,15 @@ fn since<'a, K: Job>(object: &'a K, standing: NodeState, times: Option<&'a Trans
 
 /// What a running object waits for, from the conditions (C-04); external deployers only write `lastError`.
 fn waits_for<K: Job>(object: &K) -> Option<String> {
-    match condition::find(object.conditions(), "Progressing") {
-        Some(progressing) if progressing.message.is_empty() => None,
-        Some(progressing) if progressing.reason == "TransientError" => {
-            Some(format!("tries again: {}", progressing.message))
+    let of = |type_: &str| condition::find(object.conditions(), type_);
+    // `Progressing` has the begin of the message alone (C-65).
+    let message = of("Ready").or_else(|| of("Progressing")).map(|one| one.message.as_str());
+    match of("Progressing").zip(message) {
+        Some((_, "")) => None,
+        Some((progressing, message)) if progressing.reason == "TransientError" => {
+            Some(format!("tries again: {message}"))
         }
-        Some(progressing) => Some(progressing.message.clone()),
+        Some((_, message)) => Some(message.to_owned()),
         None => object.last_error().map(|error| format!("tries again: {}", error.message)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orangery_core::name::Namespace;
+use orangery_core::{error::cleaned, name::Namespace};
 
 use crate::{
     terminal::{Ink, Paint},
@@ -56,6 +56,9 @@ fn push(node: &TreeNode, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<
     if is_wide {
         let plugin = node.plugin.clone().unwrap_or_default();
         cells.extend([node.name.to_string(), node.job.to_string(), plugin].map(|text| (Paint::Dim, text)));
+    }
+    for (_, text) in &mut cells {
+        *text = cleaned(text, usize::MAX);
     }
     rows.push(TreeRow { cells });
     let mut children = node.children.iter().peekable();

@@ -63,7 +63,7 @@ impl Live {
         }
         self.append(terminal, &tree, at)?;
         let view = TreeView { ink: terminal.ink(), is_wide: false, home: &self.home, columns: None };
-        draw::lines(&tree, view).into_iter().try_for_each(|line| terminal.line(line))
+        draw::lines(&tree, view).into_iter().try_for_each(|line| terminal.painted(&line))
     }
 
     /// Leaves the drawing where it is: what is written next stands below it.
@@ -94,17 +94,8 @@ impl Live {
         let view =
             TreeView { ink: terminal.ink(), is_wide: false, home: &self.home, columns: Some(size.columns.get()) };
         let lines = fitting(tree, view, size.rows.get().saturating_sub(1).max(1));
-        let mut text = String::new();
-        if self.drawn > 0 {
-            // Up to the first line, then clear to the end of the screen.
-            text.push_str(&format!("\u{1b}[{}A\u{1b}[J", self.drawn));
-        }
-        for line in &lines {
-            text.push_str(line);
-            text.push('\n');
-        }
-        self.drawn = lines.len();
-        terminal.text(&text)
+        let drawn = std::mem::replace(&mut self.drawn, lines.len());
+        terminal.redraw(drawn, &lines)
     }
 
     fn append(&mut self, terminal: &mut Terminal, tree: &Tree, at: Duration) -> io::Result<()> {

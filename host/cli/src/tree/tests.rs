@@ -439,3 +439,17 @@ fn a_tree_higher_than_the_terminal_counts_what_succeeded_and_is_cut() {
     Live::new("default").show(&mut terminal, given.tree(), Duration::ZERO).unwrap();
     assert_eq!(out.text(), "1 of 5 succeeded\na  Installation  Progressing\n… and 3 lines more\n");
 }
+
+#[test]
+fn limits_inspect_installations_are_shown_so_deep() {
+    let name = |number: usize| format!("i{number:05}");
+    let chain = (0..10_000).fold(Given::default(), |given, number| {
+        let parent = json!({"labels": {"landscaper.gardener.cloud/encompassed-by": name(number.max(1) - 1)}});
+        let metadata = if number == 0 { json!({}) } else { parent };
+        given.installation(&name(number), metadata, status("Succeeded", true, json!({})))
+    });
+    let tree = plain(&chain.tree());
+    let deepest = tree.lines().filter_map(|line| line.find(['i', 'I'])).max();
+    assert!(deepest.is_some_and(|column| column < 400), "{deepest:?}");
+    assert!((0..10_000).all(|number| tree.contains(&name(number))), "all of them are shown");
+}

@@ -7,6 +7,7 @@ use std::{
 
 use orangery_api::waiting::WaitingFor;
 use orangery_core::{
+    error::cleaned,
     name::{Namespace, ObjectName},
     step::Until,
 };
@@ -94,7 +95,7 @@ impl CauseChain<'_> {
             let lead = if depth == 0 { String::new() } else { format!("{}because ", "  ".repeat(depth)) };
             let since = link.since.map(|since| format!(" (since {since})")).unwrap_or_default();
             let others = if link.others == 0 { String::new() } else { format!(", and for {} more", link.others) };
-            lines.push(format!("{lead}{} {}{others}{since}", link.subject(), link.says));
+            lines.push(format!("{lead}{} {}{others}{since}", link.subject(), cleaned(&link.says, usize::MAX)));
         }
         let below = "  ".repeat(self.chain.len());
         if let Some(error) = self.error {

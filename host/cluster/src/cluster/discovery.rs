@@ -1,5 +1,5 @@
 //! What a cluster is and serves: its uid, the versions of a group, and the kinds of a version. Asked for at first use, once
-//! for all who need it, and kept; a kind that is not among them is asked for once more, so that a definition written
+//! for all of a namespace who need it, and kept for all; a kind that is not among them is asked for once more, so that a definition written
 //! meanwhile is found.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -60,8 +60,8 @@ impl Cluster {
             Some((None, _)) | None => {}
         }
         let key = key("v1", "Namespace", "kube-system");
-        let request = Arc::clone(&self.server).uid(key.clone());
-        self.shared(&key, self.server.discovery.uid.ask(&(), request)).await.map(|(uid, _)| uid)
+        let request = Arc::clone(&self.server).uid(self.unbounded(), key.clone());
+        self.shared(&key, self.server.discovery.uid.ask(&(), self.call.tenant(), request)).await.map(|(uid, _)| uid)
     }
 
     /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
@@ -75,8 +75,9 @@ impl Cluster {
         }
         let key = key(api_version, "APIResourceList", api_version.as_str());
         loop {
-            let request = Arc::clone(&self.server).kinds(key.clone());
-            let (kinds, asker) = self.shared(&key, known.ask(&key.api_version, request)).await?;
+            let request = Arc::clone(&self.server).kinds(self.unbounded(), key.clone());
+            let asked = known.ask(&key.api_version, self.call.tenant(), request);
+            let (kinds, asker) = self.shared(&key, asked).await?;
             if let Some(resource) = kinds.get(kind) {
                 return Ok(Arc::clone(resource));
             }
@@ -112,11 +113,17 @@ impl Cluster {
             return Ok(Arc::new(vec![ApiVersion::from_static("v1")]));
         }
         let key = key(group, "APIGroup", group);
-        let request = Arc::clone(&self.server).versions(key.clone());
-        self.shared(&key, self.server.discovery.versions.ask(&key.api_version, request)).await.map(|(found, _)| found)
+        let request = Arc::clone(&self.server).versions(self.unbounded(), key.clone());
+        let asked = self.server.discovery.versions.ask(&key.api_version, self.call.tenant(), request);
+        self.shared(&key, asked).await.map(|(found, _)| found)
     }
 
-    /// An answer that others may wait for as well.
+    /// A call for all of the namespace who wait for an answer, each for as long as his own call takes.
+    fn unbounded(&self) -> Call {
+        self.call.tenant().iter().fold(Call::default(), Call::of)
+    }
+
+    /// An answer that others of the namespace may wait for as well.
     async fn shared<T>(&self, key: &ObjectKey, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let limit = self.call.left(ANSWER_WITHIN);
         if limit.is_zero() {
@@ -127,8 +134,8 @@ impl Cluster {
 }
 
 impl ApiServer {
-    async fn uid(self: Arc<Self>, key: ObjectKey) -> Result<Option<String>, Error> {
-        match self.read(&key, "/api/v1/namespaces/kube-system").await {
+    async fn uid(self: Arc<Self>, call: Call, key: ObjectKey) -> Result<Option<String>, Error> {
+        match self.read(&call, &key, "/api/v1/namespaces/kube-system").await {
             Ok::<Value, _>(namespace) => Ok(Some(Precondition::of(&namespace).uid).filter(|uid| !uid.is_empty())),
             Err(
                 Error::Forbidden { .. } | Error::Unauthorized { .. } | Error::Missing { .. } | Error::NotServed { .. },
@@ -137,8 +144,8 @@ impl ApiServer {
         }
     }
 
-    async fn versions(self: Arc<Self>, key: ObjectKey) -> Result<Versions, Error> {
-        let found: APIGroup = match self.read(&key, &format!("/apis/{}", segment(&key.name))).await {
+    async fn versions(self: Arc<Self>, call: Call, key: ObjectKey) -> Result<Versions, Error> {
+        let found: APIGroup = match self.read(&call, &key, &format!("/apis/{}", segment(&key.name))).await {
             Ok(found) => found,
             Err(Error::Missing { .. } | Error::NotServed { .. }) => return Ok(Arc::default()),
             Err(error) => return Err(error),
@@ -151,8 +158,8 @@ impl ApiServer {
     }
 
     /// The kinds of one group and version; none where the server does not know it.
-    async fn kinds(self: Arc<Self>, key: ObjectKey) -> Result<Kinds, Error> {
-        let list: APIResourceList = match self.read(&key, &version_path(&key.api_version)).await {
+    async fn kinds(self: Arc<Self>, call: Call, key: ObjectKey) -> Result<Kinds, Error> {
+        let list: APIResourceList = match self.read(&call, &key, &version_path(&key.api_version)).await {
             Ok(list) => list,
             Err(Error::Missing { .. } | Error::NotServed { .. }) => return Ok(Arc::default()),
             Err(error) => return Err(error),
@@ -172,10 +179,9 @@ impl ApiServer {
         Ok(Arc::new(served.collect()))
     }
 
-    /// A request for all who wait for its answer, each for as long as his own call takes.
-    async fn read<T: DeserializeOwned>(&self, key: &ObjectKey, path: &str) -> Result<T, Error> {
+    async fn read<T: DeserializeOwned>(&self, call: &Call, key: &ObjectKey, path: &str) -> Result<T, Error> {
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::core::request::Error::BuildRequest);
-        self.ask(&Call::default(), key, request).await
+        self.ask(call, key, request).await
     }
 }
 

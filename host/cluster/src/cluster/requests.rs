@@ -2,21 +2,21 @@
 //! is known to be silent.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use http::{Request, StatusCode, header::RETRY_AFTER};
 use kube::{Client, client::Body, core::Status};
+use orangery_turns::{Tenant, Turns};
 use serde::de::DeserializeOwned;
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep_until},
-};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
 
-/// The most requests to one cluster that are under way at once, watches apart.
+/// The most requests to one cluster that are under way at once, watches apart. Namespaces take turns (C-44).
 pub const MOST_REQUESTS: usize = 64;
 
 /// How often a request is sent again that the server wants to have later.
@@ -44,7 +44,7 @@ pub(super) struct RequestGate {
 
 /// What all share who ask one API server, with whatever credentials: how many requests are under way, and whether it answers.
 pub(crate) struct ServerGate {
-    permits: Semaphore,
+    places: Arc<Turns>,
     /// Protects what is known of the server. Held for one look or one change.
     health: Mutex<Health>,
 }
@@ -53,7 +53,8 @@ pub(crate) struct ServerGate {
 struct Health {
     /// When it has answered last.
     answered: Option<Instant>,
-    outage: Option<Outage>,
+    /// By whose requests it did not answer: those of one namespace may be what it never answers, as where a webhook hangs.
+    outages: BTreeMap<Tenant, Outage>,
 }
 
 /// What is known of a server that does not answer.
@@ -71,13 +72,15 @@ struct Outage {
 /// A request that may be sent; says at its end what became of it.
 pub(super) struct RequestAttempt<'a> {
     of: &'a ServerGate,
-    began: Instant,
+    tenant: &'a Tenant,
+    /// When it had its turn.
+    sent: OnceLock<Instant>,
     tries: bool,
 }
 
 impl Default for ServerGate {
     fn default() -> Self {
-        Self { permits: Semaphore::new(MOST_REQUESTS), health: Mutex::default() }
+        Self { places: Turns::new(MOST_REQUESTS), health: Mutex::default() }
     }
 }
 
@@ -97,22 +100,22 @@ impl RequestGate {
     ///
     /// # Errors
     /// The server is silent: what the last request to it failed with. One request at a time finds out whether it still is.
-    pub(super) fn attempt(&self) -> Result<RequestAttempt<'_>, Error> {
-        let began = Instant::now();
+    pub(super) fn attempt<'a>(&'a self, tenant: &'a Tenant) -> Result<RequestAttempt<'a>, Error> {
         let mut tries = false;
-        if let Some(outage) = &mut self.server.health().outage {
-            if outage.is_tried || began < outage.until {
+        if let Some(outage) = self.server.health().outages.get_mut(tenant) {
+            if outage.is_tried || Instant::now() < outage.until {
                 return Err(outage.error.clone());
             }
             outage.is_tried = true;
             tries = true;
         }
-        Ok(RequestAttempt { of: &self.server, began, tries })
+        Ok(RequestAttempt { of: &self.server, tenant, sent: OnceLock::new(), tries })
     }
 
-    /// Sends a request as soon as there is room, and again where the server wants to have it later (`Retry-After`).
+    /// Sends a request as soon as its namespace has its turn, and again where the server wants to have it later (`Retry-After`).
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
+        attempt: &RequestAttempt<'_>,
         client: &Client,
         request: Request<Vec<u8>>,
     ) -> Result<T, kube::Error> {
@@ -120,12 +123,13 @@ impl RequestGate {
         loop {
             self.pause().await;
             let answer = {
-                let _permit = self.server.permits.acquire().await;
+                let _turn = self.server.places.acquire(attempt.tenant).await;
+                attempt.begin();
                 self.exchange(client, request.clone()).await
             };
             match answer {
                 Err(RefusedAnswer { later: Some(later), .. }) if again > 0 => self.leave_alone(later),
-                Ok(bytes) => return serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError),
+                Ok(bytes) => return decoded(&bytes),
                 Err(RefusedAnswer { error, later }) => {
                     later.into_iter().for_each(|later| self.leave_alone(later));
                     return Err(error);
@@ -180,44 +184,74 @@ impl From<kube::Error> for RefusedAnswer {
     }
 }
 
-/// What a server says that refuses: a Status, or any text.
+/// What a server answers. The error of the decoder quotes it, so its place alone is told (C-68).
+fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, kube::Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let message = format!("its answer is none of Kubernetes, at line {line}, column {column}");
+        kube::Error::SerdeError(serde::de::Error::custom(message))
+    })
+}
+
+/// What a server says that refuses: the words of a Status of Kubernetes. Of any other answer only its code is shown: who wrote the
+/// Target chose the server, which may be one that he cannot ask himself (C-68).
 fn refusal(status: StatusCode, bytes: &[u8]) -> Status {
-    let said = serde_json::from_slice(bytes).unwrap_or_else(|_no_status| {
-        Status::failure(String::from_utf8_lossy(bytes).trim(), status.canonical_reason().unwrap_or_default())
+    let is_status = |said: &Value| said["kind"] == "Status" && said["apiVersion"] == "v1";
+    let said = serde_json::from_slice::<Value>(bytes)
+        .ok()
+        .filter(is_status)
+        .and_then(|said| serde_json::from_value(said).ok());
+    let said: Status = said.unwrap_or_else(|| {
+        let message = format!("it answered {status}, and no Status of Kubernetes, so its words are not shown");
+        Status::failure(&message, status.canonical_reason().unwrap_or_default())
     });
     if said.code == 0 { said.with_code(status.as_u16()) } else { said }
 }
 
 impl RequestAttempt<'_> {
-    /// The server has answered.
-    pub(super) fn answered(self) {
-        self.of.health().outage = None;
+    /// It is sent now.
+    fn begin(&self) {
+        self.sent.get_or_init(Instant::now);
     }
 
-    /// The server has not answered: where that took long, it is not asked again for a while.
+    /// Whether it had its turn.
+    pub(super) fn was_sent(&self) -> bool {
+        self.sent.get().is_some()
+    }
+
+    /// The server has answered.
+    pub(super) fn answered(self) {
+        self.of.health().outages.remove(self.tenant);
+    }
+
+    /// The server has not answered: where that took long, it is not asked again for a while by this namespace.
     pub(super) fn failed(self, error: &Error) {
+        let Some(sent) = self.sent.get().copied() else { return };
         let now = Instant::now();
         let mut health = self.of.health();
-        let is_silent = health.answered.is_none_or(|answered| answered < self.began);
+        let is_silent = health.answered.is_none_or(|answered| answered < sent);
         if !is_silent {
-            health.outage = None;
+            health.outages.remove(self.tenant);
             return;
         }
-        if now.saturating_duration_since(self.began) < OUTAGE_AFTER {
+        if now.saturating_duration_since(sent) < OUTAGE_AFTER {
             return;
         }
-        let failures = health.outage.as_ref().map_or(0, |outage| outage.failures);
+        let failures = health.outages.get(self.tenant).map_or(0, |outage| outage.failures);
         // Of those that were sent together the first counts.
         let failures = if self.tries || failures == 0 { failures.saturating_add(1) } else { failures };
         let rest = FIRST_REST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(REST_CEILING);
-        health.outage = Some(Outage { failures, until: now + rest, error: error.clone(), is_tried: false });
+        // Whoever has not asked for that long begins anew.
+        health.outages.retain(|_, outage| outage.is_tried || now < outage.until + REST_CEILING);
+        let outage = Outage { failures, until: now + rest, error: error.clone(), is_tried: false };
+        health.outages.insert(self.tenant.clone(), outage);
     }
 }
 
 impl Drop for RequestAttempt<'_> {
     fn drop(&mut self) {
         if self.tries
-            && let Some(outage) = &mut self.of.health().outage
+            && let Some(outage) = self.of.health().outages.get_mut(self.tenant)
         {
             outage.is_tried = false;
         }
@@ -238,38 +272,76 @@ mod tests {
 
     /// A request that is not answered for so long.
     async fn fails_after(requests: &RequestGate, time: Duration) {
-        let attempt = requests.attempt().unwrap();
+        let attempt = requests.attempt(&None).unwrap();
+        attempt.begin();
         advance(time).await;
         attempt.failed(&silent());
+    }
+
+    #[test]
+    fn c_68_only_a_status_of_kubernetes_is_shown_of_what_a_server_answers() {
+        let said = |body: &str| {
+            let said = refusal(StatusCode::FORBIDDEN, body.as_bytes());
+            (said.code, said.message)
+        };
+        let status = r#"{"kind": "Status", "apiVersion": "v1", "message": "no room", "code": 403}"#;
+        assert_eq!(said(status), (403, "no room".to_owned()));
+        let hidden = "it answered 403 Forbidden, and no Status of Kubernetes, so its words are not shown";
+        for body in [
+            "internal admin console; db_password=s3cr3t",
+            r#"{"message": "s3cr3t", "code": 403}"#,
+            r#"{"kind": "Status", "apiVersion": "v2", "message": "s3cr3t"}"#,
+            r#"{"kind": "Status", "apiVersion": "v1", "message": {"a": "s3cr3t"}}"#,
+            r#"["s3cr3t"]"#,
+            "",
+        ] {
+            assert_eq!(said(body), (403, hidden.to_owned()), "{body}");
+        }
+        let error = decoded::<Vec<u64>>(br#"["s3cr3t"]"#).unwrap_err().to_string();
+        assert_eq!(error, "Error deserializing response: its answer is none of Kubernetes, at line 1, column 9");
     }
 
     #[tokio::test(start_paused = true)]
     async fn c_39_a_silent_server_is_left_alone_and_one_request_finds_out_whether_it_answers_again() {
         let requests = RequestGate::default();
         fails_after(&requests, OUTAGE_AFTER / 2).await;
-        assert!(requests.attempt().is_ok(), "what fails fast may be asked again");
+        assert!(requests.attempt(&None).is_ok(), "what fails fast may be asked again");
         fails_after(&requests, OUTAGE_AFTER).await;
-        assert_eq!(requests.attempt().err().map(|error| error.to_string()), Some(silent().to_string()));
+        assert_eq!(requests.attempt(&None).err().map(|error| error.to_string()), Some(silent().to_string()));
         advance(FIRST_REST).await;
-        let trying = requests.attempt().unwrap();
-        assert!(requests.attempt().is_err(), "one is enough");
+        let trying = requests.attempt(&None).unwrap();
+        assert!(requests.attempt(&None).is_err(), "one is enough");
         drop(trying);
         // Twice as long from now on.
         fails_after(&requests, OUTAGE_AFTER).await;
         advance(FIRST_REST).await;
-        assert!(requests.attempt().is_err());
+        assert!(requests.attempt(&None).is_err());
         advance(FIRST_REST).await;
-        requests.attempt().unwrap().answered();
-        assert!(requests.attempt().is_ok() && requests.attempt().is_ok());
+        requests.attempt(&None).unwrap().answered();
+        assert!(requests.attempt(&None).is_ok() && requests.attempt(&None).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn c_39_one_slow_request_makes_no_silent_server_while_others_are_answered() {
         let requests = RequestGate::default();
-        let attempt = requests.attempt().unwrap();
+        let attempt = requests.attempt(&None).unwrap();
+        attempt.begin();
         advance(OUTAGE_AFTER).await;
         requests.server.health().answered = Some(Instant::now());
         attempt.failed(&silent());
-        assert!(requests.attempt().is_ok());
+        assert!(requests.attempt(&None).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_44_a_server_is_silent_for_the_namespace_alone_whose_requests_it_let_wait() {
+        let requests = RequestGate::default();
+        let neighbour = Some("neighbour".into());
+        fails_after(&requests, OUTAGE_AFTER).await;
+        assert!(requests.attempt(&None).is_err());
+        let attempt = requests.attempt(&neighbour).unwrap();
+        advance(REST_CEILING).await;
+        attempt.failed(&silent());
+        assert!(requests.attempt(&neighbour).is_ok(), "what had no turn says nothing of the server");
+        assert_eq!(requests.server.health().outages.keys().collect::<Vec<_>>(), [&None]);
     }
 }

@@ -1,4 +1,5 @@
-//! What a cluster is asked once for all who need it. A failure is remembered for a while, so that it is not met again and again.
+//! What a cluster is asked once for all of a namespace who need it. A failure is remembered for a while, so that it is not met
+//! again and again. Answers are for all namespaces; requests and failures are not (C-44).
 
 use std::{
     collections::BTreeMap,
@@ -10,6 +11,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
+use orangery_turns::Tenant;
 use tokio::time::Instant;
 
 use crate::Error;
@@ -30,9 +32,9 @@ pub(super) struct SharedAnswers<K, V> {
 struct Known<V> {
     /// The newest answer.
     answer: Option<(V, Instant)>,
-    /// The request that is under way.
-    asking: Option<Asking<V>>,
-    failure: Option<RememberedFailure>,
+    /// The requests that are under way.
+    asking: BTreeMap<Tenant, Asking<V>>,
+    failures: BTreeMap<Tenant, RememberedFailure>,
 }
 
 type Asking<V> = Shared<BoxFuture<'static, Result<V, Error>>>;
@@ -60,7 +62,7 @@ impl<K, V> Default for SharedAnswers<K, V> {
 
 impl<V> Default for Known<V> {
     fn default() -> Self {
-        Self { answer: None, asking: None, failure: None }
+        Self { answer: None, asking: BTreeMap::new(), failures: BTreeMap::new() }
     }
 }
 
@@ -82,25 +84,26 @@ impl<K: Ord + Clone + Send + 'static, V: Clone + Send + Sync + 'static> SharedAn
         }
     }
 
-    /// Asks, or waits for the answer that somebody else has asked for.
+    /// Asks, or waits for the answer that somebody else of the namespace has asked for.
     ///
     /// # Errors
     /// Those of the request, also where another one has failed with it a moment ago.
     pub(super) async fn ask(
         &self,
         key: &K,
+        tenant: &Tenant,
         request: impl Future<Output = Result<V, Error>> + Send + 'static,
     ) -> Result<(V, Asker), Error> {
         let (asking, asker) = {
             let mut all = self.lock();
             let known = all.entry(key.clone()).or_default();
-            if let Some(asking) = known.asking.as_ref().filter(|asking| asking.peek().is_none()) {
+            if let Some(asking) = known.asking.get(tenant).filter(|asking| asking.peek().is_none()) {
                 (asking.clone(), Asker::Earlier)
-            } else if let Some(failure) = known.failure.as_ref().filter(|failure| Instant::now() < failure.until) {
+            } else if let Some(failure) = known.failures.get(tenant).filter(|failure| Instant::now() < failure.until) {
                 return Err(failure.error.clone());
             } else {
-                let asking = self.begin(key.clone(), request);
-                known.asking = Some(asking.clone());
+                let asking = self.begin(key.clone(), tenant.clone(), request);
+                known.asking.insert(tenant.clone(), asking.clone());
                 (asking, Asker::Caller)
             }
         };
@@ -108,12 +111,17 @@ impl<K: Ord + Clone + Send + 'static, V: Clone + Send + Sync + 'static> SharedAn
     }
 
     /// The request as a task of its own: it goes on where the caller gives up.
-    fn begin(&self, key: K, request: impl Future<Output = Result<V, Error>> + Send + 'static) -> Asking<V> {
+    fn begin(
+        &self,
+        key: K,
+        tenant: Tenant,
+        request: impl Future<Output = Result<V, Error>> + Send + 'static,
+    ) -> Asking<V> {
         let all = Arc::clone(&self.known);
         let task = tokio::spawn(async move {
             let answer = request.await;
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(key).or_default().take_in(&answer);
+            all.entry(key).or_default().take_in(tenant, &answer);
             answer
         });
         let answer =
@@ -127,17 +135,18 @@ impl<K: Ord + Clone + Send + 'static, V: Clone + Send + Sync + 'static> SharedAn
 }
 
 impl<V: Clone> Known<V> {
-    fn take_in(&mut self, answer: &Result<V, Error>) {
-        self.asking = None;
+    fn take_in(&mut self, tenant: Tenant, answer: &Result<V, Error>) {
+        self.asking.remove(&tenant);
         match answer {
             Ok(answer) => {
                 self.answer = Some((answer.clone(), Instant::now()));
-                self.failure = None;
+                self.failures.clear();
             }
             Err(error) => {
-                let failures = self.failure.as_ref().map_or(0, |failure| failure.failures).saturating_add(1);
+                let failures = self.failures.get(&tenant).map_or(0, |failure| failure.failures).saturating_add(1);
                 let rest = FIRST_REST.saturating_mul(2_u32.saturating_pow(failures - 1)).min(REST_CEILING);
-                self.failure = Some(RememberedFailure { failures, until: Instant::now() + rest, error: error.clone() });
+                let until = Instant::now() + rest;
+                self.failures.insert(tenant, RememberedFailure { failures, until, error: error.clone() });
             }
         }
     }

@@ -65,7 +65,7 @@ fn c_35_a_version_that_is_not_served_is_no_object_that_is_missing() {
 fn a_quota_and_a_going_namespace_pass() {
     let terminating =
         StatusCause { reason: "NamespaceTerminating".into(), message: String::new(), field: String::new() };
-    check(status(403, "Forbidden", "m", vec![terminating]), "retry", "NotFound", &[]);
+    check(status(403, "Forbidden", "m", vec![terminating]), "retry", TERMINATING, &[]);
     check(status(403, "Forbidden", "exceeded quota: pods", vec![]), "retry", "NotFound", &[]);
 }
 
@@ -98,6 +98,7 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
         (Error::Managed { key: key(), message: message() }, "stall", "FieldsOfOthers", true),
         (Error::AlreadyExists { key: key() }, "retry", "AlreadyExists", true),
         (Error::Missing { key: key(), message: message() }, "retry", "NotFound", true),
+        (Error::Terminating { key: key(), message: message() }, "retry", TERMINATING, true),
         (Error::Invalid { key: key(), message: message() }, "stall", "InvalidObject", true),
         (Error::Unauthenticated { cluster: cluster(), key: key(), message: message() }, "retry", "Forbidden", true),
         (Error::Unauthorized { cluster: cluster(), key: key(), message: message() }, "retry", "Forbidden", true),
@@ -165,4 +166,15 @@ fn limits_cluster_the_words_of_a_server_are_cut_and_cleaned() {
         assert!(message.contains("no\u{fffd}[2J xxx") && message.contains("[… 7 more bytes]"), "{message}");
         assert!(!message.chars().any(char::is_control), "{message}");
     }
+}
+
+#[test]
+fn limits_cluster_so_many_fields_of_a_secret_are_named() {
+    let of = |count: usize| {
+        let cause = |index| StatusCause { reason: String::new(), message: String::new(), field: format!("f{index}") };
+        let causes = (0..count).map(cause).collect();
+        Error::classify("c", &key("Secret"), status(422, "Invalid", "m", causes)).to_string()
+    };
+    assert!(of(20).ends_with(", f19"), "{}", of(20));
+    assert_eq!(of(21), of(20));
 }

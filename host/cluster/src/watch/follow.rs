@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, pin::pin, sync::Arc};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use kube::{
     Api, Client, Resource,
     core::{ApiResource as KubeResource, DynamicResourceScope, ObjectMeta},
@@ -15,14 +15,16 @@ use orangery_proposal::deployer::ApiResource;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Value, json};
 
-use super::{
-    Scope, Shared, Waiter,
-    known::{KnownObjects, MOST_WATCHED_BYTES},
-};
-use crate::cluster::PAGE;
+use super::{Scope, Shared, Waiter, known::KnownObjects};
 
-/// Follows a scope until it is aborted. Errors are backed off (0.8 s to 30 s) by the watcher.
-pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
+/// Objects a page of a list holds: as large as objects can be, they fit into one answer.
+pub(crate) const PAGE: u32 = 100;
+
+/// What is told of a scope, from the first list on. Errors are backed off (0.8 s to 30 s) by the watcher.
+pub(super) fn events(
+    client: Client,
+    scope: &Scope,
+) -> impl Stream<Item = Result<Event<Watched>, watcher::Error>> + use<> {
     let resource = kube_resource(&scope.resource);
     let api: Api<Watched> = match &scope.namespace {
         Some(namespace) if scope.resource.namespaced => Api::namespaced_with(client, namespace, &resource),
@@ -34,7 +36,12 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
         page_size: Some(PAGE),
         ..watcher::Config::default()
     };
-    let mut events = pin!(watcher(api, config).default_backoff());
+    watcher(api, config).default_backoff()
+}
+
+/// Follows a scope until it is aborted.
+pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
+    let mut events = pin!(events(client, &scope));
     while let Some(event) = events.next().await {
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
@@ -43,12 +50,9 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
                 known.failed(error.to_string())
             }
         });
-        if known.lock().is_too_large() {
-            let trouble = format!(
-                "its objects take more than the {MOST_WATCHED_BYTES} bytes of memory that are allowed; select fewer, or delete some"
-            );
+        if let Some(trouble) = known.give_up_without_room() {
             tracing::warn!(kind = %scope.resource.kind, "a watch is given up: {trouble}");
-            return known.change(|known| known.give_up(trouble));
+            return;
         }
     }
 }
@@ -59,7 +63,7 @@ fn take_in(known: &mut KnownObjects, event: Event<Watched>, resource: &ApiResour
         Event::InitApply(watched) => known.listed(watched.typed(resource)),
         Event::InitDone => return known.end_list(),
         Event::Apply(watched) => return known.changed(watched.typed(resource)),
-        Event::Delete(watched) => return known.removed(&watched.object),
+        Event::Delete(watched) => return known.removed(&watched.typed(resource)),
     }
     Vec::new()
 }
@@ -76,14 +80,14 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
 
 /// An object as the watch tells it.
 #[derive(Clone, Debug)]
-struct Watched {
+pub(super) struct Watched {
     meta: ObjectMeta,
-    object: Value,
+    pub(super) object: Value,
 }
 
 impl Watched {
     /// Elements of a list lack their kind.
-    fn typed(mut self, resource: &ApiResource) -> Value {
+    pub(super) fn typed(mut self, resource: &ApiResource) -> Value {
         if let Some(map) = self.object.as_object_mut() {
             map.entry("apiVersion").or_insert_with(|| json!(resource.api_version));
             map.entry("kind").or_insert_with(|| json!(resource.kind));

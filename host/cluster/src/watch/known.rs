@@ -10,9 +10,6 @@ use serde_json::Value;
 
 use super::{NamespacedName, Waiter};
 
-/// The most memory, in bytes, that the objects of one watch may take.
-pub const MOST_WATCHED_BYTES: u64 = 256 << 20;
-
 /// Places whose removal is remembered until the next list. Older ones are forgotten: words about them that come late are
 /// taken for new.
 const MOST_EMPTIED: usize = 10_000;
@@ -26,6 +23,8 @@ pub enum Observed {
     Forbidden(String),
     /// It does not exist.
     Absent,
+    /// It went while it was waited for: its last known version.
+    Gone(Arc<Value>),
     /// Its newest known version.
     Present(Arc<Value>),
 }
@@ -37,7 +36,9 @@ pub(crate) struct KnownObjects {
     synced: bool,
     trouble: Option<String>,
     objects: BTreeMap<NamespacedName, Arc<Value>>,
-    /// What they take, in bytes.
+    /// The last versions of those that went while somebody waited for them, until they are there again or nobody waits (C-107).
+    gone: BTreeMap<NamespacedName, Arc<Value>>,
+    /// What both take, in bytes.
     bytes: u64,
     /// The list that is coming in.
     listing: Option<Listing>,
@@ -78,6 +79,9 @@ impl KnownObjects {
         }
         if waiters.is_empty() {
             self.waiters.remove(place);
+            if let Some(place) = place {
+                self.forget_gone(place);
+            }
         }
     }
 
@@ -87,7 +91,7 @@ impl KnownObjects {
             (false, None) => Observed::Unknown,
             (true, _) => match self.objects.get(place) {
                 Some(object) => Observed::Present(Arc::clone(object)),
-                None => Observed::Absent,
+                None => self.gone.get(place).map_or(Observed::Absent, |last| Observed::Gone(Arc::clone(last))),
             },
         }
     }
@@ -132,15 +136,12 @@ impl KnownObjects {
     pub(crate) fn end_list(&mut self) -> Vec<Waiter> {
         let Listing { named, mut news, written } = self.listing.take().unwrap_or_default();
         self.emptied.clear();
-        let bytes = &mut self.bytes;
-        self.objects.retain(|place, object| {
-            let kept = named.contains(place) || written.contains(place);
-            if !kept {
-                *bytes = bytes.saturating_sub(memory::of(object));
-                news.insert(place.clone());
-            }
-            kept
-        });
+        let is_there = |place: &NamespacedName| named.contains(place) || written.contains(place);
+        let gone: Vec<NamespacedName> = self.objects.keys().filter(|place| !is_there(place)).cloned().collect();
+        for place in gone {
+            self.remove(&place, None);
+            news.insert(place);
+        }
         self.trouble = None;
         if !std::mem::replace(&mut self.synced, true) {
             return self.all_waiters();
@@ -165,8 +166,7 @@ impl KnownObjects {
         let place = place_of(object);
         let version = version_of(object);
         if self.objects.get(&place).is_some_and(|known| version_of(known) <= version) {
-            let gone = self.objects.remove(&place);
-            self.bytes = self.bytes.saturating_sub(gone.map_or(0, |object| memory::of(&object)));
+            self.remove(&place, Some(object));
         }
         let woken = self.concerned(&place);
         if self.emptied.len() >= MOST_EMPTIED {
@@ -176,14 +176,32 @@ impl KnownObjects {
         woken
     }
 
-    /// Whether the objects take more than [`MOST_WATCHED_BYTES`].
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.bytes > MOST_WATCHED_BYTES
+    /// Takes an object away. Whoever waits for it can still ask for its last version: that of the deletion, or the known one.
+    fn remove(&mut self, place: &NamespacedName, last: Option<&Value>) {
+        let Some(known) = self.objects.remove(place) else { return };
+        self.bytes = self.bytes.saturating_sub(memory::of(&known));
+        self.forget_gone(place);
+        if self.waiters.contains_key(&Some(place.clone())) {
+            let last = last.map_or(known, |last| Arc::new(stripped(last.clone())));
+            self.bytes = self.bytes.saturating_add(memory::of(&last));
+            self.gone.insert(place.clone(), last);
+        }
+    }
+
+    fn forget_gone(&mut self, place: &NamespacedName) {
+        let last = self.gone.remove(place);
+        self.bytes = self.bytes.saturating_sub(last.map_or(0, |object| memory::of(&object)));
+    }
+
+    /// The memory that the objects take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Forgets all objects for good, and why.
     pub(crate) fn give_up(&mut self, trouble: String) -> Vec<Waiter> {
         self.objects.clear();
+        self.gone.clear();
         self.emptied.clear();
         (self.bytes, self.synced, self.listing) = (0, false, None);
         self.failed(trouble)
@@ -215,6 +233,7 @@ impl KnownObjects {
         let version = version_of(&object);
         let known = self.objects.get(&place).map(|known| version_of(known));
         let object = stripped(object);
+        self.forget_gone(&place);
         let more = memory::of(&object);
         let before = self.objects.insert(place, Arc::new(object)).map_or(0, |object| memory::of(&object));
         self.bytes = self.bytes.saturating_sub(before).saturating_add(more);

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_ocm::{Artifacts, ComponentVersion, ComponentVersions, SignaturePolicy};
-use orangery_policy::Policy;
+use orangery_ocm::{Artifacts, ComponentVersion, ComponentVersions, SignaturePolicy, VersionReference};
+use orangery_policy::{Policy, PolicySet, Profile};
 use serde_json::{Value, json};
 
 use super::*;
@@ -63,6 +63,8 @@ async fn c_47_what_an_administrator_has_a_key_for_is_verified_by_it_wherever_it_
         signature: "release".to_owned(),
         public_key: Some(PEM.as_bytes().to_vec()),
         ca_certificate: None,
+        keyless: None,
+        keys_of: KeySource::Policy("NamespacePolicy p, line spec.signatures.trustedKeys[0]".to_owned()),
         above: None,
     });
     let keys = json!([{"components": ["example.org/*"], "publicKey": PEM}]);
@@ -79,4 +81,30 @@ async fn c_47_where_signatures_are_required_no_key_of_the_tenant_counts_also_whe
     assert_eq!(verified(json!({"required": true}), false).await, refused("required"));
     let elsewhere = json!([{"components": ["example.com/*"], "publicKey": PEM}]);
     assert_eq!(verified(json!({"trustedKeys": elsewhere}), true).await, refused("trustedKeys"));
+}
+
+/// An overwrite that counts for the repository of the Context alone replaces what names no repository: the key is that for the
+/// name that is opened, and not for the one that was written.
+#[test]
+fn c_106_the_key_is_that_for_the_name_which_is_opened() {
+    let keys = json!([{"components": ["example.org/ours/*"], "publicKey": PEM}]);
+    let policy = json!({"namespaces": {"names": ["n"]}, "signatures": {"trustedKeys": keys}});
+    let set = PolicySet::new(Profile::Compatible, [Policy::read("p", &policy)]);
+    let rules = set.of(&"n".into(), &BTreeMap::new());
+    let context = json!({"type": "OCIRegistry", "baseUrl": "registry.example"});
+    let asked = |name: &str, by: &str| {
+        let (name, version) = (name.to_owned(), "1.0.0".to_owned());
+        let reference = VersionReference { repository_context: None, name, version };
+        let rule = json!([{"source": {"repositoryContext": context}, "substitution": {"componentName": by}}]);
+        let source = ComponentSource::Reference(reference);
+        let request = ComponentRequest {
+            repository_context: Some(context.clone()),
+            overwrites: serde_json::from_value(rule).unwrap(),
+            ..ComponentRequest::of(source.clone())
+        };
+        let named = |above| trusted(&rules, &request, "release", above).map(|(_, origin)| origin.is_some()).ok();
+        (named(None), named(Some(source)))
+    };
+    assert_eq!(asked("example.org/ours/app", "example.org/theirs/app"), (None, None), "the key is not for that name");
+    assert_eq!(asked("example.org/theirs/app", "example.org/ours/app"), (Some(true), Some(true)));
 }

@@ -1,18 +1,22 @@
 //! What was decided is applied: the component is called where there is something new to decide, and its proposal is taken
 //! as far as it goes without waiting.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use orangery_apply::{ItemState, Outcome, Purpose, carry_out};
+use orangery_api::marks::Marks as _;
+use orangery_apply::{ItemState, Outcome, ProgressStore as _, Purpose, carry_out, manifest, writes_all};
+use orangery_cluster::TERMINATING;
 use orangery_core::{
-    error::{Failure, Problem},
+    error::{Code, Failure, Problem},
     phase::item::Item as Phase,
     step::{Halt, Step, Verdict, Wait},
 };
 use orangery_proposal::{
     Next, Proposal,
     deployer::Deployer,
+    drift_rules::DriftRules,
+    inventory::LocatedObject,
     item::{ItemAction, ProposalAction, is_overdue, proposal_action, timed_out},
 };
 
@@ -22,10 +26,34 @@ use super::{
     status::{proposal_cache, provider_status::ReadStatus},
     timeout::in_time,
 };
-use crate::{event, refresh, seal::SealError};
+use crate::{event, kept_credentials, refresh, seal::SealError};
 
 pub(super) mod former;
 mod uninstall;
+
+/// What is told as well where a part of a state is encrypted with a key that is gone.
+const PART_LOST: &str = "; a part of it is encrypted with a key that is gone: if the Target has named another cluster before, look for \
+    objects with the annotation orangery.dev/owner of this item there";
+
+/// How often a component is called in a row that goes on without waiting for anything: one that goes on for ever would hold its
+/// item up for ever where that has no timeout.
+const MOST_CALLS_IN_A_ROW: usize = 256;
+
+/// The job was interrupted, or is over.
+fn superseded() -> Halt {
+    let message = "the job has been superseded or interrupted";
+    Halt::Retry(Failure::new("Plan", "Superseded", message))
+}
+
+/// The component does not come to an end.
+fn endless(by: &dyn Deployer) -> Failure {
+    let message = format!(
+        "plugin {} was called {MOST_CALLS_IN_A_ROW} times in a row and goes on without waiting for anything, so it would go on for ever; \
+         correct it, or use another version",
+        by.identity().name
+    );
+    Failure::new("Plan", "EndlessCalls", message).with_code(Code::LimitExceeded)
+}
 
 /// What a call of the controller came to.
 pub(super) struct Applied {
@@ -44,7 +72,17 @@ pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemA
     if !matches!(action, ItemAction::Queue(_)) && !reconciliation.status.has_begun() {
         reconciliation.status.pick_up();
         if action != ItemAction::Skip && reconciliation.phase != Phase::Deleting {
-            dependencies::guard(&reconciliation.gathered.host, &reconciliation.gathered.item).await?;
+            match dependencies::guard(&reconciliation.gathered.host, &reconciliation.gathered.item).await {
+                // What it uses goes, and nothing can keep it any more (C-109).
+                Err(going @ Halt::Stall(_)) => {
+                    return Ok(Applied {
+                        result: Err(going),
+                        now: reconciliation.gathered.host.clock.now(),
+                        left: None,
+                    });
+                }
+                guarded => guarded?,
+            }
         }
     }
     let result = match action {
@@ -60,7 +98,7 @@ pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemA
 impl ItemReconciliation {
     /// The work, and what becomes of it where the time of the item is up meanwhile.
     async fn in_time(&mut self, purpose: Purpose) -> Applied {
-        let left = self.time_for_requests();
+        let left = self.time_for_requests().await;
         self.gathered.clusters.call().end_in(left);
         let result = match purpose {
             Purpose::Install => in_time(left, self.install()).await,
@@ -86,7 +124,19 @@ impl ItemReconciliation {
             self.clean_up_if_possible(&mut state).await;
         }
         self.state = Some(state);
-        result
+        result.map_err(|halt| self.ended_by_termination(halt))
+    }
+
+    /// A job of an item that is being deleted ends where a namespace is to blame that is being terminated: what may come to pass
+    /// is the end of both, and the item is not uninstalled before its job has ended.
+    fn ended_by_termination(&self, halt: Halt) -> Halt {
+        match halt {
+            Halt::Retry(mut failure) if failure.reason == TERMINATING && self.gathered.item.is_deleting() => {
+                failure.message.push_str("; the item is being deleted, too, so its job ends, and it is uninstalled");
+                Halt::Stall(failure)
+            }
+            halt => halt,
+        }
     }
 
     /// The state that counts; what does not is told. A state is older than another one where it is the newest that the
@@ -102,10 +152,13 @@ impl ItemReconciliation {
                 return Err(Halt::Retry(Failure::new("ReadStatus", "Conflict", message)));
             }
         }
-        if let Some(seal_error) = read.seal_error {
-            self.tell("StateNotTrusted", seal_error.note());
+        let ReadStatus { mut state, seal_error, is_part_lost } = read;
+        if let Some(seal_error) = seal_error {
+            kept_credentials::prove(host, item, &mut state).await?;
+            let lost = if is_part_lost { PART_LOST } else { "" };
+            self.tell("StateNotTrusted", &format!("{}{lost}", seal_error.note()));
         }
-        Ok(read.state)
+        Ok(state)
     }
 
     fn tell(&self, reason: &str, note: &str) {
@@ -152,11 +205,13 @@ impl ItemReconciliation {
     async fn carry_on(&mut self, purpose: Purpose, state: &mut ItemState) -> Step<Verdict> {
         let recovers_until = state.progress.as_ref().and_then(|progress| progress.recovers_until);
         let end = recovers_until.or(self.deadline).filter(|_| purpose == Purpose::Install);
-        loop {
+        for _ in 0..MOST_CALLS_IN_A_ROW {
             let Some(proposal) = self.proposal(purpose, state).await? else { return Ok(Verdict::Done) };
+            let before = planned(state);
             match self.carry_out(&proposal, purpose, state).await? {
                 Outcome::Finished => {
                     if purpose == Purpose::Install {
+                        self.keep_manifest(&proposal, &before, state).await?;
                         self.status.refer_to_exports(has_exports(&proposal)).await?;
                     }
                     return Ok(Verdict::Done);
@@ -167,25 +222,33 @@ impl ItemReconciliation {
                 Outcome::Call if end.is_some_and(|end| self.gathered.host.clock.now() >= end) => {
                     return Err(Halt::Wait(Wait::poll(Duration::ZERO)));
                 }
+                Outcome::Call if !self.status.is_current() => return Err(superseded()),
                 Outcome::Call => {}
             }
         }
+        Err(Halt::Stall(endless(self.gathered.deployer.as_ref())))
     }
 
     /// The proposal that is carried out next; `None` where the component has none.
-    async fn proposal(&self, purpose: Purpose, state: &mut ItemState) -> Step<Option<Arc<Proposal>>> {
+    async fn proposal(&mut self, purpose: Purpose, state: &mut ItemState) -> Step<Option<Arc<Proposal>>> {
         let stored = if state.progress.is_some() { self.stored(state).await? } else { None };
         if stored.is_none() {
             // Somebody has deleted what was stored: the component is asked as at the begin of the job.
             state.progress = None;
+            state.manifest = None;
         }
         match proposal_action(state.progress.as_ref(), stored.as_deref(), self.gathered.host.clock.now()) {
-            ProposalAction::Resume => {
-                stored.iter().try_for_each(|proposal| self.gathered.check(proposal))?;
-                Ok(stored)
-            }
+            ProposalAction::Resume => match stored {
+                Some(proposal) => self.gathered.check(proposal).await.map(Some),
+                None => Ok(None),
+            },
             ProposalAction::CallIn(left) => Err(Halt::Wait(Wait::poll(left))),
-            ProposalAction::Call(call) => self.gathered.ask(purpose, call, state).await,
+            ProposalAction::Call(call) => {
+                if let (Some(stored), Purpose::Install) = (&stored, purpose) {
+                    self.keep_manifest(stored, &planned(state), state).await?;
+                }
+                self.gathered.ask(purpose, call, state).await
+            }
         }
     }
 
@@ -197,6 +260,31 @@ impl ItemReconciliation {
             }
             None => Ok(None),
         }
+    }
+
+    /// What the proposals of the job have written so far is kept for an item that wants to know of drift, and for no other
+    /// (C-58). `planned` is what those before this one have.
+    async fn keep_manifest(
+        &mut self,
+        proposal: &Proposal,
+        planned: &BTreeSet<LocatedObject>,
+        state: &mut ItemState,
+    ) -> Step<()> {
+        let GatheredItem { host, key, item, .. } = &self.gathered;
+        let is_whole = writes_all(proposal, planned);
+        let before = match &state.manifest {
+            Some(stored) if !is_whole => proposal_cache::read(&host.client, &key.namespace, stored).await?,
+            Some(_) | None => None,
+        };
+        let is_wanted = DriftRules::of(item.spec.drift.as_ref(), item.spec.config.as_ref()).is_some();
+        // Where somebody has deleted what was kept of those before, the next job keeps it.
+        state.manifest = if is_wanted && (is_whole || before.is_some()) {
+            let manifest = manifest(before.as_ref(), proposal, &state.inventory);
+            Some(self.status.persist(&manifest).await?)
+        } else {
+            None
+        };
+        Ok(())
     }
 
     async fn carry_out(&mut self, proposal: &Arc<Proposal>, purpose: Purpose, state: &mut ItemState) -> Step<Outcome> {
@@ -213,6 +301,11 @@ impl ItemReconciliation {
         }
         result
     }
+}
+
+/// What the proposals of the job before the next one have planned.
+fn planned(state: &ItemState) -> BTreeSet<LocatedObject> {
+    state.progress.as_ref().map_or_else(BTreeSet::new, |progress| progress.planned.clone())
 }
 
 fn has_exports(proposal: &Proposal) -> bool {

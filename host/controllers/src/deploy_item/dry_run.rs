@@ -31,6 +31,8 @@ pub struct ItemDryRun {
     pub effects: Vec<Effect>,
     /// Whether the component is called again afterwards.
     pub unfinished: bool,
+    /// What would be left as it is although the item has it, and why; and what is not known here.
+    pub notes: Vec<String>,
     /// What the item would fail with.
     pub failure: Option<Problem>,
 }
@@ -38,7 +40,8 @@ pub struct ItemDryRun {
 /// Asks the component of an item what it would do, and tries that on its clusters.
 ///
 /// # Errors
-/// No component claims the item, its component has a fault, or a cluster cannot be read: classified as in a job.
+/// No component claims the item, its component has a fault, a cluster cannot be read, or a policy that the host knows refuses
+/// what the job would do: classified as in a job.
 pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<ItemDryRun> {
     let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| unclaimed(&item))?;
     // What a running host knows from its watches.
@@ -55,12 +58,16 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
         plugin: gathered.deployer.identity().to_string(),
         effects: Vec::new(),
         unfinished: false,
+        notes: Vec::new(),
         failure: None,
     };
     let state = gathered.state_with_target().await?.state;
+    run.notes.extend(gathered.unverified_origin());
     let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
-    let DryRun { outcome, effects } = try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?;
+    let DryRun { outcome, effects, notes } =
+        try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?;
     run.effects = effects;
+    run.notes.extend(notes);
     match outcome {
         Outcome::Finished => {}
         Outcome::Failed(problem) => run.failure = Some(problem),
@@ -69,7 +76,7 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     Ok(run)
 }
 
-fn unclaimed(item: &DeployItem) -> Halt {
+pub(super) fn unclaimed(item: &DeployItem) -> Halt {
     let message = format!(
         "no component of this host claims the type {:?} of DeployItem {}; name the folder with its registration, with \
          --plugins",

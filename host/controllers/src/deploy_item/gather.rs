@@ -1,17 +1,20 @@
 //! What a call of the controller works with: the item, its component, its clusters, and where its job stands.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
-use orangery_apply::{ItemState, Job, Owner, Purpose, without_stray_namespaces};
+use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks, stored_state::StoredState};
+use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, without_stray_namespaces};
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
-    error::Failure,
+    error::{Code, Failure},
     phase::{Phase as _, item::Item as Phase},
-    step::Step,
+    step::{Halt, Step},
     walk::standing_phase,
 };
 use orangery_policy::{EffectivePolicy, PolicyRequest};
@@ -22,11 +25,14 @@ use orangery_proposal::{
     item::{ItemFacts, NextCall, classify},
 };
 use orangery_reconcile::{Key, slot};
+use serde_json::Value;
 
 use self::request::ItemJob;
 use super::{
     status::{
         StatusWriter,
+        hidden::Hidden,
+        large_state,
         proposal_cache::ProposalCache,
         provider_status::{self, ReadStatus},
     },
@@ -42,6 +48,7 @@ use crate::{
 };
 
 mod allowed;
+mod items;
 pub(super) mod request;
 mod resources;
 
@@ -56,7 +63,9 @@ pub(super) struct GatheredItem {
     pub(super) pool: Arc<ClusterPool>,
     /// What counts for its namespace in this call.
     policy: Step<Arc<EffectivePolicy>>,
-    owner: Owner,
+    /// Whether it may come from where it does, once that was asked: a seal is over the whole spec.
+    origin: OnceLock<Step<()>>,
+    pub(super) owner: Owner,
     pub(super) targets: Arc<TargetConnections>,
 }
 
@@ -77,13 +86,35 @@ impl GatheredItem {
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);
         let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned() };
-        Self { host: Arc::clone(host), key, item, deployer, clusters, job, pool, policy, owner, targets }
+        Self {
+            host: Arc::clone(host),
+            key,
+            item,
+            deployer,
+            clusters,
+            job,
+            pool,
+            policy,
+            origin: OnceLock::new(),
+            owner,
+            targets,
+        }
     }
 
     /// The state as the status has it, as far as it counts.
-    pub(super) fn state(&self) -> Step<ReadStatus> {
+    pub(super) async fn state(&self) -> Step<ReadStatus> {
+        let (status, large) = self.provider_status().await?;
+        provider_status::read(status, large, &self.job.id, Sealer::of(&self.host, &self.item))
+    }
+
+    /// The provider status, and what of it lies beside it.
+    pub(super) async fn provider_status(&self) -> Step<(Option<&Value>, Option<Hidden>)> {
         let status = self.item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        provider_status::read(status, &self.job.id, Sealer::of(&self.host, &self.item))
+        let large = match StoredState::of(status) {
+            Some(stored) => Some(large_state::read(&stored, &self.host.client, &self.item).await?),
+            None => None,
+        };
+        Ok((status, large))
     }
 
     /// The same, where the policy of the namespace allows the type of the item and where it comes from, and its target exists: without either
@@ -92,7 +123,7 @@ impl GatheredItem {
         self.allowed(PolicyRequest::ItemType(&self.item.spec.type_))?;
         self.check_origin()?;
         self.targets.exist().await?;
-        self.state()
+        self.state().await
     }
 
     /// The proposal of the component, checked: nothing else is carried out. `None` where there is nothing to do before the
@@ -115,9 +146,26 @@ impl GatheredItem {
     }
 
     /// Nothing is carried out that is not checked, also where it was checked before: what was stored may come from a time
-    /// with other grants, or with another policy.
-    pub(super) fn check(&self, proposal: &Proposal) -> Step<()> {
+    /// with other grants, with another policy, or when one of its kinds was not served. Answers what may be carried out.
+    pub(super) async fn check(&self, proposal: Arc<Proposal>) -> Step<Arc<Proposal>> {
+        self.check_grants(&proposal)?;
+        let proposal = if has_stray_namespaces(&self.clusters, &proposal).await? {
+            Arc::new(without_stray_namespaces(&self.clusters, Arc::unwrap_or_clone(proposal)).await?)
+        } else {
+            proposal
+        };
+        self.check_policy(&proposal)?;
+        Ok(proposal)
+    }
+
+    /// The same for what was written once and is written again as it was, or not at all.
+    pub(super) async fn check_as_it_is(&self, proposal: &Proposal) -> Step<()> {
         self.check_grants(proposal)?;
+        if has_stray_namespaces(&self.clusters, proposal).await? {
+            let message = "a kind of what the last job wrote has no namespace any more; the next job writes it as it is served now";
+            let failure = Failure::new("Drift", "ScopeChanged", message).with_code(Code::ConfigurationProblem);
+            return Err(Halt::Stall(failure));
+        }
         self.check_policy(proposal)
     }
 
@@ -143,6 +191,7 @@ impl GatheredItem {
             labels: self.deployer.ownership_labels(),
             grants: self.deployer.grants(),
             clusters: &self.clusters,
+            items: self,
             clock: self.host.clock.as_ref(),
             is_current,
         }

@@ -1,18 +1,23 @@
 //! What a call of the controller writes about its item: the status, the export Secret, stored proposals. Every status write
 //! carries the version that was read, so that an item that has changed meanwhile, as by an interrupt, refuses it (C-24, C-25).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
+    condition,
     deploy_item::{DeployItem, DeployItemStatus, DeployerInformation},
     error::LastError,
     job::Job,
 };
 use orangery_apply::{ItemState, ProgressStore};
 use orangery_core::{
-    error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::StatusUpdate,
+    condition::DriftReport, error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step,
+    walk::StatusUpdate,
 };
 use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
 use serde_json::Value;
@@ -28,8 +33,12 @@ use crate::{
     target_access::TargetConnections,
 };
 
+use self::{large_state::LargeState, proposal_cache::PackedProposal, provider_status::WrittenStatus};
+
 mod exports;
-mod hidden;
+pub(super) mod hidden;
+mod item_secrets;
+pub(super) mod large_state;
 pub(super) mod proposal_cache;
 pub(super) mod provider_status;
 
@@ -52,8 +61,8 @@ pub(super) struct StatusWriter {
     now: Time,
     /// How the clusters of the item are reached.
     targets: Option<Arc<TargetConnections>>,
-    /// The proposals that were stored since the last write.
-    persisted: Vec<StoredProposal>,
+    /// The Secrets that were stored since the last write.
+    persisted: BTreeSet<String>,
 }
 
 impl StatusWriter {
@@ -79,7 +88,7 @@ impl StatusWriter {
             },
             now: now.clone(),
             targets: None,
-            persisted: Vec::new(),
+            persisted: BTreeSet::new(),
         }
     }
 
@@ -98,6 +107,7 @@ impl StatusWriter {
         status.last_error = None;
         status.first_error = None;
         status.last_errors.clear();
+        forget_drift(status, generation, &self.now);
         self.has_begun = true;
     }
 
@@ -161,13 +171,20 @@ impl StatusWriter {
     }
 
     async fn write(&mut self, state: Option<&ItemState>) -> Step<()> {
-        let named = self.stored();
-        let mut number = None;
+        let (named, mut now, mut number) = (self.stored(), BTreeSet::new(), None);
         if let Some(state) = state {
             self.keep_credentials(state).await;
-            let (whole, sealed) = self.sealed(state);
-            self.draft.status.get_or_insert_default().provider_status = whole;
-            number = Some(sealed);
+            let written = self.sealed(state);
+            now.extend(state.stored.iter().chain(&state.manifest).flat_map(|stored| stored.secrets.iter().cloned()));
+            if self.has_room(written.large.as_ref()).await? {
+                let large: BTreeSet<String> = written.large.iter().flat_map(LargeState::secrets).collect();
+                now.extend(large.iter().cloned());
+                self.persisted.extend(large);
+                self.draft.status.get_or_insert_default().provider_status = written.status;
+                number = Some(written.number);
+            } else {
+                self.keep_state();
+            }
         }
         let writer = self.host.writer(&self.host.stores.deploy_items);
         let answer =
@@ -176,20 +193,37 @@ impl StatusWriter {
         self.before = answer;
         if let Some(number) = number {
             Sealer::of(&self.host, &self.before).written(number);
-        }
-        if let Some(state) = state {
             let namespace = Key::of(self.before.as_ref()).namespace;
-            let before = named.into_iter().chain(self.persisted.drain(..));
-            proposal_cache::discard(&self.host.client, &namespace, before, state.stored.as_ref()).await;
+            let known: BTreeSet<String> = named.into_iter().chain(std::mem::take(&mut self.persisted)).collect();
+            let unneeded = known.difference(&now).cloned().collect();
+            item_secrets::discard(&self.host.client, &namespace, &unneeded).await;
         }
         Ok(())
+    }
+
+    /// Stores what has no room in the status. Whether it is there: where an item is uninstalled and the API server takes no
+    /// Secrets, as in a namespace that terminates, what was stored before stays, which has all that is left.
+    async fn has_room(&self, large: Option<&LargeState>) -> Step<bool> {
+        let Some(large) = large else { return Ok(true) };
+        match large.persist(&self.host.client, &self.before).await {
+            Ok(()) => Ok(true),
+            Err(error) if self.goes_without(&error) && !large_state::inventory_secrets(&self.before).is_empty() => {
+                Ok(false)
+            }
+            Err(error) => Err(large_state::not_stored(&self.before, &error)),
+        }
+    }
+
+    /// Whether the job goes on where a Secret cannot be stored: nothing would ever be uninstalled in a namespace that terminates.
+    fn goes_without(&self, error: &kube::Error) -> bool {
+        self.phase == Phase::Deleting && item_secrets::is_refused(error)
     }
 
     /// Whether the item's status says all of it already: another try of a failed call writes nothing new, and the error
     /// of the last one stays to be seen.
     fn has(&self, state: &ItemState) -> bool {
         let status = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        self.before.phase() == self.phase.as_str() && status == self.sealed(state).0.as_ref()
+        self.before.phase() == self.phase.as_str() && status == self.sealed(state).status.as_ref()
     }
 
     /// The kubeconfigs of the clusters that have objects of the item, and where they are kept, by the uid of the cluster.
@@ -215,22 +249,23 @@ impl StatusWriter {
         state.credentials.clone().into_iter().chain(used).collect()
     }
 
-    /// The provider status of a state, and the number of its seal.
-    fn sealed(&self, state: &ItemState) -> (Option<Value>, u64) {
+    /// What a state becomes.
+    fn sealed(&self, state: &ItemState) -> WrittenStatus {
         let before = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        let Key { namespace, name } = Key::of(self.before.as_ref());
         provider_status::write(
             state,
             &self.credentials(state),
-            (before, &self.job),
+            (&name, before, &self.job),
             Sealer::of(&self.host, &self.before),
-            &self.host.secrets.masker(&Key::of(self.before.as_ref()).namespace),
+            &self.host.secrets.masker(&namespace),
         )
     }
 
-    /// The proposal that the item's status names, as far as it is the host's word.
-    fn stored(&self) -> Option<StoredProposal> {
-        let status = self.before.status.as_ref()?.provider_status.as_ref();
-        provider_status::read(status, &self.job, Sealer::of(&self.host, &self.before)).ok()?.state.stored
+    /// The Secrets that the item's status names, as far as it is the host's word.
+    fn stored(&self) -> BTreeSet<String> {
+        let status = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        provider_status::secrets(status, Sealer::of(&self.host, &self.before))
     }
 
     /// The item is uninstalled: it may go.
@@ -269,8 +304,12 @@ impl ProgressStore for StatusWriter {
 
     fn persist<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<StoredProposal>> {
         Box::pin(async move {
-            let stored = proposal_cache::persist(&self.host.client, &self.before, proposal).await?;
-            self.persisted.push(stored.clone());
+            let packed = PackedProposal::of(&self.before, proposal)?;
+            let stored = match packed.persist(&self.host.client, &self.before).await {
+                Err(error) if self.goes_without(&error) => packed.in_memory(),
+                stored => stored.map_err(|error| proposal_cache::not_kept(&self.before, &error))?,
+            };
+            self.persisted.extend(stored.secrets.iter().cloned());
             Ok(stored)
         })
     }
@@ -286,6 +325,12 @@ fn is_current(host: &ControllerContext, item: &DeployItem, job: &JobId) -> bool 
     newest.is_some_and(|newest| {
         newest.metadata.uid == item.metadata.uid && newest.job_id() == job && newest.job_id_finished() != job
     })
+}
+
+/// What was known of drift says nothing any more.
+pub(super) fn forget_drift(status: &mut DeployItemStatus, generation: i64, now: &Time) {
+    status.drift = None;
+    status.conditions = condition::with_drift(&DriftReport::Unwatched, generation, &status.conditions, now);
 }
 
 /// `firstError` and `lastErrors` (`docs/wire.md` §3.3); the same error again is the same error.

@@ -31,11 +31,11 @@ pub(super) fn limit(item: &DeployItem) -> Result<Option<Duration>, Failure> {
 
 impl ItemReconciliation {
     /// How much time a call has for its requests; `None` where the item may take for ever.
-    pub(super) fn time_for_requests(&self) -> Option<Duration> {
+    pub(super) async fn time_for_requests(&self) -> Option<Duration> {
         let now = self.gathered.host.clock.now();
-        let recovers = || self.gathered.state().ok()?.state.progress?.recovers_until;
+        let recovers = async || self.gathered.state().await.ok()?.state.progress?.recovers_until;
         let end = match self.deadline? {
-            deadline if deadline <= now => recovers().unwrap_or(deadline),
+            deadline if deadline <= now => recovers().await.unwrap_or(deadline),
             deadline => deadline,
         };
         Some(until(now, end).max(LAST_LOOK))

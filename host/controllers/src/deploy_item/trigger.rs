@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use orangery_api::{
     FINALIZER, annotation,
     deploy_item::DeployItem,
     job::Job,
+    label,
     marks::{Marks, Operation},
 };
 use orangery_core::{
@@ -17,9 +18,10 @@ use orangery_core::{
     step::Step,
 };
 use orangery_proposal::deployer::Deployer;
-use orangery_reconcile::NextCall;
+use orangery_reconcile::{Key, NextCall};
 
-use crate::{controller_context::ControllerContext, job::JobStatus};
+use super::dependencies::EXECUTION;
+use crate::{controller_context::ControllerContext, job::JobStatus, object::uid_of, stores::StoredKind};
 
 pub(super) mod concurrency;
 mod pick_up;
@@ -47,21 +49,26 @@ pub(super) struct TriggeredJob {
 
 /// What an item is called for at this time.
 pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, now: &Time) -> Step<ItemTrigger> {
+    let ids = JobIds::new(item.job_id(), item.job_id_finished());
+    let situation = Situation {
+        ids: &ids,
+        root: is_orphaned(host, item).await?,
+        requested: false,
+        deleting: item.is_deleting(),
+        in_deletion: Phase::parse(item.phase()).is_some_and(Phase::is_deletion),
+    };
+    let work = work(situation);
+    if work == Work::Start {
+        begin(host, item, now).await?;
+        return Ok(ItemTrigger::Done(NextCall::Again));
+    }
     let Some(deployer) = host.plugins.deployer(&item.spec.type_) else {
         return Ok(ItemTrigger::Done(pick_up::await_deployer(host, item, now).await?));
     };
     if item.operation() == Some(Operation::TestReconcile) && item.job_finished() {
         return Ok(ItemTrigger::Done(start_test(host, item, now).await?));
     }
-    let ids = JobIds::new(item.job_id(), item.job_id_finished());
-    let situation = Situation {
-        ids: &ids,
-        root: false,
-        requested: false,
-        deleting: item.is_deleting(),
-        in_deletion: Phase::parse(item.phase()).is_some_and(Phase::is_deletion),
-    };
-    Ok(match work(situation) {
+    Ok(match work {
         Work::None | Work::Start => ItemTrigger::None,
         Work::Continue { job } => {
             ItemTrigger::Job(TriggeredJob { id: job, item: add_finalizer(host, item).await?, deployer })
@@ -69,9 +76,30 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
     })
 }
 
+/// Whether an item is being deleted and its Execution is gone already, as is then one of its name that was made since: nobody
+/// hands a job down to it, so it starts its own.
+async fn is_orphaned(host: &ControllerContext, item: &DeployItem) -> Step<bool> {
+    let Some(name) = item.label(label::MANAGED_BY).filter(|_| item.is_deleting()) else { return Ok(false) };
+    let key = Key { name: name.into(), ..Key::of(item) };
+    let Some(execution) = EXECUTION.find(host, &key).await? else { return Ok(true) };
+    let is_former = |owner: &OwnerReference| {
+        owner.kind == StoredKind::Execution.name() && owner.name == name && owner.uid != uid_of(execution.as_ref())
+    };
+    Ok(item.metadata.owner_references.iter().flatten().any(is_former))
+}
+
 /// `operation: test-reconcile`: a job without an Execution (`docs/wire.md` §2.1).
 async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<NextCall> {
+    let triggered = begin(host, item, now).await?;
+    let mut plain = DeployItem::clone(&triggered);
+    plain.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
     let writer = host.writer(&host.stores.deploy_items);
+    writer.update(&triggered, &plain).await.map_err(|error| error.halt("RemoveOperation"))?;
+    Ok(NextCall::Again)
+}
+
+/// Begins a job of an item that no Execution hands one down to.
+async fn begin(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<Arc<DeployItem>> {
     let mut triggered = item.clone();
     let status = triggered.status.get_or_insert_default();
     let first = if item.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
@@ -79,11 +107,8 @@ async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> 
     status.job_id_generation_time = Some(now.clone());
     // An unchanged item is processed as well: no phase of an earlier job stands for this one.
     status.phase.clear();
-    let triggered = writer.update_status(item, &triggered).await.map_err(|error| error.halt("TestReconcile"))?;
-    let mut plain = DeployItem::clone(&triggered);
-    plain.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
-    writer.update(&triggered, &plain).await.map_err(|error| error.halt("RemoveOperation"))?;
-    Ok(NextCall::Again)
+    let writer = host.writer(&host.stores.deploy_items);
+    writer.update_status(item, &triggered).await.map_err(|error| error.halt("BeginJob"))
 }
 
 /// The item with the finalizer that holds it until it is uninstalled.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use orangery_api::{
-    deploy_item::DeployItem, execution::Execution, installation::Installation, label, marks::Marks, target::Target,
-};
+use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation, target::Target};
 use orangery_reconcile::Key;
 
 use crate::{
@@ -13,11 +11,8 @@ use crate::{
     index::Index,
     policy::policy_of_root,
     stores::Stores,
+    tree::MANAGED_BY,
 };
-
-/// Deploy items by the name of their Execution.
-static MANAGED_BY: Index<DeployItem> =
-    Index { name: "managed-by", values: |item| item.label(label::MANAGED_BY).map(str::to_owned).into_iter().collect() };
 
 /// Executions by the Targets that their gate expressions look at.
 static GATE_TARGETS: Index<Execution> =

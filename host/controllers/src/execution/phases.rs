@@ -22,7 +22,7 @@ use orangery_core::{
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict},
-    walk::{beside_children, ending},
+    walk::beside_children,
     workflow::{GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ use crate::{
     controller_context::ControllerContext,
     job,
     object::owner_reference,
-    record,
+    record::{self, RecordOwner},
     workflow::{RunsWorkflow, Starts, WorkflowState, check_gates, deleting, progressing},
 };
 
@@ -48,12 +48,13 @@ impl job::Run for ExecutionReconciliation<'_> {
             Phase::Init | Phase::InitDelete if self.interrupted() => Ok(Verdict::Failed(interrupted())),
             Phase::Init => self.init().await,
             Phase::Progressing => self.progressing().await,
-            Phase::Completing => ending(self.completing().await, self.end()),
+            Phase::Completing => self.completing().await,
             Phase::InitDelete => self.init_delete().await,
             Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         };
-        beside_children(result, || self.has_working_items())
+        let end = || if phase.is_deletion() { None } else { self.end() };
+        beside_children(result, end, || self.has_working_items())
     }
 }
 
@@ -91,7 +92,9 @@ impl ExecutionReconciliation<'_> {
     async fn completing(&mut self) -> Step<Verdict> {
         let record = execution_exports(&self.key.name, self.exports().await?);
         let name = record.name.clone();
-        record::write(self.host, &self.key.namespace, &owner_reference(&self.draft), &[record]).await?;
+        let (reference, imported) = (owner_reference(&self.draft), &BTreeMap::new());
+        let owner = RecordOwner { namespace: &self.key.namespace, reference, imported };
+        record::write(self.host, &owner, &[record]).await?;
         let status = self.draft.status.get_or_insert_default();
         status.export_ref = Some(ObjectReference { name, namespace: self.key.namespace.clone() });
         if let Some(cache) = &mut status.deploy_item_cache {

@@ -2,16 +2,22 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_api::execution::{DeployItemTemplate, Execution, records};
+use orangery_api::{
+    execution::{DeployItemTemplate, Execution, records},
+    marks::Marks as _,
+};
 use orangery_cluster::{Call, ClusterPool};
 use orangery_core::{job::JobEnd, name::JobId};
 use orangery_reconcile::{Key, Queue, slot};
 
+use super::dependencies::deploy_items;
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::Expressions,
     job::JobStatus,
+    kept_credentials,
     object::generation_of,
+    removed,
     stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
@@ -49,6 +55,13 @@ impl<'a> ExecutionReconciliation<'a> {
     pub(super) fn of(worker: &'a ExecutionWorker, execution: &Arc<Execution>, job: JobId) -> Self {
         let (host, pool, key) = (&worker.host, &worker.pool, Key::of(execution.as_ref()));
         let connections = TargetConnections::named(host, pool, &key.namespace, format!("Execution {}", key.name));
+        if execution.is_deleting() {
+            // Copies of Targets may go before the items, of which gate expressions ask whether they are gone. With a Target of
+            // his own a user has taken the cluster away (C-28).
+            let mut items = deploy_items(&host.stores, &key);
+            items.retain(|item| !removed::was_users_own(host, item));
+            connections.fall_back_on(kept_credentials::of_targets(&items));
+        }
         Self {
             host,
             worker,

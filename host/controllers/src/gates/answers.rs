@@ -66,8 +66,9 @@ impl<T: Sync> Evaluator<'_, T> {
             return Err(Unanswered::Lasting(Failure::new("AskGateExpression", "UnknownGateType", message)));
         };
         let PluginIdentity { name, is_pinned, .. } = evaluator.identity();
-        if !is_pinned {
-            let request = PolicyRequest::UnpinnedPlugin(name);
+        let memory = PolicyRequest::PluginMemory { plugin: name, mib: evaluator.memory_mib() };
+        let unpinned = (!is_pinned).then_some(PolicyRequest::UnpinnedPlugin(name));
+        for request in [memory].into_iter().chain(unpinned) {
             let checked = self.host.policies.check(self.namespace, PolicySubject::Installation, request);
             checked.map_err(|halt| match halt {
                 Halt::Stall(failure) => Unanswered::Lasting(failure),
@@ -165,7 +166,7 @@ impl<T: Sync> Evaluator<'_, T> {
         let text = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
         Ok(match self.clusters.observe(&on, &key).await.map_err(unanswered)? {
             Observed::Present(object) => Ok(without_secrets(&object)),
-            Observed::Absent => Ok(Value::Null),
+            Observed::Absent | Observed::Gone(_) => Ok(Value::Null),
             Observed::Unknown => Err(GateResult::unknown(NOT_KNOWN_YET, format!("{kind} {text} is not known yet"))),
             Observed::Forbidden(why) => {
                 let message = format!("{kind} {text} cannot be watched on {on}: {why}", on = on_name(&on));
@@ -182,7 +183,7 @@ impl<T: Sync> Evaluator<'_, T> {
                 let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
                 GateResult::unknown("ObjectNotVisible", message)
             }
-            Err(Observed::Unknown | Observed::Absent | Observed::Present(_)) => {
+            Err(Observed::Unknown | Observed::Absent | Observed::Gone(_) | Observed::Present(_)) => {
                 GateResult::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
             }
         })

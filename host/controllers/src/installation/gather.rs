@@ -7,7 +7,6 @@ use orangery_core::{
     plan::reconcile::{InstallationFacts, JobFacts},
     step::Halt,
 };
-use orangery_reconcile::Key;
 
 use super::reconciliation::InstallationWorker;
 use crate::tree::is_orphaned;
@@ -43,7 +42,6 @@ pub(super) async fn gather(worker: &InstallationWorker, installation: &Installat
     };
     let facts = InstallationFacts { job, request: request_facts(installation), rest: None };
     if !facts.is_idle() {
-        worker.host.policies.forget_lifted(&Key::of(installation));
         return ObservedInstallation { facts, unanswered: None };
     }
     let (rest, unanswered) = idle::gather(worker, installation).await;

@@ -8,10 +8,11 @@ mod workflow;
 
 use orangery_core::{
     job::interrupted,
-    phase::installation::Installation as Phase,
+    phase::{Phase as _, installation::Installation as Phase},
     step::{Step, Verdict},
-    walk::{beside_children, ending},
+    walk::beside_children,
 };
+use orangery_reconcile::in_this_slot;
 
 use super::reconciliation::InstallationReconciliation;
 use crate::job;
@@ -23,18 +24,24 @@ impl job::Run for InstallationReconciliation<'_> {
         if begins_with_children(phase) && self.interrupted() && !self.has_working_children() {
             return Ok(Verdict::Failed(interrupted()));
         }
-        let result = match phase {
-            Phase::Init => self.init().await,
-            Phase::CleanupOrphaned => self.cleanup_orphaned().await,
-            Phase::ObjectsCreated => self.objects_created().await,
-            Phase::Progressing => self.progressing().await,
-            Phase::Completing => ending(self.completing().await, self.end()),
-            Phase::InitDelete => self.init_delete().await,
-            Phase::TriggerDelete => self.trigger_delete().await,
-            Phase::Deleting => self.deleting().await,
-            Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
+        let (host, tenant) = (self.host, Some(self.key.namespace.clone()));
+        // Blueprints, schemas, templates and gate expressions take as long as their authors like.
+        let work = async {
+            match phase {
+                Phase::Init => self.init().await,
+                Phase::CleanupOrphaned => self.cleanup_orphaned().await,
+                Phase::ObjectsCreated => self.objects_created().await,
+                Phase::Progressing => self.progressing().await,
+                Phase::Completing => self.completing().await,
+                Phase::InitDelete => self.init_delete().await,
+                Phase::TriggerDelete => self.trigger_delete().await,
+                Phase::Deleting => self.deleting().await,
+                Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
+            }
         };
-        beside_children(result, || self.has_working_children())
+        let result = host.computations.run(&tenant, in_this_slot(work)).await;
+        let end = || if phase.is_deletion() { None } else { self.end() };
+        beside_children(result, end, || self.has_working_children())
     }
 }
 

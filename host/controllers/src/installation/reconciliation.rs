@@ -13,7 +13,7 @@ use orangery_core::{job::JobEnd, name::JobId};
 use orangery_reconcile::{Key, Queue, slot};
 
 use super::{
-    gather::{blueprints::Blueprints, changes::ImportWatches},
+    gather::{blueprints::Blueprints, changes::ImportWatches, imports::ImportsTurn},
     items::items,
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) struct InstallationWorker {
 
 impl InstallationWorker {
     pub(super) fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        let imports = ImportWatches::new(&host, queue.clone());
+        let imports = ImportWatches::new(&host, &pool, queue.clone());
         Self { host, pool, queue, blueprints: Blueprints::default(), imports, expressions: Arc::default() }
     }
 }
@@ -58,6 +58,8 @@ pub(super) struct InstallationReconciliation<'a> {
     pub(super) draft: Installation,
     /// The sub-installations, where gate expressions have a say in them.
     pub(super) workflow: WorkflowState<()>,
+    /// While it keeps large imports in memory.
+    pub(super) imports_turn: ImportsTurn,
 }
 
 impl<'a> InstallationReconciliation<'a> {
@@ -112,6 +114,7 @@ impl<'a> InstallationReconciliation<'a> {
                 left: None,
                 job,
             },
+            imports_turn: ImportsTurn::default(),
             key,
             before,
             draft,

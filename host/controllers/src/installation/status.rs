@@ -24,6 +24,7 @@ use crate::{
     event,
     gates::release_at_rest,
     job::{self, JobStatus},
+    namespace_policy::refused_under,
     object::generation_of,
     secret_values::masked,
     stores::StoredKind,
@@ -61,7 +62,7 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
         let message = format!("spec.automaticReconcile: {error}; no job starts by itself");
         let failure = Failure::new("AutomaticReconcile", "InvalidSchedule", message);
         let failure = failure.with_code(Code::ConfigurationProblem);
-        event::failed(host, installation, None, Some(&failure));
+        event::warn_of_lasting(host, installation, &failure);
     }
     let now = host.now();
     let left = |at: Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
@@ -105,6 +106,8 @@ impl InstallationReconciliation<'_> {
         status.rest(&rest, self.generation, &host.now());
         status.dependents_to_trigger = dependents;
         if rest.ended {
+            let under = refused_under(&host.policies, &self.draft);
+            self.draft.status.get_or_insert_default().refused_under = under;
             shared.blueprints.forget(&self.before);
         }
         let writer = host.writer(&host.stores.installations);

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
@@ -29,6 +29,23 @@ use crate::controller_context::ControllerContext;
 /// Errors are logged and backed off; what was known stays until the watch goes on.
 pub async fn watch_namespace_policies(host: Arc<ControllerContext>) {
     tokio::join!(follow_policies(&host), follow_namespaces(&host));
+}
+
+/// Reads what counts for one namespace now, for a command that follows no watch.
+///
+/// # Errors
+/// The policies cannot be listed. Labels of the namespace that cannot be read are missed where they decide.
+pub async fn read_namespace_policies(host: &ControllerContext, namespace: &Namespace) -> kube::Result<()> {
+    let resource = ApiResource::erase::<NamespacePolicy>(&());
+    let policies: Api<DynamicObject> = Api::all_with(host.client.clone(), &resource);
+    let listed = policies.list(&ListParams::default()).await?.items;
+    host.policies.replace_policies(listed.iter().map(|object| (object.name_any(), read(object))).collect());
+    let namespaces: Api<v1::Namespace> = Api::all(host.client.clone());
+    if let Ok(found) = namespaces.get_metadata(namespace).await {
+        let (namespace, labels) = labels_of(&found);
+        host.policies.put_namespace(namespace, labels);
+    }
+    Ok(())
 }
 
 async fn follow_policies(host: &ControllerContext) {
@@ -67,24 +84,24 @@ async fn follow_namespaces(host: &ControllerContext) {
     let api: Api<PartialObjectMeta<v1::Namespace>> = Api::all(host.client.clone());
     let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listed = BTreeMap::new();
-    let named = |object: &PartialObjectMeta<v1::Namespace>| {
-        let labels: Labels =
-            object.metadata.labels.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
-        (Namespace::from(object.name_any()), labels)
-    };
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(object)) => listed.extend([named(&object)]),
+            Ok(Event::InitApply(object)) => listed.extend([labels_of(&object)]),
             Ok(Event::InitDone) => host.policies.replace_namespaces(std::mem::take(&mut listed)),
             Ok(Event::Apply(object)) => {
-                let (namespace, labels) = named(&object);
+                let (namespace, labels) = labels_of(&object);
                 host.policies.put_namespace(namespace, labels);
             }
-            Ok(Event::Delete(object)) => host.policies.remove_namespace(&named(&object).0),
+            Ok(Event::Delete(object)) => host.policies.remove_namespace(&labels_of(&object).0),
             Err(error) => tracing::warn!(%error, "the watch of namespaces broke off and is taken up again"),
         }
     }
+}
+
+fn labels_of(namespace: &PartialObjectMeta<v1::Namespace>) -> (Namespace, Labels) {
+    let labels = namespace.metadata.labels.iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+    (Namespace::from(namespace.name_any()), labels.collect())
 }
 
 fn read(object: &DynamicObject) -> Policy {

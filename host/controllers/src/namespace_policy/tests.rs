@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -80,9 +82,4 @@ fn a_violation_ends_the_job_with_its_code() {
     let halt = policies.check(&"a".into(), PolicySubject::Installation, PolicyRequest::HostCluster).unwrap_err();
     let Halt::Stall(failure) = halt else { panic!("{halt:?}") };
     assert_eq!((failure.operation.as_str(), failure.reason.as_str()), ("CheckPolicy", "PolicyViolation"));
-    let root = Key::new("a", "root");
-    policies.lift(root.clone());
-    assert!(policies.is_lifted(&root));
-    policies.forget_lifted(&root);
-    assert!(!policies.is_lifted(&root));
 }

@@ -7,6 +7,7 @@ use orangery_core::name::Namespace;
 use orangery_policy::Violation;
 use orangery_reconcile::{Key, Queue};
 
+use super::NamespacePolicies;
 use crate::controller_context::ControllerContext;
 
 /// A root whose last job a policy refused has its controller called when something else counts for its namespace; it starts
@@ -17,9 +18,7 @@ pub(crate) fn wake_refused(host: &Arc<ControllerContext>, queue: Queue) {
         let Some(host) = known.upgrade() else { return };
         for namespace in changed {
             for root in host.stores.installations.list(Some(namespace)).iter().filter(|root| is_refused(root)) {
-                let key = Key::of(root.as_ref());
-                host.policies.lift(key.clone());
-                queue.wake(key);
+                queue.wake(Key::of(root.as_ref()));
             }
         }
     });
@@ -29,6 +28,21 @@ pub(crate) fn wake_refused(host: &Arc<ControllerContext>, queue: Queue) {
 fn is_refused(root: &Installation) -> bool {
     let code = Violation::CODE.to_string();
     root.is_root() && root.job_finished() && root.last_error().is_some_and(|error| error.codes.contains(&code))
+}
+
+/// What is kept of a root whose last job has ended: the hash of what counts where a policy refused it, so that an operator
+/// that starts later knows what has changed (C-80).
+pub(crate) fn refused_under(policies: &NamespacePolicies, root: &Installation) -> String {
+    if !is_refused(root) {
+        return String::new();
+    }
+    policies.of(&Key::of(root).namespace).map(|policy| policy.hash()).unwrap_or_default()
+}
+
+/// Whether something else counts than when a policy refused what the last job of a root wanted.
+pub(crate) fn is_allowed_anew(policies: &NamespacePolicies, root: &Installation) -> bool {
+    let before = root.status.as_ref().map_or("", |status| &status.refused_under);
+    is_refused(root) && policies.of(&Key::of(root).namespace).is_ok_and(|policy| policy.hash() != before)
 }
 
 /// Items under way have their controller called when something else counts for their namespace.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::stall;
 use crate::{
     account_tokens::{OwnAddress, Token, TokenKey},
-    acting_account::{ServiceAccountRef, TargetAccounts},
+    acting_account::{ServiceAccountRef, TargetAccounts, acting_account},
     controller_context::ControllerContext,
     object_access::get,
 };
@@ -73,6 +73,9 @@ pub(super) async fn kubeconfig(
         Some(address) if own => address.clone(),
         None if own => return Err(invalid("is for an operator that runs against a cluster by its address".to_owned())),
         _ if form.server.is_empty() => return Err(invalid("needs the address of the cluster in server".to_owned())),
+        _ if !is_encrypted(&form.server) => {
+            return Err(invalid("needs a server that begins with https://: a token is sent there".to_owned()));
+        }
         _ => OwnAddress { server: form.server, authority: Some(form.ca_data).filter(|data| !data.is_empty()) },
     };
     let server = |address: &OwnAddress| address.server.trim_end_matches('/').to_ascii_lowercase();
@@ -89,6 +92,11 @@ pub(super) async fn kubeconfig(
         seconds: form.expiration_seconds.unwrap_or(USUAL_SECONDS),
     };
     Ok(Some(with_token(&address, &token(host, named, wanted).await?)))
+}
+
+/// Whether only the server itself reads what is sent to this address.
+fn is_encrypted(server: &str) -> bool {
+    server.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
 }
 
 /// Why these audiences may not be asked for a server elsewhere: without one, or with one of this cluster's own API server,
@@ -144,7 +152,7 @@ async fn allowed(
         );
         return Err(not_allowed(message));
     }
-    Ok(host.accounts.service_account_for(&account.namespace))
+    acting_account((&host.accounts, &host.policies), &account.namespace)
 }
 
 fn not_allowed(message: String) -> Halt {
@@ -257,46 +265,4 @@ fn with_token(address: &OwnAddress, token: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kubeconfig_has_the_address_and_the_token() {
-        let address = OwnAddress { server: "https://x".to_owned(), authority: Some("YQ==".to_owned()) };
-        let text = with_token(&address, "t");
-        let expected = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "target",
-            "clusters": [{"name": "target", "cluster": {"server": "https://x", "certificate-authority-data": "YQ=="}}],
-            "contexts": [{"name": "target", "context": {"cluster": "target", "user": "target"}}],
-            "users": [{"name": "target", "user": {"token": "t"}}],
-        });
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
-        let plain = with_token(&OwnAddress { authority: None, ..address }, "t");
-        assert!(!plain.contains("certificate-authority-data"));
-    }
-
-    #[tokio::test]
-    async fn a_server_elsewhere_gets_no_token_that_is_good_here() {
-        let own = ["https://kubernetes.default.svc".to_owned(), "api".to_owned()];
-        let asked = |audiences: &[&str]| {
-            let audiences: Vec<String> = audiences.iter().map(|audience| (*audience).to_owned()).collect();
-            let own = &own;
-            async move { unsafe_audience(&audiences, || async { Ok(own.as_slice()) }).await.unwrap() }
-        };
-        let needs = "needs an audience, since the server is not this cluster's own: the token without one would be good for \
-                     this cluster; name in audience what the server expects of its tokens";
-        assert_eq!(asked(&[]).await.as_deref(), Some(needs));
-        assert_eq!(asked(&[""]).await.as_deref(), Some(needs));
-        assert_eq!(asked(&["targets"]).await, None);
-        let shares = |audience: &str| {
-            format!(
-                "asks for the audience {audience:?} of this cluster's own API server, which no other server may have; name \
-                 in audience what the server expects of its tokens"
-            )
-        };
-        assert_eq!(asked(&["targets", "api"]).await, Some(shares("api")));
-        assert_eq!(asked(&["targets", ""]).await, Some(shares("")));
-    }
-}
+mod tests;

@@ -19,7 +19,7 @@ use orangery_proposal::{ClusterRef, SecretContent};
 use orangery_reconcile::Key;
 
 use super::{Targets, stall};
-use crate::controller_context::ControllerContext;
+use crate::{acting_account::acting_account, controller_context::ControllerContext, kept_credentials};
 
 /// The cluster of the resources, in messages.
 const HOST_CLUSTER: &str = "the host cluster";
@@ -34,6 +34,9 @@ pub(crate) struct TargetConnections {
     own: Option<String>,
     /// Protects how clusters were connected. Held for one look-up or one change.
     used: Mutex<BTreeMap<ClusterRef, String>>,
+    /// Protects the names of the Secrets that have the kubeconfigs of clusters whose Targets may be gone. Held for one look-up or
+    /// one change.
+    kept: Mutex<BTreeMap<ClusterRef, String>>,
 }
 
 impl TargetConnections {
@@ -58,6 +61,7 @@ impl TargetConnections {
             whose,
             own: None,
             used: Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -72,6 +76,31 @@ impl TargetConnections {
         Some((Key::new(self.namespace.clone(), name), used.get(on)?.clone()))
     }
 
+    /// From now on a cluster whose Target does not exist is reached by the kubeconfig that was kept of it in a Secret (C-28).
+    pub(crate) fn fall_back_on(&self, kept: BTreeMap<ClusterRef, String>) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    /// The kubeconfig that was kept of a cluster, where the policy of the namespace allows its server.
+    pub(crate) async fn kept_kubeconfig(&self, on: &ClusterRef) -> Step<Option<String>> {
+        let secret = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(on).cloned();
+        match secret {
+            Some(secret) => kept_credentials::usable(&self.host, &self.namespace, &secret).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The kubeconfig of the Target of a cluster or, where there is no such Target any more, the one that was kept.
+    async fn kubeconfig(&self, on: &ClusterRef) -> Step<String> {
+        let name = self.own_name(on)?;
+        if self.targets().find(name).await?.is_none()
+            && let Some(kept) = self.kept_kubeconfig(on).await?
+        {
+            return Ok(kept);
+        }
+        self.targets().kubeconfig(name).await
+    }
+
     /// An item whose target does not exist fails at once (`docs/wire.md` §3.5); one without a target is not asked.
     pub(crate) async fn exist(&self) -> Step<()> {
         match &self.own {
@@ -84,7 +113,8 @@ impl TargetConnections {
     /// (C-38).
     fn host_cluster(&self) -> Step<Arc<Cluster>> {
         let client = &self.host.client;
-        let Some(account) = self.host.accounts.service_account_for(&self.namespace) else {
+        let known = (&self.host.accounts, &self.host.policies);
+        let Some(account) = acting_account(known, &self.namespace)? else {
             return Ok(self.pool.adopt(HOST_CLUSTER, client));
         };
         self.pool.adopt_for(&account.user(), HOST_CLUSTER, client).map_err(|_invalid| {
@@ -114,7 +144,7 @@ impl Connections for TargetConnections {
                 self.targets().allowed(PolicyRequest::HostCluster)?;
                 return self.host_cluster();
             }
-            let kubeconfig = self.targets().kubeconfig(self.own_name(on)?).await?;
+            let kubeconfig = self.kubeconfig(on).await?;
             let cluster = self.pool.connect(&kubeconfig).await.map_err(Halt::from)?;
             self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), kubeconfig);
             Ok(cluster)
@@ -124,7 +154,7 @@ impl Connections for TargetConnections {
     fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
         Box::pin(async move {
             match content {
-                SecretContent::Kubeconfig(on) => self.targets().kubeconfig(self.own_name(on)?).await,
+                SecretContent::Kubeconfig(on) => self.kubeconfig(on).await,
                 SecretContent::TargetDocument(on) => self.targets().document(self.own_name(on)?).await,
             }
         })

@@ -5,7 +5,7 @@ use kube::{
     Api,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
-use orangery_api::context::Context;
+use orangery_api::{context::Context, installation::Installation};
 use serde_json::{Value, json};
 
 use crate::{
@@ -59,6 +59,16 @@ async fn a_context_default_that_is_deleted_comes_back_and_what_waits_for_it_goes
     world.succeed("a").await;
     world.ended("Installation", "a", "Succeeded").await;
     assert_ne!(made(&world, "default").await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_20_an_installation_makes_the_context_default_that_nobody_has_made() {
+    let world = World::new().await;
+    let mut waits = installation("a", &deploying(&[("a", &[])]));
+    waits["metadata"]["namespace"] = json!("kube-system");
+    let api: Api<Installation> = Api::namespaced(world.client.clone(), "kube-system");
+    api.create(&PostParams::default(), &serde_json::from_value(waits).unwrap()).await.unwrap();
+    made(&world, "kube-system").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

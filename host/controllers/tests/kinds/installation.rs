@@ -2,6 +2,7 @@
 
 mod deletion;
 mod dependencies;
+mod encrypted;
 mod follow_ups;
 mod gate_expressions;
 mod jobs;

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod completing;
 #[cfg(test)]
+mod computations;
+#[cfg(test)]
 mod context;
 #[cfg(test)]
 mod crashes;

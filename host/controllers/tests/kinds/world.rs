@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Debug,
     num::NonZeroU32,
     sync::{
         Arc, Mutex,
@@ -13,19 +14,25 @@ use std::{
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
-    api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    NamespaceResourceScope,
+    api::{core::v1::Secret, events::v1::Event},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, Client, Config, ResourceExt,
+    Api, Client, Config, Resource, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     runtime::{WatchStreamExt, conditions::is_crd_established, wait::await_condition, watcher},
 };
 use orangery_api::{annotation::GUARD, context::Context, job::Job, target::Target};
 use orangery_controllers::{
-    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, OwnAddress, PICK_UP_TIMEOUT, Queues,
-    SecretMeta, Stores, clusters, context::keep_default_contexts, deploy_item::DeployItemController,
-    execution::ExecutionController, installation::InstallationController, stores, wire,
+    CacheMemory, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, NamespacePolicies, OwnAddress,
+    PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
+    context::keep_default_contexts,
+    deploy_item::{DeployItemController, DriftController},
+    execution::ExecutionController,
+    installation::InstallationController,
+    stores, wire,
 };
 use orangery_core::{
     name::JobId,
@@ -33,7 +40,9 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_ocm::Unavailable;
+use orangery_policy::Profile;
 use orangery_reconcile::{Controller, ControllerOptions, Key, Panicked, Queue, Store, Watched, run, watch_labelled};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +59,7 @@ mod traffic;
 mod whole;
 
 /// How long a test waits for a condition.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 pub(crate) const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
 
 #[expect(clippy::disallowed_methods, reason = "a real server and real controllers need a real clock")]
@@ -94,11 +103,21 @@ pub(crate) struct Setup {
     pub(crate) max_parallel: Option<NonZeroU32>,
     /// How long an item waits for an external deployer.
     pub(crate) pick_up_timeout: Duration,
+    /// What counts for all namespaces.
+    pub(crate) profile: Profile,
+    /// Each byte of the operator's key.
+    pub(crate) key: u8,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { guards: false, max_parallel: None, pick_up_timeout: PICK_UP_TIMEOUT }
+        Self {
+            guards: false,
+            max_parallel: None,
+            pick_up_timeout: PICK_UP_TIMEOUT,
+            profile: Profile::Compatible,
+            key: 0,
+        }
     }
 }
 
@@ -154,7 +173,8 @@ impl World {
             await_condition(definitions.clone(), &name, is_crd_established()).await.unwrap();
         }
         let changed = Arc::new(Notify::new());
-        tokio::spawn(hear_of_events(client.clone(), Arc::clone(&changed)));
+        tokio::spawn(hear_of::<Event>(client.clone(), Arc::clone(&changed)));
+        tokio::spawn(hear_of::<Secret>(client.clone(), Arc::clone(&changed)));
         let mut world = Self {
             server,
             client,
@@ -186,8 +206,9 @@ impl World {
             Arc::new(Unavailable),
             Arc::clone(&machine) as Arc<dyn Clock>,
             Arc::clone(&machine) as Arc<dyn Rng>,
-            HostKey::new(&[0; 32]),
+            HostKey::new(&[self.setup.key; 32]),
         );
+        host.policies = NamespacePolicies::new(self.setup.profile);
         host.guards = self.setup.guards;
         host.max_parallel = self.setup.max_parallel;
         host.pick_up_timeout = Some(self.setup.pick_up_timeout);
@@ -202,7 +223,7 @@ impl World {
         self.watch_all(&host.stores);
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
         let options = ControllerOptions { concurrency: 8, rng: machine, panicked };
-        let pool = clusters(&queues);
+        let pool = clusters(&queues, CacheMemory::default().objects);
         let (installations, executions) = (queues.installations.clone(), queues.executions.clone());
         let controller = InstallationController::new(Arc::clone(&host), Arc::clone(&pool), installations.clone());
         self.control(controller, &host.stores, host.stores.installations.clone(), installations.clone(), &options);
@@ -210,8 +231,11 @@ impl World {
             ExecutionController::new(Arc::clone(&host), Arc::clone(&pool), executions.clone(), installations);
         self.control(controller, &host.stores, host.stores.executions.clone(), executions, &options);
         let items = queues.deploy_items.clone();
-        let controller = DeployItemController::new(Arc::clone(&host), pool, items.clone());
+        let controller = DeployItemController::new(Arc::clone(&host), Arc::clone(&pool), items.clone());
         self.control(controller, &host.stores, host.stores.deploy_items.clone(), items, &options);
+        let drift = Queue::default();
+        let controller = DriftController::new(Arc::clone(&host), pool, drift.clone());
+        self.control(controller, &host.stores, host.stores.deploy_items.clone(), drift, &options);
         self.guard::<Target>(&host, queues.target_guards.clone(), &options);
         self.guard::<SecretMeta>(&host, queues.secret_guards.clone(), &options);
         self.guard::<Context>(&host, queues.context_guards.clone(), &options);
@@ -284,10 +308,15 @@ impl World {
         self.ahead.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// The controllers end, with nothing more written, and others begin.
-    pub(crate) fn restart(&mut self) {
+    /// The controllers end, with nothing more written.
+    pub(crate) fn stop(&self) {
         self.traffic.cut_after(0);
         self.stop.cancel();
+    }
+
+    /// The same, and others begin.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
         self.begin();
     }
 
@@ -330,6 +359,27 @@ impl World {
         let queues = [&self.queues.installations, &self.queues.executions, &self.queues.deploy_items];
         let counts = queues.map(|queue| queue.counts());
         counts.iter().all(|count| count.queued == 0 && count.running == 0).then(|| counts.map(|count| count.settled))
+    }
+
+    /// How many Installations, Executions and deploy items are worked on.
+    pub(crate) fn running(&self) -> [u64; 3] {
+        let queues = [&self.queues.installations, &self.queues.executions, &self.queues.deploy_items];
+        queues.map(|queue| queue.counts().running as u64)
+    }
+
+    /// Holds the next write of the controllers back whose path ends like this, until it is let through.
+    pub(crate) fn delay_write(&self, path: &str) {
+        self.traffic.delay_write(path);
+    }
+
+    /// Waits until that write is on its way.
+    pub(crate) async fn held(&self) {
+        self.wait("nothing is held back", async || self.traffic.is_held().then_some(())).await;
+    }
+
+    /// Lets it through.
+    pub(crate) fn let_pass(&self) {
+        self.traffic.let_pass();
     }
 
     /// Whether a write was held back.
@@ -505,10 +555,13 @@ impl World {
     }
 }
 
-/// Events are written in the background: nothing else tells of them.
-async fn hear_of_events(client: Client, changed: Arc<Notify>) {
-    let events: Api<Event> = Api::default_namespaced(client);
-    let events = watcher(events, watcher::Config::default()).default_backoff();
+/// Events are written in the background, and Secrets with proposals go in it: nothing else tells of them.
+async fn hear_of<K>(client: Client, changed: Arc<Notify>)
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let objects: Api<K> = Api::default_namespaced(client);
+    let events = watcher(objects, watcher::Config::default()).default_backoff();
     events.for_each(|_| async { changed.notify_one() }).await;
 }
 

@@ -52,11 +52,15 @@ pub type ObservedRoots = BTreeMap<String, ObservedRoot>;
 /// It waits for a root that it imports from and that is about to start one: of one change that both import, the one that comes
 /// first would else read the other one's old exports.
 pub fn starts(roots: &ObservedRoots, root: &str) -> bool {
-    starts_beside(roots, root, &mut BTreeSet::new())
+    starts_beside(roots, root, &mut BTreeSet::new(), DEEPEST)
 }
 
+/// Roots that import from each other in a row, as far as it is asked which of them is about to start.
+const DEEPEST: usize = 256;
+
 /// `seen` are the roots for which that was asked already.
-fn starts_beside(roots: &ObservedRoots, root: &str, seen: &mut BTreeSet<String>) -> bool {
+fn starts_beside(roots: &ObservedRoots, root: &str, seen: &mut BTreeSet<String>, left: usize) -> bool {
+    let Some(left) = left.checked_sub(1) else { return false };
     let Some(observed) = roots.get(root) else { return false };
     let Some(changes) = observed.changes.as_ref().filter(|changes| changes.tells()) else { return false };
     if !seen.insert(root.to_owned()) {
@@ -64,7 +68,7 @@ fn starts_beside(roots: &ObservedRoots, root: &str, seen: &mut BTreeSet<String>)
     }
     let is_about_to_start = |related_object: &RelatedObject| {
         related_object.ids.running().is_none()
-            && (related_object.requested || starts_beside(roots, &related_object.name, seen))
+            && (related_object.requested || starts_beside(roots, &related_object.name, seen, left))
     };
     let asked = observed.is_about_to_be_asked || observed.predecessors.iter().any(is_about_to_start);
     changes_start(changes.borrowed(), &observed.predecessors, asked)
@@ -115,6 +119,18 @@ mod tests {
     fn orc_33_roots_that_import_from_each_other_are_asked_once() {
         assert!(!started(&[("a", true, "b"), ("b", true, "a")]), "each of them waits for the other one");
         assert!(started(&[("a", true, "a")]));
+    }
+
+    #[test]
+    fn limits_changes_a_row_of_roots_is_followed_so_far() {
+        let names: Vec<String> = (0..=100_000).map(|number| format!("r{number}")).collect();
+        let row = |length: usize| {
+            let pairs = names.iter().zip(names.iter().skip(1)).take(length);
+            started(&pairs.map(|(name, before)| (name.as_str(), true, before.as_str())).collect::<Vec<_>>())
+        };
+        // Of a row each second one starts, from its end; beyond the limit nothing is about to.
+        assert_eq!([row(1), row(2), row(DEEPEST - 1), row(DEEPEST)], [true, false, true, false]);
+        assert_eq!([row(DEEPEST + 1), row(100_000)], [false, false]);
     }
 
     #[test]

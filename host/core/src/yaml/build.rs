@@ -70,6 +70,13 @@ pub(super) struct Spent {
     aliased: u64,
 }
 
+impl Spent {
+    /// All of it but `left` bytes.
+    pub(super) fn but(left: u64) -> Self {
+        Self { written: MOST_YAML_BYTES.saturating_sub(left), aliased: 0 }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Builder {
     stack: Vec<BuilderFrame>,

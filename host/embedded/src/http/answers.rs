@@ -24,6 +24,7 @@ const TOKEN_SECONDS: i64 = 3600;
 pub(super) async fn subresource(asked: &RoutedRequest, subresource: &str, body: Body) -> Result<Response, Refusal> {
     let name = asked.route.name.as_deref().unwrap_or_default();
     let kind = asked.served.kind().to_owned();
+    let form = asked.form()?;
     let main = WriteRequest { part: ObjectPart::Main, ..asked.call() };
     match (kind.as_str(), subresource, asked.method().clone()) {
         ("ServiceAccount", "token", Method::POST) => {
@@ -33,7 +34,7 @@ pub(super) async fn subresource(asked: &RoutedRequest, subresource: &str, body: 
         ("Namespace", "finalize", Method::PUT) => {
             let call = WriteRequest { part: ObjectPart::Finalizers, ..main };
             let outcome = asked.cluster.update(&call, name, asked.body(body).await?).await?;
-            Ok(asked.written(&outcome))
+            Ok(asked.written(form, &outcome))
         }
         ("Pod", "eviction", Method::POST) => {
             let deleted = asked.cluster.delete(&main, name, &DeletionOptions::default()).await?;

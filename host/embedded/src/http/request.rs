@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes, to_bytes},
+    body::{Body, Bytes, HttpBody as _, to_bytes},
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{respond, route::Route, strict};
 use crate::{
     builtin::{self, ProtobufError},
-    cluster::EmbeddedCluster,
+    cluster::{EmbeddedCluster, key},
     form::ResponseForm,
     identity::User,
     metrics::Series,
@@ -28,6 +28,9 @@ use crate::{
 
 /// The largest body, as on the real server.
 const MOST_BYTES: usize = 3 << 20;
+
+/// Bytes from which on a body, or an object that is read and written anew, may take longer than a millisecond.
+const LARGE: u64 = 64 << 10;
 
 /// A request with its route and parameters read.
 pub(super) struct RoutedRequest {
@@ -95,6 +98,19 @@ impl RoutedRequest {
         if fits && has_status { Ok(()) } else { Err(Refusal::unknown_path()) }
     }
 
+    /// Whether the request may take long: a list, a long body or one whose length is not known, or an object that is long.
+    pub(super) fn may_take_long(&self, body: &Body) -> bool {
+        let is_long = body.size_hint().exact().is_none_or(|length| length > LARGE);
+        match &self.route.name {
+            _ if matches!(self.method, Method::GET | Method::HEAD) && self.flag("watch") => false,
+            None => self.method != Method::POST || is_long,
+            Some(name) => {
+                let stored = self.cluster.store.latest(&key(&self.served, self.namespace(), name));
+                is_long || stored.is_some_and(|stored| stored.bytes.len() as u64 > LARGE)
+            }
+        }
+    }
+
     fn content_type(&self) -> &str {
         self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -153,6 +169,7 @@ impl RoutedRequest {
         }
     }
 
+    /// The form of the answer. It is asked before anything is written: a client that cannot read it changes nothing.
     pub(super) fn form(&self) -> Result<ResponseForm, Refusal> {
         let mut accepts = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let accept = accepts.next().unwrap_or_default();
@@ -212,7 +229,7 @@ impl RoutedRequest {
         Ok((json, Body::from_stream(stream)).into_response())
     }
 
-    pub(super) async fn patch(&self, name: &str, body: Body) -> Result<Response, Refusal> {
+    pub(super) async fn patch(&self, name: &str, answer: ResponseForm, body: Body) -> Result<Response, Refusal> {
         let form = PatchType::parse(self.content_type()).ok_or_else(|| {
             let why = format!("the body of the request was in an unknown format - \"{}\"", self.content_type());
             Refusal::new(RefusalReason::UnsupportedMediaType, why)
@@ -227,7 +244,7 @@ impl RoutedRequest {
         };
         let patch = PatchCall { call, name: name.to_owned(), form, patch, on_conflict };
         let outcome = self.cluster.patch(patch).await?;
-        Ok(self.written(&outcome))
+        Ok(self.written(answer, &outcome))
     }
 
     pub(super) async fn deletion(&self, body: Body) -> Result<DeletionOptions, Refusal> {
@@ -237,9 +254,8 @@ impl RoutedRequest {
     }
 
     /// The answer to a write: the object as it is now.
-    pub(super) fn written(&self, outcome: &WriteOutcome) -> Response {
+    pub(super) fn written(&self, form: ResponseForm, outcome: &WriteOutcome) -> Response {
         let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-        let form = self.form().unwrap_or(ResponseForm::Whole);
         let object = form.one(&self.cluster, &self.served, &outcome.entry);
         let mut response = respond::bytes(status, object);
         respond::warn(&mut response, &outcome.warnings);

@@ -38,7 +38,11 @@ pub(super) async fn resources(
     let Ok(query) = query else { return respond::refused(&Refusal::bad_request("the query cannot be read")) };
     let asked = RoutedRequest { cluster, user, route, served, method, headers, query };
     let mut series = asked.series();
-    let response = answer(&asked, body).await.unwrap_or_else(|refusal| respond::refused(&refusal));
+    let response = match asked.may_take_long(&body) {
+        true => asked.cluster.large.carry_out(answer(&asked, body)).await,
+        false => answer(&asked, body).await,
+    };
+    let response = response.unwrap_or_else(|refusal| respond::refused(&refusal));
     series.code = response.status().as_u16();
     asked.cluster.metrics.count(series);
     response
@@ -61,6 +65,7 @@ async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> 
             _ => Err(Refusal::method_not_allowed()),
         };
     }
+    let form = asked.form()?;
     match (asked.method.clone(), asked.route.name.as_deref()) {
         (Method::GET | Method::HEAD, Some(name)) if !asked.flag("watch") => asked.get(name),
         (Method::GET | Method::HEAD, _) if asked.flag("watch") => asked.watch(),
@@ -68,14 +73,14 @@ async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> 
         (Method::POST, None) => {
             let (call, body) = asked.write(body).await?;
             let outcome = asked.cluster.create(&call, body).await?;
-            Ok(asked.written(&outcome))
+            Ok(asked.written(form, &outcome))
         }
         (Method::PUT, Some(name)) => {
             let (call, body) = asked.write(body).await?;
             let outcome = asked.cluster.update(&call, name, body).await?;
-            Ok(asked.written(&outcome))
+            Ok(asked.written(form, &outcome))
         }
-        (Method::PATCH, Some(name)) => asked.patch(name, body).await,
+        (Method::PATCH, Some(name)) => asked.patch(name, form, body).await,
         (Method::DELETE, Some(name)) => {
             let how = asked.deletion(body).await?;
             let call = asked.call();

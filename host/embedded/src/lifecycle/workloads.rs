@@ -25,7 +25,7 @@ use self::{
     course::{Course, Scene},
     simulation_spec::{Delay, SimulationSpec},
 };
-use super::{AT_ONCE, call};
+use super::{AT_ONCE, call, waits_for_disk};
 use crate::{
     cluster::EmbeddedCluster,
     object::{self, meta},
@@ -89,6 +89,7 @@ struct WorkloadGeneration {
 }
 
 /// What is to be written about an object.
+#[derive(Clone)]
 struct StatusChange {
     object: Value,
     status: Value,
@@ -248,7 +249,13 @@ impl Actor {
     /// Writes a verdict; false when the object has changed meanwhile.
     async fn carry_out(&self, verdict: StatusChange) -> bool {
         let name = format!("{}/{}", meta(&verdict.object, "namespace"), meta(&verdict.object, "name"));
-        match self.write(verdict).await {
+        let mut written = self.write(verdict.clone()).await;
+        while written.as_ref().is_err_and(|refusal| refusal.reason.is_of_the_disk())
+            && waits_for_disk(&self.cluster).await
+        {
+            written = self.write(verdict.clone()).await;
+        }
+        match written {
             Err(refusal) if refusal.reason == RefusalReason::Conflict => false,
             // The object is gone, or its namespace goes.
             Err(refusal) if matches!(refusal.reason, RefusalReason::NotFound | RefusalReason::Forbidden) => true,

@@ -148,7 +148,7 @@ impl EmbeddedCluster {
             object::set(object, &["metadata", "deletionTimestamp"], json!(self.stamp()));
             object::set(object, &["metadata", "deletionGracePeriodSeconds"], json!(0));
             if let Some(generation) = object::at(object, &["metadata", "generation"]).and_then(Value::as_i64) {
-                object::set(object, &["metadata", "generation"], json!(generation + 1));
+                object::set(object, &["metadata", "generation"], json!(generation.saturating_add(1)));
             }
             if namespace {
                 object::set(object, &["status", "phase"], json!("Terminating"));

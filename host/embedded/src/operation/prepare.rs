@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Draft, FieldValidation, WriteRequest, admit};
+use super::{Draft, FieldValidation, ObjectPart, WriteRequest, admit};
 use crate::{
     builtin,
     cluster::EmbeddedCluster,
@@ -83,7 +83,10 @@ pub(super) fn shape_up(
     }
     let mut causes = metadata_problems(&new, old);
     if let Some(schema) = schema {
-        causes.extend(schema.validate(&new));
+        causes.extend(match call.part {
+            ObjectPart::Status => schema.validate_status(&new),
+            ObjectPart::Main | ObjectPart::Scale | ObjectPart::Finalizers => schema.validate(&new),
+        });
     } else if !call.served.is_custom() {
         admit::builtin(cluster, call.served.kind(), old, &mut new, &mut causes)?;
     }
@@ -164,7 +167,7 @@ pub(super) fn next_generation(call: &WriteRequest, old: &Value, new: &Value) -> 
         Generation::Content => content_differs(old, new, version.status),
     };
     let current = current.unwrap_or(1);
-    Some(if changed { current + 1 } else { current })
+    Some(if changed { current.saturating_add(1) } else { current })
 }
 
 fn content_differs(old: &Value, new: &Value, status_apart: bool) -> bool {

@@ -68,7 +68,8 @@ pub(crate) fn watch(
         return Err(too_new(asked, current));
     }
     let bell = cluster.store.bell(served.label());
-    let deadline = query.timeout.map(|timeout| Instant::now() + timeout);
+    // What is beyond the clock does not end.
+    let deadline = query.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut watching = Watching {
         seen: asked,
         skipped: 0,

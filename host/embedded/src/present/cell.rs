@@ -87,7 +87,8 @@ impl Column {
             }
             Cell::Restarts => {
                 let restarts = |status: &Value| status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
-                json!(object::items(object, &["status", "containerStatuses"]).iter().map(restarts).sum::<i64>())
+                let statuses = object::items(object, &["status", "containerStatuses"]).iter();
+                json!(statuses.map(restarts).fold(0_i64, i64::saturating_add))
             }
             Cell::PodState if object::deleting(object) => json!("Terminating"),
             Cell::PodState => json!(pod_state(object)),

@@ -13,6 +13,81 @@ pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<StatusCause> 
     validator.iter_errors(object).map(|error| cause(&error, object)).collect()
 }
 
+/// What is wrong with the objects within an object, as `x-kubernetes-embedded-resource` has them. Their words are texts and
+/// their metadata is an object, however they are written. Where the object itself is written, and not its status, each has an
+/// apiVersion and a kind that a resource may have; it need not be served.
+pub(super) fn embedded(
+    value: &Value,
+    schema: &Value,
+    path: &str,
+    part: super::WriteScope,
+    causes: &mut Vec<StatusCause>,
+) {
+    match value {
+        Value::Object(fields) => {
+            if super::flag(schema, super::EMBEDDED) {
+                causes.extend(
+                    ["apiVersion", "kind"].iter().filter_map(|word| type_word(fields.get(*word), path, word, part)),
+                );
+                if let Some(metadata) = fields.get("metadata").filter(|metadata| !metadata.is_object()) {
+                    causes.push(StatusCause::invalid(below(path, "metadata"), metadata, "must be an object"));
+                }
+            }
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let more = schema.get("additionalProperties").filter(|more| more.is_object());
+            for (name, value) in fields {
+                if let Some(of) = properties.and_then(|known| known.get(name)).or(more) {
+                    embedded(value, of, &below(path, name), part, causes);
+                }
+            }
+        }
+        Value::Array(entries) => {
+            for (index, entry) in entries.iter().enumerate() {
+                if let Some(of) = schema.get("items") {
+                    embedded(entry, of, &format!("{path}[{index}]"), part, causes);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What is wrong with the apiVersion or the kind of an object within another.
+fn type_word(value: Option<&Value>, path: &str, word: &str, part: super::WriteScope) -> Option<StatusCause> {
+    let field = below(path, word);
+    let is_status = part == super::WriteScope::Status;
+    let Some(value) = value else { return (!is_status).then(|| StatusCause::required(field, "")) };
+    let why = match value.as_str() {
+        None => "must be a string".to_owned(),
+        Some(_) if is_status => return None,
+        Some("") => "must not be empty".to_owned(),
+        Some(version) if word == "apiVersion" && version.matches('/').count() > 1 => {
+            format!("unexpected GroupVersion string: {version}")
+        }
+        Some(kind) if word == "kind" && !is_label(kind) => format!("{KIND_RULE}{LABEL_RULE}"),
+        Some(_) => return None,
+    };
+    Some(StatusCause::invalid(field, value, &why))
+}
+
+const KIND_RULE: &str = "may have mixed case, but should otherwise match: ";
+const LABEL_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+                          character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+                          validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// Whether a text is a label of the DNS, but for its case.
+fn is_label(text: &str) -> bool {
+    let inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    text.len() <= 63
+        && text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && text.ends_with(|letter: char| letter.is_ascii_alphanumeric())
+        && text.chars().all(inner)
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
 fn cause(error: &ValidationError<'_>, object: &Value) -> StatusCause {
     let field = field(object, error.instance_path().as_str());
     let value = error.instance();

@@ -89,9 +89,25 @@ pub(crate) struct LoadedObjects {
     pub(crate) entries: Vec<(StoreKey, ObjectVersion)>,
 }
 
-#[derive(Debug)]
+/// Why changes are not in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DiskError {
+    /// What the system or redb said.
+    pub(crate) why: String,
+    /// Whether there is no room.
+    pub(crate) is_full: bool,
+    /// Whether it is certain that they are not in the file: else that is known once the file can be read again.
+    pub(crate) is_certain: bool,
+}
+
+/// Opens the database: once, and again after an error.
+type OpenDatabase = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
+
+/// The file.
 pub(crate) struct Disk {
-    database: Database,
+    open: OpenDatabase,
+    /// None after an error: redb takes nothing more then.
+    database: Option<Database>,
 }
 
 impl Disk {
@@ -99,81 +115,128 @@ impl Disk {
     pub(crate) fn open(folder: &Path) -> Result<(Self, LoadedObjects), DataFolderError> {
         prepare(folder)?;
         let path = folder.join(DATABASE);
-        let mut builder = redb::Builder::new();
-        // The objects are kept in memory by the collections; the cache only has to hold the pages of a transaction.
-        builder.set_cache_size(4 << 20);
-        let database = builder.create(&path).map_err(|error| match error {
+        let file = path.clone();
+        let open = move || {
+            let mut builder = redb::Builder::new();
+            // The objects are kept in memory by the collections; the cache only has to hold the pages of a transaction.
+            builder.set_cache_size(4 << 20);
+            builder.create(&file)
+        };
+        Self::opened_by(Box::new(open), folder, &path)
+    }
+
+    pub(super) fn opened_by(
+        open: OpenDatabase,
+        folder: &Path,
+        path: &Path,
+    ) -> Result<(Self, LoadedObjects), DataFolderError> {
+        let database = open().map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DataFolderError::Locked { folder: folder.to_owned() },
             DatabaseError::UpgradeRequired(version) => {
                 DataFolderError::OtherFormat { folder: folder.to_owned(), found: format!("redb {version}") }
             }
             DatabaseError::Storage(redb::StorageError::Io(source)) => {
-                DataFolderError::File { file: path.clone(), source }
+                DataFolderError::File { file: path.to_owned(), source }
             }
             other => DataFolderError::Damaged { folder: folder.to_owned(), source: Box::new(other.into()) },
         })?;
-        let disk = Self { database };
-        let loaded = disk.load(folder)?;
-        Ok((disk, loaded))
-    }
-
-    fn load(&self, folder: &Path) -> Result<LoadedObjects, DataFolderError> {
-        let damaged =
-            |source: redb::Error| DataFolderError::Damaged { folder: folder.to_owned(), source: Box::new(source) };
-        self.tables().map_err(damaged)?;
-        let mut loaded = LoadedObjects::default();
-        let mut objects = Vec::new();
-        self.read(&mut loaded.revision, &mut objects).map_err(damaged)?;
-        for (place, bytes) in objects {
-            let entry = ObjectVersion::decode(bytes).ok().zip(parse(&place));
-            let Some((entry, key)) = entry else {
-                let object = place.replace('\0', " ");
-                return Err(DataFolderError::DamagedObject { folder: folder.to_owned(), object });
-            };
-            loaded.entries.push((key, entry));
-        }
-        Ok(loaded)
-    }
-
-    fn tables(&self) -> Result<(), redb::Error> {
-        let transaction = self.database.begin_write()?;
-        transaction.open_table(OBJECTS)?;
-        transaction.open_table(NUMBERS)?;
-        Ok(transaction.commit()?)
-    }
-
-    fn read(&self, revision: &mut u64, objects: &mut Vec<(String, Bytes)>) -> Result<(), redb::Error> {
-        let transaction = self.database.begin_read()?;
-        *revision = transaction.open_table(NUMBERS)?.get(REVISION)?.map_or(0, |stored| stored.value());
-        for row in transaction.open_table(OBJECTS)?.iter()? {
-            let (place, bytes) = row?;
-            objects.push((place.value().to_owned(), Bytes::copy_from_slice(bytes.value())));
-        }
-        Ok(())
+        let loaded = load(&database, folder)?;
+        Ok((Self { open, database: Some(database) }, loaded))
     }
 
     /// Writes changes in one transaction. Once it returns, they survive a kill of the process and a loss of power.
-    pub(crate) fn write(&self, lines: &[Line]) -> Result<(), Box<redb::Error>> {
-        self.transact(lines).map_err(Box::new)
-    }
-
-    fn transact(&self, lines: &[Line]) -> Result<(), redb::Error> {
-        let transaction = self.database.begin_write()?;
-        {
-            let mut objects = transaction.open_table(OBJECTS)?;
-            for line in lines {
-                let place = place(&line.key);
-                match &line.bytes {
-                    Some(bytes) => objects.insert(place.as_str(), bytes.as_ref())?,
-                    None => objects.remove(place.as_str())?,
-                };
-            }
-            if let Some(last) = lines.last() {
-                transaction.open_table(NUMBERS)?.insert(REVISION, last.revision)?;
+    ///
+    /// After an error redb takes nothing more, and may have written the transaction or not. So the file is opened again, which
+    /// says what of both it is.
+    pub(crate) fn write(&mut self, lines: &[Line]) -> Result<(), DiskError> {
+        let Err(error) = self.database().and_then(|database| transact(database, lines)) else { return Ok(()) };
+        let is_full = matches!(&error, redb::Error::Io(error) if is_full(error));
+        self.database = None;
+        match self.has(lines) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(DiskError { why: error.to_string(), is_full, is_certain: true }),
+            Err(unread) => {
+                tracing::warn!(error = %unread, "the data folder cannot be read after an error");
+                Err(DiskError { why: error.to_string(), is_full, is_certain: false })
             }
         }
-        Ok(transaction.commit()?)
     }
+
+    /// Whether the file has changes that were to be written: a transaction is there whole or not at all.
+    pub(crate) fn has(&mut self, lines: &[Line]) -> Result<bool, redb::Error> {
+        let revision = revision(self.database()?)?;
+        Ok(lines.last().is_none_or(|last| revision >= last.revision))
+    }
+
+    fn database(&mut self) -> Result<&Database, redb::Error> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => (self.open)()?,
+        };
+        Ok(self.database.insert(database))
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
+fn load(database: &Database, folder: &Path) -> Result<LoadedObjects, DataFolderError> {
+    let damaged =
+        |source: redb::Error| DataFolderError::Damaged { folder: folder.to_owned(), source: Box::new(source) };
+    tables(database).map_err(damaged)?;
+    let mut loaded = LoadedObjects { revision: revision(database).map_err(damaged)?, entries: Vec::new() };
+    let mut objects = Vec::new();
+    read(database, &mut objects).map_err(damaged)?;
+    for (place, bytes) in objects {
+        let entry = ObjectVersion::decode(bytes).ok().zip(parse(&place));
+        let Some((entry, key)) = entry else {
+            let object = place.replace('\0', " ");
+            return Err(DataFolderError::DamagedObject { folder: folder.to_owned(), object });
+        };
+        loaded.entries.push((key, entry));
+    }
+    Ok(loaded)
+}
+
+fn tables(database: &Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(OBJECTS)?;
+    transaction.open_table(NUMBERS)?;
+    Ok(transaction.commit()?)
+}
+
+/// The revision of the last change in the file.
+fn revision(database: &Database) -> Result<u64, redb::Error> {
+    let transaction = database.begin_read()?;
+    Ok(transaction.open_table(NUMBERS)?.get(REVISION)?.map_or(0, |stored| stored.value()))
+}
+
+fn read(database: &Database, objects: &mut Vec<(String, Bytes)>) -> Result<(), redb::Error> {
+    let transaction = database.begin_read()?;
+    for row in transaction.open_table(OBJECTS)?.iter()? {
+        let (place, bytes) = row?;
+        objects.push((place.value().to_owned(), Bytes::copy_from_slice(bytes.value())));
+    }
+    Ok(())
+}
+
+fn transact(database: &Database, lines: &[Line]) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut objects = transaction.open_table(OBJECTS)?;
+        for line in lines {
+            let place = place(&line.key);
+            match &line.bytes {
+                Some(bytes) => objects.insert(place.as_str(), bytes.as_ref())?,
+                None => objects.remove(place.as_str())?,
+            };
+        }
+        if let Some(last) = lines.last() {
+            transaction.open_table(NUMBERS)?.insert(REVISION, last.revision)?;
+        }
+    }
+    Ok(transaction.commit()?)
 }
 
 /// Makes sure that the folder is ours, before anything in it is touched.

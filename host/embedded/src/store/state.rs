@@ -8,7 +8,8 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    EventType, Expect, ObjectName, ObjectVersion, StoreChange, StoreKey, StoreWrite, StoreWriteError, disk::Line,
+    EventType, Expect, ObjectName, ObjectVersion, StoreChange, StoreKey, StoreWrite, StoreWriteError,
+    disk::{DiskError, Line},
     resource_objects::ResourceObjects,
 };
 
@@ -28,7 +29,7 @@ pub(crate) enum Note {
     Namespace(StoreKey),
 }
 
-type Durable = oneshot::Receiver<Result<(), String>>;
+type Durable = oneshot::Receiver<Result<(), DiskError>>;
 
 /// A change that is judged and numbered, and not yet durable.
 #[derive(Debug)]
@@ -36,13 +37,20 @@ pub(super) struct Queued {
     key: StoreKey,
     entry: Arc<ObjectVersion>,
     deletes: bool,
-    done: oneshot::Sender<Result<(), String>>,
+    /// Told once.
+    done: Option<oneshot::Sender<Result<(), DiskError>>>,
 }
 
 impl Queued {
     pub(super) fn line(&self) -> Line {
         let bytes = (!self.deletes).then(|| self.entry.bytes.clone());
         Line { key: self.key.clone(), revision: self.entry.revision, bytes }
+    }
+
+    fn tell(&mut self, result: Result<(), DiskError>) {
+        if let Some(done) = self.done.take() {
+            let _asker_is_gone = done.send(result);
+        }
     }
 }
 
@@ -64,8 +72,8 @@ pub(super) struct StoreState {
     /// The latest form of the objects in the queue; none for a deletion.
     pending: HashMap<StoreKey, (u64, Option<Arc<ObjectVersion>>)>,
     closing: bool,
-    /// Why the disk cannot be written any more. Nothing is accepted then.
-    broken: Option<String>,
+    /// Why it is not known what the disk has. Nothing is accepted until it is.
+    broken: Option<DiskError>,
 }
 
 impl StoreState {
@@ -151,7 +159,7 @@ impl StoreState {
             return Err(StoreWriteError::Disk(broken.clone()));
         }
         if self.closing {
-            return Err(StoreWriteError::Disk("the store was closed".to_owned()));
+            return Err(StoreWriteError::Closed);
         }
         let StoreWrite { key, expect, object, deletes } = write;
         self.classify(&key, expect)?;
@@ -164,7 +172,7 @@ impl StoreState {
         let (done, durable) = oneshot::channel();
         let latest = (!deletes).then(|| Arc::clone(&entry));
         self.pending.insert(key.clone(), (entry.revision, latest));
-        queue.push(Queued { key, entry: Arc::clone(&entry), deletes, done });
+        queue.push(Queued { key, entry: Arc::clone(&entry), deletes, done: Some(done) });
         Ok((entry, Some(durable)))
     }
 
@@ -254,24 +262,42 @@ impl StoreState {
         self.queue.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Shows a batch that is on disk; or, when it is not, refuses it and all that comes after.
-    pub(super) fn complete(&mut self, batch: Vec<Queued>, written: &Result<(), String>) {
-        if let Err(error) = written {
-            self.broken = Some(error.clone());
-            self.pending.clear();
-            let abandoned = self.take_batch();
-            for queued in batch.into_iter().chain(abandoned) {
-                let _asker_is_gone = queued.done.send(Err(error.clone()));
+    /// Shows a batch that is on disk.
+    pub(super) fn complete(&mut self, batch: Vec<Queued>) {
+        for mut queued in batch {
+            let key = &queued.key;
+            if self.pending.get(key).is_some_and(|(revision, _)| *revision == queued.entry.revision) {
+                self.pending.remove(key);
             }
-            return;
+            self.show(queued.key.clone(), Arc::clone(&queued.entry), queued.deletes);
+            queued.tell(Ok(()));
         }
-        for Queued { key, entry, deletes, done } in batch {
-            if self.pending.get(&key).is_some_and(|(revision, _)| *revision == entry.revision) {
-                self.pending.remove(&key);
-            }
-            self.show(key, entry, deletes);
-            let _asker_is_gone = done.send(Ok(()));
+    }
+
+    /// Refuses a batch that could not be written, and what was queued on top of it. Where it is not certain that it is not on
+    /// disk, it is answered, for [`Self::resolve`] to say, and nothing is accepted until then.
+    pub(super) fn refuse(&mut self, mut batch: Vec<Queued>, error: &DiskError) -> Option<Vec<Queued>> {
+        self.pending.clear();
+        for mut queued in self.take_batch() {
+            queued.tell(Err(DiskError { is_certain: true, ..error.clone() }));
         }
+        for queued in &mut batch {
+            queued.tell(Err(error.clone()));
+        }
+        self.broken = (!error.is_certain).then(|| error.clone());
+        (!error.is_certain).then_some(batch)
+    }
+
+    /// It is known now whether a batch is on disk.
+    pub(super) fn resolve(&mut self, batch: Vec<Queued>, is_on_disk: bool) {
+        self.broken = None;
+        if is_on_disk {
+            self.complete(batch);
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
     }
 
     pub(super) fn close(&mut self) {

@@ -56,6 +56,65 @@ async fn a_definition_in_protobuf_is_served() {
     server.stop().await;
 }
 
+/// Answers are in JSON alone: a client that would rather have protobuf gets JSON, as of a custom kind of a real server, and one
+/// that takes nothing else is refused before anything is written.
+#[tokio::test]
+async fn a_client_that_takes_protobuf_alone_is_refused_and_changes_nothing() {
+    let (server, _client) = serve().await;
+    let router = server.router();
+    let all = "/api/v1/namespaces/default/configmaps";
+    let one = format!("{all}/a");
+    let body =
+        |data: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": data}});
+    let ask = async |method: &Method, path: &str, accept: &str, body: &Value| {
+        let media = if *method == Method::PATCH { "application/merge-patch+json" } else { JSON };
+        let request =
+            Request::builder().method(method).uri(path).header("content-type", media).header("accept", accept);
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+        let response = router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let media = response.headers()["content-type"].to_str().unwrap().to_owned();
+        assert_eq!(media, JSON, "{method} {path}");
+        let status = response.status().as_u16();
+        let text = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice::<Value>(&text).unwrap())
+    };
+    let nothing = Value::Null;
+    let requests = [
+        (Method::POST, all, body("1"), 201),
+        (Method::GET, &one, nothing.clone(), 200),
+        (Method::GET, all, nothing.clone(), 200),
+        (Method::PUT, &one, body("2"), 200),
+        (Method::PATCH, &one, json!({"data": {"k": "3"}}), 200),
+        (Method::DELETE, &one, nothing.clone(), 200),
+        (Method::DELETE, all, nothing.clone(), 200),
+    ];
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    let why = "only the following media types are accepted: application/json";
+    for (method, path, body, expected) in &requests {
+        let before = ask(&Method::GET, all, JSON, &nothing).await;
+        let (status, refused) = ask(method, path, protobuf, body).await;
+        assert_eq!((status, &refused["reason"]), (406, &json!("NotAcceptable")), "{method} {path}: {refused}");
+        assert!(refused["message"].as_str().unwrap().starts_with(why), "{refused}");
+        assert_eq!(ask(&Method::GET, all, JSON, &nothing).await, before, "{method} {path}");
+        // What client-go sends where it is told of protobuf.
+        assert_eq!(ask(method, path, &format!("{protobuf}, */*"), body).await.0, *expected, "{method} {path}");
+    }
+    let watch = format!("{all}?watch=true&timeoutSeconds=1");
+    assert_eq!(ask(&Method::GET, &watch, &format!("{protobuf};stream=watch"), &nothing).await.0, 406);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_may_be_asked_for_any_time() {
+    let (server, _client) = serve().await;
+    for seconds in [u64::MAX.to_string(), i64::MAX.to_string(), "0".to_owned(), "-1".to_owned(), "x".to_owned()] {
+        let watch = format!("/api/v1/namespaces?watch=true&timeoutSeconds={seconds}");
+        let asked = Request::builder().uri(&watch).body(Body::empty()).unwrap();
+        assert_eq!(server.router().oneshot(asked).await.unwrap().status(), StatusCode::OK, "{seconds}");
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn every_way_of_writing_fills_in_the_same() {
     let (server, _client) = serve().await;

@@ -10,6 +10,7 @@
 mod clients;
 mod custom;
 mod durable;
+mod executor;
 mod lifecycle;
 mod objects;
 mod patches;

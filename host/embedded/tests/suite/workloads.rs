@@ -292,6 +292,21 @@ async fn a_job_that_never_ends_meets_its_deadline() {
 }
 
 #[tokio::test]
+async fn numbers_that_are_too_large_stop_no_simulation() {
+    let (server, client) = serve_simulated().await;
+    let far = job(json!({DELAY: "forever"}), json!({"activeDeadlineSeconds": i64::MAX}));
+    let status = status_of(&client, far.clone(), |status| status["active"] == 1).await;
+    assert_eq!(status["conditions"], Value::Null);
+    // The Jobs of the others go on.
+    let mut other = job(json!({}), json!({}));
+    other["metadata"]["name"] = json!("other");
+    let jobs = api(&client, &far);
+    create(&jobs, other).await.unwrap();
+    becomes(&jobs, "other", |job| job["status"]["succeeded"] == 1).await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_suspended_job_begins_when_it_is_resumed() {
     let (server, client) = serve_simulated().await;
     let suspended = job(json!({}), json!({"suspend": true}));

@@ -8,9 +8,10 @@ use orangery_proposal::{
     deployer::Reads,
     grant::{Grants, Refusal},
 };
+use url::Url;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
-use super::Guest;
+use super::{Capabilities, Guest};
 use crate::{
     bindings::deployer::orangery::deployer::{
         artifacts::{self, Host, HostArtifact},
@@ -36,12 +37,19 @@ impl HasData for HasArtifacts {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    artifacts::add_to_linker::<Guest, HasArtifacts>(linker, |guest| ArtifactsView {
-        reads: guest.reads.as_ref(),
-        grants: &guest.grants,
-        meter: &mut guest.meter,
-        table: &mut guest.table,
-    })
+    artifacts::add_to_linker::<Guest, HasArtifacts>(linker, |guest| guest.capabilities.artifacts())
+}
+
+impl Capabilities {
+    /// What is behind `artifacts`.
+    pub(crate) fn artifacts(&mut self) -> ArtifactsView<'_> {
+        ArtifactsView {
+            reads: self.reads.as_ref(),
+            grants: &self.grants,
+            meter: &mut self.meter,
+            table: &mut self.table,
+        }
+    }
 }
 
 type ArtifactCallResult<T> = wasmtime::Result<Result<T, types::Fault>>;
@@ -50,18 +58,30 @@ fn refused<T>(fault: Fault) -> ArtifactCallResult<T> {
     Ok(Err(convert::fault_for_guest(fault)))
 }
 
-/// The host of a URL: what stands between `//` and the next `/`, `?`, `#` or port, without credentials.
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    host.split_once(':').map_or(host, |(host, _)| host)
+/// The address of a web server, read once: what is asked for is what was held against the grants (C-68).
+fn web_address(text: &str) -> Result<Url, Fault> {
+    let unusable = |why: String| {
+        let message = format!("the address {why}; write it as https://HOST/PATH");
+        Fault::invalid(Code::ConfigurationProblem, message)
+    };
+    let url = Url::parse(text).map_err(|error| unusable(format!("cannot be read: {error}")))?;
+    if !matches!(url.scheme(), "https" | "http") {
+        return Err(unusable("is not of a web server".to_owned()));
+    }
+    Ok(url)
 }
 
 impl<'a> ArtifactsView<'a> {
     fn granted(&self, verdict: Result<(), Refusal>) -> Result<&'a Reads, Fault> {
         verdict.map_err(|refusal| Fault::denied(refusal.to_string()))?;
         self.reads.ok_or_else(|| Fault::denied("there is no content in this call; only deployers read artifacts"))
+    }
+
+    /// What may be asked, and the address as it was held against the grants.
+    fn granted_address(&self, text: &str) -> Result<(&'a Reads, Url), Fault> {
+        let url = web_address(text)?;
+        let reads = self.granted(self.grants.host(url.host_str().unwrap_or_default()))?;
+        Ok((reads, url))
     }
 
     /// Waits for what is looked for, and hands it out.
@@ -84,8 +104,8 @@ impl Host for ArtifactsView<'_> {
 
     async fn url(&mut self, url: String) -> ArtifactCallResult<Resource<HeldArtifact>> {
         self.meter.host_call(url.len())?;
-        match self.granted(self.grants.host(host_of(&url))) {
-            Ok(reads) => self.find(reads.artifacts.url(&url)).await,
+        match self.granted_address(&url) {
+            Ok((reads, url)) => self.find(reads.artifacts.url(url.as_str())).await,
             Err(fault) => refused(fault),
         }
     }
@@ -98,12 +118,15 @@ impl Host for ArtifactsView<'_> {
     ) -> ArtifactCallResult<Resource<HeldArtifact>> {
         self.meter.host_call(url.len() + chart.len() + version.len())?;
         // A repository in a registry is asked for an artifact.
-        let verdict = match url.strip_prefix("oci://") {
-            Some(place) => self.grants.artifact(&format!("{}/{chart}", place.trim_end_matches('/'))),
-            None => self.grants.host(host_of(&url)),
-        };
-        match self.granted(verdict) {
-            Ok(reads) => self.find(reads.artifacts.helm_repository(&url, &chart, &version)).await,
+        if let Some(place) = url.strip_prefix("oci://") {
+            let named = format!("{}/{chart}", place.trim_end_matches('/'));
+            return match self.granted(self.grants.artifact(&named)) {
+                Ok(reads) => self.find(reads.artifacts.helm_repository(&url, &chart, &version)).await,
+                Err(fault) => refused(fault),
+            };
+        }
+        match self.granted_address(&url) {
+            Ok((reads, url)) => self.find(reads.artifacts.helm_repository(url.as_str(), &chart, &version)).await,
             Err(fault) => refused(fault),
         }
     }
@@ -195,21 +218,135 @@ fn part(content: &[u8], offset: u64, length: u32) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Mutex;
+
+    use orangery_core::port::BoxFuture;
+    use orangery_ocm::{Artifacts, ComponentReference};
+
+    use super::{super::cluster::tests::Everything, *};
+    use crate::{budget::Budget, epochs::Epochs, meter::SharedMemory};
+
+    /// Keeps what it is asked for, and has nothing.
+    #[derive(Default)]
+    struct Requested(Mutex<Vec<String>>);
+
+    impl Requested {
+        fn nothing(&self, place: &str) -> orangery_ocm::ArtifactFuture<'_> {
+            self.0.lock().unwrap().push(place.to_owned());
+            Box::pin(async { Err(Fault::invalid(Code::ConfigurationProblem, "asked")) })
+        }
+    }
+
+    impl Artifacts for Requested {
+        fn component<'a>(&'a self, _: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+            unreachable!("deployers read no components")
+        }
+
+        fn oci<'a>(&'a self, reference: &'a str) -> orangery_ocm::ArtifactFuture<'a> {
+            self.nothing(reference)
+        }
+
+        fn url<'a>(&'a self, url: &'a str) -> orangery_ocm::ArtifactFuture<'a> {
+            self.nothing(url)
+        }
+
+        fn helm_repository<'a>(&'a self, url: &'a str, _: &'a str, _: &'a str) -> orangery_ocm::ArtifactFuture<'a> {
+            self.nothing(url)
+        }
+    }
+
+    fn message(answer: Result<Resource<HeldArtifact>, types::Fault>) -> String {
+        match answer.map(drop).unwrap_err() {
+            types::Fault::Invalid(problem) | types::Fault::Denied(problem) | types::Fault::Later(problem) => {
+                problem.message
+            }
+        }
+    }
+
+    /// What a component hears that asks for a file, and for a chart, of an address, and what was asked for it; the host
+    /// `charts.example.org` is granted, and no artifact.
+    fn asks(address: &str) -> ([String; 2], Vec<String>) {
+        let grants = Grants { hosts: vec!["charts.example.org".to_owned()], ..Grants::default() };
+        let asked = Arc::new(Requested::default());
+        let reads = Reads { artifacts: Arc::clone(&asked) as _, ..Reads::of_clusters(Arc::new(Everything)) };
+        let budget = Budget { host_calls: 10, ..Budget::default() };
+        let mut meter = Meter::new(budget, Arc::new(SharedMemory::new(0)), Arc::new(Epochs::default()));
+        let mut table = ResourceTable::new();
+        let mut view = ArtifactsView { reads: Some(&reads), grants: &grants, meter: &mut meter, table: &mut table };
+        let file = futures::executor::block_on(view.url(address.to_owned())).unwrap();
+        let chart = view.helm_repository(address.to_owned(), "shop".to_owned(), "1.0.0".to_owned());
+        let chart = futures::executor::block_on(chart).unwrap();
+        let asked = std::mem::take(&mut *asked.0.lock().unwrap());
+        ([message(file), message(chart)], asked)
+    }
 
     #[test]
-    fn the_host_of_a_url_cannot_be_disguised() {
+    fn c_68_the_host_that_is_granted_is_the_host_that_is_asked() {
         for url in [
             "https://charts.example.org/a",
-            "https://charts.example.org:8443/a",
+            "https://CHARTS.example.org:8443/a",
             "https://user:secret@charts.example.org/a",
             "https://granted.org@charts.example.org",
             "https://charts.example.org?@granted.org",
             "https://charts.example.org#@granted.org",
             "https://charts.example.org\\@granted.org",
+            "https:charts.example.org/x?://evil.example/",
+            " https:\\\\charts.example.org\t/a",
         ] {
-            assert_eq!(host_of(url), "charts.example.org", "{url}");
+            let (said, asked) = asks(url);
+            assert_eq!(said, ["asked", "asked"], "{url}");
+            for asked in asked {
+                assert!(asked.starts_with("http") && asked.contains("charts.example.org"), "{url}: {asked}");
+                assert_eq!(asked, Url::parse(url).unwrap().as_str(), "what was held against the grants is asked for");
+            }
         }
+        for url in [
+            "https:evil.example/x?://charts.example.org/",
+            "https:/evil.example/x://charts.example.org/",
+            "https:\\evil.example\\x://charts.example.org/",
+            "https:///evil.example/://charts.example.org/",
+            "https://evil.example\\@charts.example.org/",
+            "https://charts.example.org@evil.example/",
+            "ht\ttps://evil.example/?https://charts.example.org/",
+        ] {
+            let why = "the host evil.example is not granted to this component; add it to `hosts` in the grants of its \
+                       registration";
+            assert_eq!(asks(url), ([why.to_owned(), why.to_owned()], vec![]), "{url}");
+        }
+        // As another scheme a registry would be asked, for which artifacts are granted and not hosts.
+        for url in ["OCI://charts.example.org/shop", " oci://charts.example.org/shop", "file://charts.example.org/a"] {
+            let why = "the address is not of a web server; write it as https://HOST/PATH";
+            assert_eq!(asks(url), ([why.to_owned(), why.to_owned()], vec![]), "{url}");
+        }
+        for (url, why) in [("charts.example.org/a", "relative URL without a base"), ("https://", "empty host")] {
+            let why = format!("the address cannot be read: {why}; write it as https://HOST/PATH");
+            assert_eq!(asks(url), ([why.clone(), why], vec![]), "{url}");
+        }
+    }
+
+    /// Whatever an address is made of, the port reads the granted host in what it is asked for.
+    #[test]
+    fn c_68_no_disguise_of_a_host_is_asked() {
+        let (schemes, slashes) =
+            (["https:", "HTTPS:", "http:", "oci:", ""], ["", "/", "//", "///", "\\", "/\\", "\t//"]);
+        let hosts =
+            ["evil.example", "charts.example.org", "charts.example.org@evil.example", "evil.example:1", "[::1]"];
+        let ends = ["", "/", "?", "#", "\\", "@", ":", "/x?://", "/x://", "/@", ".", "%2e", "\n"];
+        let mut reached = 0;
+        for (scheme, slash) in schemes.iter().flat_map(|scheme| slashes.map(|slash| (scheme, slash))) {
+            for (host, end) in hosts.iter().flat_map(|host| ends.map(|end| (host, end))) {
+                for tail in ["", "charts.example.org", "charts.example.org/", "evil.example"] {
+                    let address = format!("{scheme}{slash}{host}{end}{tail}");
+                    for asked in asks(&address).1 {
+                        let read = Url::parse(&asked).unwrap();
+                        assert_eq!(read.host_str(), Some("charts.example.org"), "{address:?}");
+                        assert!(matches!(read.scheme(), "http" | "https"), "{address:?}");
+                        reached += 1;
+                    }
+                }
+            }
+        }
+        assert!(reached > 0);
     }
 
     #[test]

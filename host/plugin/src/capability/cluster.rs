@@ -8,7 +8,7 @@ use orangery_proposal::{
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 
-use super::Guest;
+use super::{Capabilities, Guest};
 use crate::{
     bindings::deployer::orangery::deployer::{
         cluster::{self, Host},
@@ -35,11 +35,18 @@ impl HasData for HasCluster {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    cluster::add_to_linker::<Guest, HasCluster>(linker, |guest| ClusterView {
-        port: guest.reads.as_ref().map(|reads| reads.clusters.as_ref()),
-        grants: &guest.grants,
-        meter: &mut guest.meter,
-    })
+    cluster::add_to_linker::<Guest, HasCluster>(linker, |guest| guest.capabilities.cluster())
+}
+
+impl Capabilities {
+    /// What is behind `cluster`.
+    pub(crate) fn cluster(&mut self) -> ClusterView<'_> {
+        ClusterView {
+            port: self.reads.as_ref().map(|reads| reads.clusters.as_ref()),
+            grants: &self.grants,
+            meter: &mut self.meter,
+        }
+    }
 }
 
 type ClusterCallResult<T> = wasmtime::Result<Result<T, types::Fault>>;
@@ -162,7 +169,7 @@ fn api_resource(of: ApiResource) -> cluster::ApiResource {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use orangery_core::port::BoxFuture;
@@ -177,7 +184,7 @@ mod tests {
     };
 
     /// Answers an object for every key, and fails the test when it is asked for Secrets.
-    struct Everything;
+    pub(in crate::capability) struct Everything;
 
     impl Clusters for Everything {
         fn get<'a>(

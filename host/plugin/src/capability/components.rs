@@ -4,7 +4,7 @@ use orangery_ocm::Components;
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 
-use super::{Guest, postponed::Postponed};
+use super::{Capabilities, Guest, postponed::Postponed};
 use crate::{
     bindings::template::orangery::template::components::{self, Host, Identity},
     convert,
@@ -25,11 +25,18 @@ impl HasData for HasComponents {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    components::add_to_linker::<Guest, HasComponents>(linker, |guest| ComponentsView {
-        port: guest.context.as_ref().map(|context| context.components.as_ref()),
-        postponed: &guest.postponed,
-        meter: &mut guest.meter,
-    })
+    components::add_to_linker::<Guest, HasComponents>(linker, |guest| guest.capabilities.components())
+}
+
+impl Capabilities {
+    /// What is behind `components`.
+    pub(crate) fn components(&mut self) -> ComponentsView<'_> {
+        ComponentsView {
+            port: self.context.as_ref().map(|context| context.components.as_ref()),
+            postponed: &self.postponed,
+            meter: &mut self.meter,
+        }
+    }
 }
 
 type ComponentCallResult<T> = wasmtime::Result<Result<T, String>>;

@@ -3,7 +3,7 @@
 use orangery_ocm::Files;
 use wasmtime::component::{HasData, Linker};
 
-use super::Guest;
+use super::{Capabilities, Guest};
 use crate::{
     bindings::template::orangery::template::files::{self, Host},
     meter::Meter,
@@ -22,10 +22,14 @@ impl HasData for HasFiles {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    files::add_to_linker::<Guest, HasFiles>(linker, |guest| FilesView {
-        port: guest.context.as_ref().map(|context| context.files.as_ref()),
-        meter: &mut guest.meter,
-    })
+    files::add_to_linker::<Guest, HasFiles>(linker, |guest| guest.capabilities.files())
+}
+
+impl Capabilities {
+    /// What is behind `files`.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView { port: self.context.as_ref().map(|context| context.files.as_ref()), meter: &mut self.meter }
+    }
 }
 
 type FileCallResult<T> = wasmtime::Result<Result<T, String>>;

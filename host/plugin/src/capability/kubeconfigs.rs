@@ -7,7 +7,7 @@ use orangery_proposal::grant::Grants;
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 
-use super::{Guest, locked, postponed::Postponed};
+use super::{Capabilities, Guest, locked, postponed::Postponed};
 use crate::{
     bindings::template::orangery::template::kubeconfigs::{self, Host},
     convert,
@@ -31,13 +31,20 @@ impl HasData for HasKubeconfigs {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    kubeconfigs::add_to_linker::<Guest, HasKubeconfigs>(linker, |guest| KubeconfigsView {
-        port: guest.context.as_ref().map(|context| context.kubeconfigs.as_ref()),
-        grants: &guest.grants,
-        postponed: &guest.postponed,
-        transcript: Arc::as_ref(&guest.transcript),
-        meter: &mut guest.meter,
-    })
+    kubeconfigs::add_to_linker::<Guest, HasKubeconfigs>(linker, |guest| guest.capabilities.kubeconfigs())
+}
+
+impl Capabilities {
+    /// What is behind `kubeconfigs`.
+    pub(crate) fn kubeconfigs(&mut self) -> KubeconfigsView<'_> {
+        KubeconfigsView {
+            port: self.context.as_ref().map(|context| context.kubeconfigs.as_ref()),
+            grants: &self.grants,
+            postponed: &self.postponed,
+            transcript: Arc::as_ref(&self.transcript),
+            meter: &mut self.meter,
+        }
+    }
 }
 
 impl Host for KubeconfigsView<'_> {

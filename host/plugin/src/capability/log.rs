@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use wasmtime::component::{HasData, Linker};
 
-use super::{Guest, locked};
+use super::{Capabilities, Guest, locked};
 use crate::{
     bindings::deployer::orangery::deployer::log::{self, Host},
     meter::Meter,
@@ -24,10 +24,14 @@ impl HasData for HasLog {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    log::add_to_linker::<Guest, HasLog>(linker, |guest| LogView {
-        meter: &mut guest.meter,
-        transcript: &guest.transcript,
-    })
+    log::add_to_linker::<Guest, HasLog>(linker, |guest| guest.capabilities.log())
+}
+
+impl Capabilities {
+    /// What is behind `log`.
+    pub(crate) fn log(&mut self) -> LogView<'_> {
+        LogView { meter: &mut self.meter, transcript: &self.transcript }
+    }
 }
 
 impl Host for LogView<'_> {

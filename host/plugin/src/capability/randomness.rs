@@ -12,7 +12,7 @@ use orangery_blueprint::{rendering::RenderRequest, template_engine::JobRandomnes
 use orangery_core::digest;
 use wasmtime::component::{HasData, Linker};
 
-use super::Guest;
+use super::{Capabilities, Guest};
 use crate::{
     bindings::template::orangery::template::randomness::{self, Host},
     meter::Meter,
@@ -58,10 +58,14 @@ impl HasData for HasChance {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    randomness::add_to_linker::<Guest, HasChance>(linker, |guest| RandomnessView {
-        state: guest.rng.as_ref(),
-        meter: &mut guest.meter,
-    })
+    randomness::add_to_linker::<Guest, HasChance>(linker, |guest| guest.capabilities.randomness())
+}
+
+impl Capabilities {
+    /// What is behind `randomness`.
+    pub(crate) fn randomness(&mut self) -> RandomnessView<'_> {
+        RandomnessView { state: self.rng.as_ref(), meter: &mut self.meter }
+    }
 }
 
 impl RandomnessView<'_> {

@@ -11,7 +11,7 @@ use super::CPU_SECONDS;
 use crate::{
     confine::{ProcessLimits, confine},
     inspect::MOST_BYTES,
-    sandbox::{Shares, settings},
+    sandbox::{MemoryShares, settings},
 };
 
 /// Compiles the component of the standard input to the standard output. Call it from `main`, before any thread is started.
@@ -29,7 +29,7 @@ pub fn compile_worker_main() -> ExitCode {
 }
 
 fn compile() -> Result<(), String> {
-    let limits = ProcessLimits { cpu_seconds: CPU_SECONDS, memory: Shares::of_machine().compiler };
+    let limits = ProcessLimits { cpu_seconds: CPU_SECONDS, memory: MemoryShares::of_machine().compiler };
     confine(limits).map_err(|error| format!("the compiler could not confine itself: {error}"))?;
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);

@@ -23,11 +23,13 @@ fn probe() {
     let parent = rustix::process::getppid().unwrap();
     match by {
         "all" => confine(LIMITS).unwrap(),
+        "loader" => confine_loader().unwrap(),
+        "loaded" => confine_loader().and_then(|()| confine_loaded(LIMITS)).unwrap(),
         "landlock" if reach_nothing().unwrap() != RulesetStatus::FullyEnforced => return println!("\n{NO_LANDLOCK}"),
         _ => {}
     }
     let port = port.parse().unwrap();
-    let tried: [(&str, io::Result<()>); 10] = [
+    let tried: [(&str, io::Result<()>); 14] = [
         ("reads a file", fs::read("/etc/passwd").map(drop)),
         ("lists a folder", fs::read_dir("/").map(drop)),
         ("writes a file", fs::write(env::temp_dir().join(format!("orangery-probe-{}", process::id())), "x")),
@@ -38,6 +40,10 @@ fn probe() {
         ("starts a program", Command::new("/bin/true").spawn().map(drop)),
         ("signals its parent", rustix::process::test_kill_process(parent).map_err(Into::into)),
         ("starts a thread", thread::Builder::new().spawn(|| ()).map(drop)),
+        ("makes memory code", mapped(4096, libc::PROT_READ | libc::PROT_EXEC)),
+        ("takes more memory than it may", mapped(LIMITS.memory + 4096, libc::PROT_READ | libc::PROT_WRITE)),
+        ("reserves more than it may", mapped(LIMITS.memory + MOST_MAPPED + 4096, libc::PROT_NONE)),
+        ("reads of itself", fs::read("/proc/self/status").map(drop)),
     ];
     // The line of the test harness ends.
     println!();
@@ -46,6 +52,15 @@ fn probe() {
             answer.err().map_or("yes".to_owned(), |error| error.raw_os_error().unwrap_or_default().to_string());
         println!("{what}: {answer}");
     }
+}
+
+/// Asks for memory, and does not touch it.
+#[expect(unsafe_code, reason = "nothing that is safe maps code")]
+fn mapped(bytes: u64, protection: i32) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the system's choice touches nothing that is there.
+    let mapped = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn probed(by: &str) -> String {
@@ -80,14 +95,46 @@ makes sockets: yes
 starts a program: yes
 signals its parent: yes
 starts a thread: yes
+makes memory code: yes
+takes more memory than it may: yes
+reserves more than it may: yes
+reads of itself: yes
 ";
 
+/// What a process is told that may do nothing: there is no such system call, and for memory that there is none.
+fn refused() -> String {
+    FREE.replace("it may: yes", &format!("it may: {}", libc::ENOMEM)).replace("yes", &libc::ENOSYS.to_string())
+}
+
 #[test]
-fn a_confined_process_computes_and_reaches_nothing() {
+fn limits_components_a_confined_process_computes_and_reaches_nothing_and_takes_what_it_may() {
     assert_eq!(probed("nothing"), FREE, "the probe can do all of it where it is let");
     // ENOSYS: the filter of system calls.
-    let expected = FREE.replace("yes", &libc::ENOSYS.to_string()).replace("thread: 38", "thread: yes");
+    let expected = refused().replace("thread: 38", "thread: yes");
     assert_eq!(probed("all"), expected);
+}
+
+#[test]
+fn c_70_a_process_that_calls_starts_no_thread_and_makes_no_code_and_reaches_nothing() {
+    assert_eq!(probed("loaded"), refused());
+}
+
+#[test]
+fn c_70_while_it_loads_code_a_process_reaches_itself_alone() {
+    let absent = libc::ENOSYS.to_string();
+    let expected = FREE
+        .replace("yes", &absent)
+        .replace("file: 38", "file: 13")
+        .replace("folder: 38", "folder: 13")
+        .replace("thread: 38", "thread: yes")
+        .replace("code: 38", "code: yes")
+        .replace("it may: 38", "it may: yes")
+        .replace("itself: 38", "itself: yes");
+    if probed("landlock") == NO_LANDLOCK {
+        eprintln!("skipped: {NO_LANDLOCK}");
+        return;
+    }
+    assert_eq!(probed("loader"), expected);
 }
 
 #[test]
@@ -98,7 +145,8 @@ fn a_process_without_a_filter_of_system_calls_reaches_no_file_and_no_port() {
         .replace("connects: yes", "connects: 13")
         .replace("listens: yes", "listens: 13")
         .replace("program: yes", "program: 13")
-        .replace("parent: yes", "parent: 1");
+        .replace("parent: yes", "parent: 1")
+        .replace("itself: yes", "itself: 13");
     let found = probed("landlock");
     if found == NO_LANDLOCK {
         eprintln!("skipped: {NO_LANDLOCK}");

@@ -394,4 +394,31 @@ mod tests {
             "the call was stopped: it needs more than 54 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be"
         );
     }
+
+    #[test]
+    fn limits_components_warnings_and_answers_of_gate_expressions_are_cut_or_refused() {
+        let budget = Budget::default();
+        let transcript = Transcript::new("test".into(), &budget);
+        let cut = |most: usize| format!("{}…", "a".repeat(most));
+        let warned = template::Rendered {
+            output: template::Output::Text(String::new()),
+            state: None,
+            warnings: vec!["a".repeat(MOST_WARNING), "a".repeat(MOST_WARNING + 1)],
+        };
+        let warnings = rendered(warned, &budget, &transcript).unwrap().warnings;
+        assert_eq!(warnings, ["a".repeat(MOST_WARNING), cut(MOST_WARNING)]);
+
+        let answer = |reason: usize, message: usize, details: usize| {
+            let (reason, message) = ("a".repeat(reason), "a".repeat(message));
+            let details = Some(format!("\"{}\"", "a".repeat(details - 2)));
+            let answer = gate::Answer { verdict: gate::Verdict::Met, reason, message, details };
+            answered(answer, &budget, &transcript).map(|result| result.message).map_err(|error| error.to_string())
+        };
+        assert_eq!(answer(MOST_REASON, MOST_MESSAGE, MOST_DETAILS), Ok("a".repeat(MOST_MESSAGE)));
+        assert_eq!(answer(MOST_REASON, MOST_MESSAGE + 1, MOST_DETAILS), Ok(cut(MOST_MESSAGE)));
+        let sense = "the component's answer makes no sense:";
+        let reason = format!("{sense} reason is no CamelCase word of at most 64 letters");
+        assert_eq!(answer(MOST_REASON + 1, 1, 2), Err(reason));
+        assert_eq!(answer(1, 1, MOST_DETAILS + 1), Err(format!("{sense} details has more than 4096 bytes")));
+    }
 }

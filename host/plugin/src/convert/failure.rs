@@ -122,4 +122,20 @@ mod tests {
         let expected = vec![vec![InputStep::Field("\\u{1b}[2J".into())]];
         assert_eq!(converted(vec![vec![field("\x1b[2J")]]), Ok(expected));
     }
+
+    #[test]
+    fn limits_components_the_words_of_a_failure_are_cut() {
+        let budget = Budget::default();
+        let transcript = Transcript::new("test".into(), &budget);
+        let said = |more: usize| {
+            let (words, path) = ("a".repeat(MOST_WORDS + more), "b".repeat(MOST_PATH + more));
+            let (message, snippet, file) = (words.clone(), Some(words), Some(path));
+            let of = template::Failure { message, file, line: None, column: None, snippet, reads: vec![] };
+            let failure = render_failure(of, &budget, &transcript).unwrap();
+            [failure.message, failure.snippet.unwrap(), failure.file.unwrap()]
+        };
+        let whole = ["a".repeat(MOST_WORDS), "a".repeat(MOST_WORDS), "b".repeat(MOST_PATH)];
+        assert_eq!(said(0), whole);
+        assert_eq!(said(1), whole.map(|text| text + "…"));
+    }
 }

@@ -74,4 +74,11 @@ mod answers {
             assert!(refused(source, JOB, most).contains(&format!("needs more than {most} bytes of output")));
         }
     }
+
+    #[test]
+    fn limits_components_the_source_of_a_test_is_cut() {
+        let source = |length| converted(&"a".repeat(length), JOB, 1 << 20).unwrap().remove(0).source;
+        let whole = "a".repeat(MOST_SOURCE);
+        assert_eq!([source(MOST_SOURCE), source(MOST_SOURCE + 1)], [whole.clone(), whole + "…"]);
+    }
 }

@@ -139,21 +139,70 @@ mod tests {
         // Section 4 holds a component; each is the whole content of the one before.
         let mut nest = HEADER.to_vec();
         for _ in 0..MOST_PARTS {
-            let mut length = Vec::new();
-            let mut rest = nest.len();
-            loop {
-                let more = rest >> 7 != 0;
-                length.push((rest & 0x7f) as u8 | if more { 0x80 } else { 0 });
-                rest >>= 7;
-                if !more {
-                    break;
-                }
-            }
-            nest = [HEADER, &[4], &length, &nest].concat();
+            nest = [HEADER, &section(4, &nest)].concat();
         }
         check(
             &nest,
             "the component has 201 modules and components inside, and at most 200 are compiled; make it smaller",
+        );
+    }
+
+    /// An unsigned number as WebAssembly writes it.
+    fn number(mut rest: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while rest >> 7 != 0 {
+            bytes.push((rest & 0x7f) as u8 | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+        bytes
+    }
+
+    fn section(id: u8, content: &[u8]) -> Vec<u8> {
+        [&[id][..], &number(content.len() as u64), content].concat()
+    }
+
+    fn with_module(sections: &[u8]) -> Vec<u8> {
+        [HEADER, &section(1, &[b"\0asm\x01\0\0\0", sections].concat())].concat()
+    }
+
+    #[test]
+    fn limits_components_functions_are_counted_and_each_is_measured() {
+        let code = |bodies: &[u8], count: u64| {
+            let types = section(3, &[number(count), vec![0; count as usize]].concat());
+            with_module(&[types, section(10, &[&number(count)[..], bodies].concat())].concat())
+        };
+        let functions = |count: u64| code(&[2, 0, 0x0b].repeat(count as usize), count);
+        assert_eq!(scan(&functions(MOST_FUNCTIONS)).unwrap().functions, 100_000);
+        check(
+            &functions(MOST_FUNCTIONS + 1),
+            "the component has 100001 functions, and at most 100000 are compiled; make it smaller",
+        );
+        let function =
+            |bytes: u64| code(&[&number(bytes)[..], &[0], &vec![1; bytes as usize - 2], &[0x0b]].concat(), 1);
+        assert!(scan(&function(MOST_FUNCTION_BYTES)).is_ok());
+        check(
+            &function(MOST_FUNCTION_BYTES + 1),
+            "the component has 2097153 bytes in one function, and at most 2097152 are compiled; make it smaller",
+        );
+    }
+
+    #[test]
+    fn limits_components_imports_and_exports_are_counted() {
+        // An instance each, of the first type, under the name `a`.
+        let names = |id: u8, entry: &[u8], count: u64| {
+            [HEADER, &section(id, &[number(count), entry.repeat(count as usize)].concat())].concat()
+        };
+        let (import, export) = ([0, 1, b'a', 5, 0], [0, 1, b'a', 5, 0, 0]);
+        assert_eq!(scan(&names(10, &import, MOST_NAMES)).unwrap().imports.len(), 1_000);
+        check(
+            &names(10, &import, MOST_NAMES + 1),
+            "the component has 1001 imports, and at most 1000 are compiled; make it smaller",
+        );
+        assert_eq!(scan(&names(11, &export, MOST_NAMES)).unwrap().exports.len(), 1_000);
+        check(
+            &names(11, &export, MOST_NAMES + 1),
+            "the component has 1001 exports, and at most 1000 are compiled; make it smaller",
         );
     }
 

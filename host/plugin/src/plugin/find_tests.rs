@@ -12,6 +12,8 @@ use crate::{
     call::{self, CallImports},
     capability::locked,
     convert,
+    error::Error,
+    export::{ExportAnswer, ExportRequest, Interface},
 };
 
 /// What is to be tested.
@@ -48,15 +50,18 @@ impl Plugin {
     pub async fn find_tests(&self, of: &TestSubject, reads: Reads) -> Result<Option<Vec<TestCase>>, Fault> {
         let tenant = Some(of.namespace.clone());
         let component = self.component_for(&tenant).await.map_err(|error| self.fault(&error))?;
-        let Some(indices) = component.tests.clone() else { return Ok(None) };
+        if !component.exports(Interface::Tests) {
+            return Ok(None);
+        }
         // Same subject, same reads, same answer: nothing is random or timed.
         let call = self.call(tenant, CallImports::Deployer(reads, 0), Duration::ZERO);
         let transcript = call.transcript.clone();
         let subject = tests::Subject { namespace: of.namespace.to_string(), name: of.name.clone() };
-        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
-            Box::pin(async move { indices.load(&mut *store, &instance)?.call_find(store, &subject).await })
-        });
-        let found = answer.await.map_err(|error| self.fault(&error))?.map_err(convert::fault)?;
+        let answer = call::run(&self.sandbox, &component, call, ExportRequest::FindTests(subject)).await;
+        let ExportAnswer::FindTests(found) = answer.map_err(|error| self.fault(&error))? else {
+            return Err(self.fault(&Error::of_another_function()));
+        };
+        let found = found.map_err(convert::fault)?;
         let words = locked(&transcript);
         let cases = found.map(|found| convert::test_cases(found, &self.budget, &words)).transpose();
         cases.map_err(|error| self.fault(&error))

@@ -2,9 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, ResourcesRequired};
 
-use super::Allocator;
 use crate::{
     budget::{MAX_MEMORY_MIB, MAX_TABLE_ELEMENTS},
     error::Error,
@@ -22,6 +21,23 @@ const KEPT_STACK: usize = 32 << 10;
 const KEPT_TABLE: usize = 64 << 10;
 /// Only where the kernel tells which pages were written (6.7 and later); else all of it would be overwritten each time.
 const KEPT_MEMORY: usize = 512 << 10;
+
+/// What one component may have of each.
+const MOST_CORE_INSTANCES: u32 = 60;
+const MOST_MEMORIES: u32 = 8;
+const MOST_TABLES: u32 = 40;
+
+/// Where instances come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allocator {
+    /// Slots reserved at the start: an instance costs microseconds.
+    Pooling,
+    /// Memory is mapped for each instance: this machine refused the reservation.
+    OnDemand {
+        /// The machine's own words.
+        reason: String,
+    },
+}
 
 /// What code is compiled for. The compiler's process and the host use the same, so that one loads what the other made.
 pub(crate) fn settings() -> Config {
@@ -45,9 +61,25 @@ pub(crate) fn settings() -> Config {
 }
 
 /// An engine with a pool for this many calls, or without one where the machine refuses the reservation.
-pub(super) fn start(calls: u32) -> Result<(Engine, Allocator), Error> {
+pub(crate) fn start(calls: u32) -> Result<(Engine, Allocator), Error> {
+    start_with(pool(calls))
+}
+
+/// An engine of a process that makes one call at a time, for a component that needs so much: what is reserved counts as the
+/// memory of the process.
+pub(crate) fn one_call_engine(needed: Option<ResourcesRequired>) -> Result<Engine, Error> {
+    let mut pool = pool(1);
+    let (memories, tables) =
+        needed.map_or((MOST_MEMORIES, MOST_TABLES), |needed| (needed.num_memories, needed.num_tables));
+    pool.total_core_instances(MOST_CORE_INSTANCES)
+        .total_memories(memories.clamp(1, MOST_MEMORIES))
+        .total_tables(tables.clamp(1, MOST_TABLES));
+    Ok(start_with(pool)?.0)
+}
+
+fn start_with(pool: PoolingAllocationConfig) -> Result<(Engine, Allocator), Error> {
     let mut pooled = settings();
-    pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls)));
+    pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     match Engine::new(&pooled) {
         Ok(engine) => Ok((engine, Allocator::Pooling)),
         Err(refusal) => {
@@ -65,9 +97,9 @@ fn pool(calls: u32) -> PoolingAllocationConfig {
         .total_tables(calls.saturating_mul(4))
         .total_stacks(calls)
         .max_memory_size((MAX_MEMORY_MIB << 20) as usize)
-        .max_core_instances_per_component(60)
-        .max_memories_per_component(8)
-        .max_tables_per_component(40)
+        .max_core_instances_per_component(MOST_CORE_INSTANCES)
+        .max_memories_per_component(MOST_MEMORIES)
+        .max_tables_per_component(MOST_TABLES)
         .table_elements(MAX_TABLE_ELEMENTS as usize)
         .max_component_instance_size(8 << 20)
         .max_core_instance_size(4 << 20)
@@ -77,4 +109,32 @@ fn pool(calls: u32) -> PoolingAllocationConfig {
         pool.pagemap_scan(Enabled::Auto).linear_memory_keep_resident(KEPT_MEMORY);
     }
     pool
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::{Instance, Module, Store, WasmBacktrace};
+
+    use super::*;
+
+    /// Calls itself as often as it is told, and then traps.
+    const RECURSES: &[u8] = b"\0asm\x01\0\0\0\
+        \x01\x05\x01\x60\x01\x7f\0\
+        \x03\x02\x01\0\
+        \x07\x05\x01\x01f\0\0\
+        \x0a\x12\x01\x10\0\x20\0\x04\x40\x20\0\x41\x01\x6b\x10\0\x05\0\x0b\x0b";
+
+    #[test]
+    fn limits_components_frames_of_a_trap() {
+        let engine = Engine::new(&settings()).unwrap();
+        let mut store = Store::new(&engine, ());
+        store.set_epoch_deadline(1);
+        let instance = Instance::new(&mut store, &Module::new(&engine, RECURSES).unwrap(), &[]).unwrap();
+        let recurse = instance.get_typed_func::<i32, ()>(&mut store, "f").unwrap();
+        let mut frames = |depth| {
+            let error = recurse.call(&mut store, depth).unwrap_err();
+            error.downcast_ref::<WasmBacktrace>().unwrap().frames().len()
+        };
+        assert_eq!([frames(5), frames(19), frames(30)], [6, 20, 20]);
+    }
 }

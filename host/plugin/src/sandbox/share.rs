@@ -1,46 +1,154 @@
-//! How the memory of the machine is shared out: what this process may take in all, and what of it calls and compilers get.
+//! How the memory of the machine is shared out: what this process may take in all, and what of it calls, compilers and caches
+//! get (C-88).
 
 use std::{fs, path::Path};
 
-use crate::budget::MAX_MEMORY_MIB;
+use crate::bundled::MOST_CODE;
 
-/// What the process takes besides calls and compilers: stores, watches, answers of clusters, with some to spare. 1,000
+/// The least memory that is shared out: with less, the process may be killed.
+const LEAST_IN_ALL: u64 = 512 << 20;
+/// What the process takes besides calls, compilers and caches: our own objects, answers of clusters, with some to spare. 1,000
 /// installations took 170 MiB.
 const OF_THE_PROCESS: u64 = 256 << 20;
 /// The most that all calls share, where there is enough.
 const MOST_OF_CALLS: u64 = 1 << 30;
-/// The least that they share: one call may take so much by itself.
-const LEAST_OF_CALLS: u64 = MAX_MEMORY_MIB << 20;
+/// What calls keep beside a compiler that has what it needs: one call of the Helm deployer may take so much.
+const LEAST_BESIDE_A_COMPILER: u64 = 256 << 20;
 /// The most that one compiler takes, where there is enough.
 const MOST_OF_A_COMPILER: u64 = 4 << 30;
-/// The least that one compiler takes: the largest built-in component needs so much.
-const LEAST_OF_A_COMPILER: u64 = 640 << 20;
+/// What a compiler needs for any built-in component: the largest, the Helm deployer, has 907 MiB set aside for it, of which
+/// 645 MiB are touched.
+const OF_A_LARGE_COMPONENT: u64 = 1 << 30;
+/// Bytes of the index by which values are found, for each byte of them.
+const INDEX: u64 = 20;
+/// What servers make of a manifest can take as much as the manifest.
+const LIVE: u64 = 2;
+
+/// Bytes of what calls share for one process that makes calls.
+const OF_A_WORKER: usize = 64 << 20;
+/// The fewest processes that make calls.
+const LEAST_WORKERS: usize = 4;
+/// The most of them.
+const MOST_WORKERS: usize = 16;
 
 /// The shares of a machine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shares {
+pub struct MemoryShares {
+    /// What there is; `None` where nothing says it.
+    pub total: Option<u64>,
     /// Linear memory of all calls that run.
-    pub(crate) calls: usize,
+    pub calls: usize,
     /// What one compiler may allocate.
-    pub(crate) compiler: u64,
-    /// Whether compilers wait for each other, whatever they compile: two have no room beside the calls.
-    pub(crate) is_one_compiler: bool,
+    pub compiler: u64,
+    /// How many compilers may run at once, whatever they compile.
+    pub compilers: usize,
+    /// What is kept or on its way.
+    pub caches: CacheShares,
 }
 
-impl Shares {
+/// The shares of what is kept or on its way, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheShares {
+    /// Objects of all watches and of all lists under way on clusters.
+    pub objects: u64,
+    /// Packed manifests of items whose drift is looked for; they take twice as much.
+    pub manifests: u64,
+    /// Blobs of registries on their way into memory.
+    pub blobs: u64,
+    /// Machine code of components of blueprints that stay loaded.
+    pub code: usize,
+    /// Objects of proposals under way.
+    pub proposals: u64,
+    /// Values that are masked; they take twenty times as much.
+    pub secret_values: usize,
+}
+
+impl CacheShares {
+    /// What they are worth anywhere: with more nothing gets better.
+    const LARGEST: Self = Self {
+        objects: 512 << 20,
+        manifests: 256 << 20,
+        blobs: 256 << 20,
+        code: MOST_CODE,
+        proposals: 64 << 20,
+        secret_values: 8 << 20,
+    };
+
+    /// The shares of so many bytes, in 32 parts.
+    fn of(bytes: u64) -> Self {
+        let parts = |count: u64| bytes / 32 * count;
+        let of = |bytes: u64, most: usize| usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
+        let most = Self::LARGEST;
+        Self {
+            objects: parts(12).min(most.objects),
+            manifests: (parts(4) / LIVE).min(most.manifests),
+            blobs: parts(8).min(most.blobs),
+            code: of(parts(4), most.code),
+            proposals: parts(2).min(most.proposals),
+            secret_values: of(parts(2) / INDEX, most.secret_values),
+        }
+    }
+
+    /// What they take together.
+    pub fn sum(&self) -> u64 {
+        let Self { objects, manifests, blobs, code, proposals, secret_values } = *self;
+        objects + LIVE * manifests + blobs + code as u64 + proposals + INDEX * secret_values as u64
+    }
+}
+
+impl MemoryShares {
     /// The shares of the machine or the container that this process runs in.
-    pub(crate) fn of_machine() -> Self {
+    pub fn of_machine() -> Self {
         Self::of(limit_below(Path::new("/")))
     }
 
-    /// The shares of so many bytes; of as many as anybody wants where nothing says how many there are.
-    fn of(total: Option<u64>) -> Self {
-        let left = total.unwrap_or(u64::MAX).saturating_sub(OF_THE_PROCESS);
-        let calls = (left / 2).clamp(LEAST_OF_CALLS, MOST_OF_CALLS);
-        let left = left.saturating_sub(calls);
-        let compiler = left.clamp(LEAST_OF_A_COMPILER, MOST_OF_A_COMPILER);
+    /// The shares of so many bytes; of as many as anybody wants where nothing says how many there are. Together they are no more
+    /// than there is, from 512 MiB on.
+    pub fn of(total: Option<u64>) -> Self {
+        let bytes = total.unwrap_or(u64::MAX).max(LEAST_IN_ALL);
+        // An eighth, and a quarter of what is beyond a gibibyte.
+        let caches = CacheShares::of((bytes / 8).max(bytes.saturating_sub(1 << 30) / 4));
+        let left = bytes - OF_THE_PROCESS - caches.sum();
+        let has_room_for_large = left >= OF_A_LARGE_COMPONENT + LEAST_BESIDE_A_COMPILER;
+        let beside = if has_room_for_large { left - OF_A_LARGE_COMPONENT } else { left };
+        let calls = (left / 2).min(beside).min(MOST_OF_CALLS);
+        let compiler = (left - calls).min(MOST_OF_A_COMPILER);
+        let compilers = if (left - calls) / 2 < compiler { 1 } else { 2 };
         let calls = usize::try_from(calls).unwrap_or(usize::MAX);
-        Self { calls, compiler, is_one_compiler: left / 2 < compiler }
+        Self { total, calls, compiler, compilers, caches }
+    }
+
+    /// What all of them take together.
+    pub fn sum(&self) -> u64 {
+        OF_THE_PROCESS + self.calls as u64 + self.compiler * self.compilers as u64 + self.caches.sum()
+    }
+
+    /// A sentence where there is less than is shared out.
+    pub fn shortage(&self) -> Option<String> {
+        let total = self.total.filter(|total| *total < LEAST_IN_ALL)?;
+        Some(format!(
+            "the memory limit is {} MiB, and with less than {} MiB this process may be killed; raise the limit",
+            total >> 20,
+            LEAST_IN_ALL >> 20
+        ))
+    }
+
+    /// What a compiler gets, as a message says it.
+    pub(crate) fn of_a_compiler(&self) -> String {
+        let share = format!("{} MiB of memory", self.compiler >> 20);
+        match self.total {
+            Some(total) if self.compiler < OF_A_LARGE_COMPONENT => format!(
+                "{share}, the compiler's share of a limit of {} MiB (give 2048 MiB, or compile it elsewhere by `orangery plugin \
+                 compile`)",
+                total >> 20
+            ),
+            Some(_) | None => share,
+        }
+    }
+
+    /// How many processes make calls at once, where all calls share so many bytes: each has some of its own beside them.
+    pub(crate) fn workers_in(calls: usize) -> usize {
+        (calls / OF_A_WORKER).clamp(LEAST_WORKERS, MOST_WORKERS)
     }
 }
 
@@ -107,16 +215,73 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_compilers_get_what_the_process_leaves_and_never_less_than_one_of_them_needs() {
-        let shares = |calls: u64, compiler: u64, is_one_compiler: bool| Shares {
-            calls: (calls * MIB) as usize,
-            compiler: compiler * MIB,
-            is_one_compiler,
+    fn c_88_limits_memory_the_shares_are_never_more_than_the_limit_and_grow_with_it() {
+        let limits = (512..4_096).step_by(7).chain((4..200).map(|gibibytes| gibibytes << 10)).map(|mib: u64| mib * MIB);
+        let mut before = MemoryShares::of(Some(512 * MIB));
+        for limit in limits {
+            let shares = MemoryShares::of(Some(limit));
+            assert!(shares.sum() <= limit, "{limit}: {shares:?} are {}", shares.sum());
+            assert!(limit > 4 << 30 || shares.sum() == limit, "{limit}: {} are used", shares.sum());
+            assert!(shares.calls as u64 >= 64 * MIB && shares.caches.sum() >= before.caches.sum(), "{shares:?}");
+            before = shares;
+        }
+        let any = MemoryShares::of(None);
+        assert_eq!((any.caches, any.sum()), (CacheShares::LARGEST, (256 + 1_024 + 2 * 4_096 + 2_016) * MIB));
+        let few = MemoryShares::of(Some(128 * MIB));
+        assert_eq!(MemoryShares { total: Some(512 * MIB), ..few }, MemoryShares::of(Some(512 * MIB)));
+        let sentence =
+            "the memory limit is 128 MiB, and with less than 512 MiB this process may be killed; raise the limit";
+        assert_eq!((few.shortage().as_deref(), MemoryShares::of(Some(512 * MIB)).shortage()), (Some(sentence), None));
+    }
+
+    #[test]
+    fn c_88_limits_memory_the_document_has_the_shares_as_they_are() {
+        let document = include_str!("../../../../docs/limits.md");
+        let mut missing = Vec::new();
+        for total in [Some(512), Some(1_024), Some(2_048), Some(4_096), Some(8_192), None] {
+            let MemoryShares { calls, compiler, compilers, caches, .. } =
+                MemoryShares::of(total.map(|total: u64| total * MIB));
+            let CacheShares { objects, manifests, blobs, code, proposals, secret_values } = caches;
+            let mebibytes = |bytes: u64| (bytes / MIB).to_string();
+            let row = [
+                total.map_or_else(|| "none".to_owned(), |total| total.to_string()),
+                mebibytes(calls as u64),
+                format!("{compilers} × {}", mebibytes(compiler)),
+                mebibytes(objects),
+                mebibytes(blobs),
+                mebibytes(code as u64),
+                mebibytes(manifests),
+                mebibytes(proposals),
+                format!("{} KiB", secret_values >> 10),
+            ];
+            let row = format!("| {} |", row.join(" | "));
+            if !document.contains(&row) {
+                missing.push(row);
+            }
+        }
+        assert!(missing.is_empty(), "docs/limits.md lacks these rows:\n{}", missing.join("\n"));
+    }
+
+    #[test]
+    fn c_88_within_the_limit_of_the_chart_the_largest_built_in_component_compiles_and_one_call_of_it_runs() {
+        let of = |mib: u64| {
+            let shares = MemoryShares::of(Some(mib * MIB));
+            (shares.calls as u64 / MIB, shares.compiler / MIB, shares.compilers)
         };
-        assert_eq!(Shares::of(None), shares(1024, 4096, false));
-        assert_eq!(Shares::of(Some(64 << 30)), shares(1024, 4096, false));
-        assert_eq!(Shares::of(Some(4 << 30)), shares(1024, 2816, true));
-        assert_eq!(Shares::of(Some(1536 * MIB)), shares(640, 640, true), "the limit of the chart");
-        assert_eq!(Shares::of(Some(128 * MIB)), shares(512, 640, true));
+        assert_eq!(of(2_048), (512, 1_024, 1));
+        assert_eq!(of(4_096), (1_024, 2_048, 1));
+        let sentence = |mib: u64| MemoryShares::of(Some(mib * MIB)).of_a_compiler();
+        assert_eq!(sentence(2_048), "1024 MiB of memory");
+        assert_eq!(
+            sentence(1_024),
+            "320 MiB of memory, the compiler's share of a limit of 1024 MiB (give 2048 MiB, or compile it elsewhere by \
+             `orangery plugin compile`)"
+        );
+    }
+
+    #[test]
+    fn c_72_limits_workers_there_are_as_many_as_have_room_beside_what_calls_share() {
+        let shares = [0, 512, 640, 1024, 8192].map(|calls: usize| calls << 20);
+        assert_eq!(shares.map(MemoryShares::workers_in), [4, 8, 10, 16, 16]);
     }
 }

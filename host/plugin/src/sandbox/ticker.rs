@@ -61,10 +61,10 @@ impl TickerState {
 }
 
 /// The thread, which ends with this value.
-pub(super) struct Ticker(Arc<TickerState>);
+pub(crate) struct Ticker(Arc<TickerState>);
 
 impl Ticker {
-    pub(super) fn start(engine: &Engine) -> Result<Self, Error> {
+    pub(crate) fn start(engine: &Engine) -> Result<Self, Error> {
         let state = Arc::new(TickerState::default());
         let (ticking, engine) = (state.clone(), engine.clone());
         thread::Builder::new()
@@ -75,7 +75,7 @@ impl Ticker {
     }
 
     /// Ticks until the answer is dropped.
-    pub(super) fn enter(&self) -> Ticking<'_> {
+    pub(crate) fn enter(&self) -> Ticking<'_> {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         if self.0.asleep.load(Ordering::SeqCst) {
             self.0.rouse();
@@ -83,7 +83,7 @@ impl Ticker {
         Ticking(&self.0)
     }
 
-    pub(super) fn epochs(&self) -> &Arc<Epochs> {
+    pub(crate) fn epochs(&self) -> &Arc<Epochs> {
         &self.0.epochs
     }
 }

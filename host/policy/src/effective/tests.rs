@@ -231,17 +231,6 @@ fn a_policy_that_cannot_be_used_allows_nothing() {
 }
 
 #[test]
-fn the_least_quota_counts_and_none_is_none() {
-    let quota = |specs: &[Value]| effective(specs).item_quota().map(|quota| (quota.most, quota.policy));
-    assert_eq!(quota(&[json!({"quotas": {"items": 7}})]), Some((7, "NamespacePolicy p0".to_owned())));
-    assert_eq!(quota(&[json!({})]), Some((100, "NamespacePolicy p0".to_owned())), "of the profile");
-    assert_eq!(quota(&[json!({"quotas": {"items": 0}})]), None);
-    let two = [json!({"quotas": {"items": 7}}), json!({"quotas": {"items": 3}})];
-    assert_eq!(quota(&two), Some((3, "NamespacePolicy p1".to_owned())));
-    assert_eq!(quota(&[json!({"profile": "compatible"})]), None);
-}
-
-#[test]
 fn a_violation_names_policy_line_request_and_remedy() {
     let object = key("v1", "Namespace", None);
     let text = |set: PolicySet| {
@@ -323,10 +312,13 @@ fn c_47_the_first_key_that_matches_component_and_signature_counts() {
     ]);
     let policy = effective(&[signatures(json!({"trustedKeys": keys}))]);
     let key = |component: &str, signature: &str| {
-        policy.trusted_key(component, signature).map(|key| key.map(str::to_owned)).map_err(|violation| violation.line)
+        policy
+            .trusted_key(component, signature)
+            .map(|key| key.map(|key| key.signer.text().into_owned()))
+            .map_err(|violation| violation.line)
     };
-    assert_eq!(key("example.org/app", "release"), Ok(Some(PEM.to_owned())));
-    assert_eq!(key("example.org/app", "nightly"), Ok(Some(OTHER.to_owned())));
+    assert_eq!(key("example.org/app", "release"), Ok(Some(PEM.trim().to_owned())));
+    assert_eq!(key("example.org/app", "nightly"), Ok(Some(OTHER.trim().to_owned())));
     let none = Err("spec.signatures.trustedKeys".to_owned());
     assert_eq!((key("example.org/part", "nightly"), key("example.com/app", "release")), (none.clone(), none));
     assert!(policy.decides_on_keys() && !policy.requires_signatures());
@@ -347,7 +339,8 @@ fn c_47_without_keys_those_of_the_context_count_unless_signatures_are_required()
 fn c_47_of_two_policies_neither_replaces_the_key_of_the_other() {
     let with = |key: &str| signatures(json!({"trustedKeys": [{"publicKey": key}]}));
     let same = effective(&[with(PEM), with(PEM)]);
-    assert_eq!(same.trusted_key("a", "b"), Ok(Some(PEM)));
+    let line = "NamespacePolicy p1, line spec.signatures.trustedKeys[0]".to_owned();
+    assert_eq!(same.trusted_key("a", "b"), Ok(Some(FoundKey { signer: TrustedSigner::PublicKey(PEM), line })));
     let refusal = effective(&[with(PEM), with(OTHER)]).trusted_key("a", "b").unwrap_err().to_string();
     assert_eq!(
         refusal,
@@ -369,4 +362,121 @@ fn c_47_a_key_that_is_none_makes_the_policy_unusable() {
     let private = "spec.signatures.trustedKeys[0] has a private key in publicKey; put the public one there, and replace the \
                    pair";
     assert_eq!(fault("-----BEGIN PRIVATE KEY-----\nAA==\n"), Err(private.to_owned()));
+}
+
+fn keyless(change: fn(&mut Value)) -> Value {
+    let root = json!({"certificateAuthorities": [{}], "ctlogs": [{}], "tlogs": [{}]}).to_string();
+    let mut key = json!({"keyless": {"issuer": "https://i", "identity": "https://a/*", "trustedRoot": root}});
+    change(&mut key);
+    signatures(json!({"trustedKeys": [key]}))
+}
+
+#[test]
+fn c_48_of_two_policies_neither_replaces_the_signer_of_the_other() {
+    let same = effective(&[keyless(|_| {}), keyless(|_| {})]);
+    let found = same.trusted_key("a", "b").unwrap().unwrap();
+    let TrustedSigner::Keyless(rule) = found.signer else { panic!("it is a key") };
+    let signer = rule.signer().unwrap();
+    assert_eq!(signer.identity, orangery_ocm::SignerIdentity::Pattern("https://a/*".to_owned()));
+    assert!(same.decides_on_keys());
+    let others: [fn(&mut Value); 4] = [
+        |key| key["keyless"]["issuer"] = json!("https://j"),
+        |key| key["keyless"]["identity"] = json!("https://a/b"),
+        |key| key["keyless"]["trustedRoot"] = json!(r#"{"certificateAuthorities":[{}],"ctlogs":[{}],"tlogs":[1]}"#),
+        |key| *key = json!({"publicKey": PEM}),
+    ];
+    for other in others {
+        let refusal = effective(&[keyless(|_| {}), keyless(other)]).trusted_key("a", "b").unwrap_err();
+        assert_eq!(refusal.line, "spec.signatures.trustedKeys");
+    }
+}
+
+#[test]
+fn c_48_an_entry_that_says_nobody_or_two_makes_the_policy_unusable() {
+    type Change = fn(&mut Value);
+    let cases: [(Change, &str); 9] = [
+        (|_| {}, ""),
+        (|key| key["publicKey"] = json!(PEM), "has to have exactly one of publicKey and keyless"),
+        (|key| *key = json!({}), "has to have exactly one of publicKey and keyless"),
+        (
+            |key| key["keyless"]["identityExpression"] = json!("a"),
+            "has to have exactly one of keyless.identity and keyless.identityExpression",
+        ),
+        (
+            |key| drop(key["keyless"].as_object_mut().unwrap().remove("identity")),
+            "has to have exactly one of keyless.identity and keyless.identityExpression",
+        ),
+        (
+            |key| {
+                drop(key["keyless"].as_object_mut().unwrap().remove("identity"));
+                key["keyless"]["identityExpression"] = json!("(a");
+            },
+            "has a keyless.identityExpression that is no regular expression: error: unclosed group",
+        ),
+        (
+            |key| key["keyless"]["issuer"] = json!(""),
+            "has no keyless.issuer; name who knows the identity, such as https://accounts.google.com",
+        ),
+        (|key| key["keyless"]["identity"] = json!(""), "has a pattern of 0 letters; it has to have 1 to 512"),
+        (
+            |key| key["keyless"]["trustedRoot"] = json!(r#"{"certificateAuthorities": [{}], "tlogs": [{}]}"#),
+            "has a keyless.trustedRoot without ctlogs; put the content of a trusted_root.json there, as `cosign trusted-root \
+             create` makes it",
+        ),
+    ];
+    for (change, expected) in cases {
+        let policy = Policy::read("p", &keyless(change));
+        let told = policy.lines().map(drop).map_err(str::to_owned);
+        let place = format!("spec.signatures.trustedKeys[0] {expected}");
+        assert_eq!(told, if expected.is_empty() { Ok(()) } else { Err(place) });
+    }
+}
+
+#[test]
+fn limits_keyless_a_trusted_root_of_more_bytes_makes_the_policy_unusable() {
+    let fault = |size: usize| {
+        let mut spec = keyless(|_| {});
+        let root = &mut spec["signatures"]["trustedKeys"][0]["keyless"]["trustedRoot"];
+        let text = root.as_str().unwrap().to_owned();
+        *root = json!(format!("{text}{}", " ".repeat(size - text.len())));
+        Policy::read("p", &spec).lines().map(drop).map_err(str::to_owned)
+    };
+    assert_eq!(fault(65_536), Ok(()));
+    let refused = "spec.signatures.trustedKeys[0] has a keyless.trustedRoot of 65537 bytes; it may have 65536";
+    assert_eq!(fault(65_537), Err(refused.to_owned()));
+}
+
+#[test]
+fn c_49_where_an_approval_is_required_nothing_is_begun_since_nobody_can_give_one() {
+    assert_eq!(refused(json!({}), PolicyRequest::Unapproved), None);
+    assert_eq!(refused(json!({"approval": "None"}), PolicyRequest::Unapproved), None);
+    let both = effective(&[json!({}), json!({"approval": "Required"})]);
+    let refusal = both.check(PolicySubject::Item("x/y"), PolicyRequest::Unapproved).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "a job without an approval, which nobody can give yet (approval: None asks for none), is refused by NamespacePolicy \
+         p1, line spec.approval; have an administrator correct that policy"
+    );
+    let unknown = effective(&[json!({"approval": "Perhaps"})]);
+    assert_eq!(unknown.check(PolicySubject::Installation, PolicyRequest::Unapproved).unwrap_err().line, "spec");
+}
+
+#[test]
+fn c_81_of_several_policies_the_strictest_says_what_becomes_of_data_of_secrets() {
+    let says = |rule: &str| json!({"dataObjects": {"secretData": rule}});
+    let of = |policies: &[Value]| effective(policies).secret_data();
+    let (readable, encrypted, refused) = (says("Readable"), says("Encrypted"), says("Refused"));
+    assert_eq!(of(std::slice::from_ref(&readable)), SecretDataRule::Readable);
+    assert_eq!(of(&[readable.clone(), json!({})]), SecretDataRule::Encrypted, "of the profile restricted");
+    assert_eq!(of(&[refused.clone(), encrypted.clone()]), SecretDataRule::Refused);
+    assert_eq!(of(&[json!({"dataObjects": {"secretData": "Open"}})]), SecretDataRule::Refused, "it cannot be used");
+    let asked = |policies: &[Value]| {
+        effective(policies)
+            .check(PolicySubject::Installation, PolicyRequest::SecretData("d"))
+            .map_err(|it| it.to_string())
+    };
+    assert_eq!(asked(&[readable, encrypted]), Ok(()));
+    let sentence = "data of Secrets in the DataObject d is refused by NamespacePolicy p0, line spec.dataObjects.secretData; leave \
+                    it out, or have an administrator set secretData: Encrypted there";
+    assert_eq!(asked(&[refused]), Err(sentence.to_owned()));
 }

@@ -227,7 +227,17 @@ fn inv_6_a_stage_that_begins_and_what_was_removed_are_recorded_and_no_other_step
     assert!(recorded(step(0, Waiting), step(1, Removing)), "a stage begins");
     assert!(!recorded(step(2, Waiting), step(3, Removing)), "no stage is left");
     let first = ExecutionStep::Afterwards(Position::default());
-    assert!(!recorded(ExecutionStep::Exporting, first), "exports may be written twice");
+    assert!(!recorded(ExecutionStep::Exporting, first.clone()), "exports may be written twice");
+    assert!(!recorded(first.clone(), ExecutionStep::Tidying), "nothing ends with the job");
+    let removes = json!({"name": "r", "gate": "accepted", "removals": [{"key": key}]});
+    let mut ends = stage_of("X", json!("accepted"));
+    ends["writes"][0]["owned"] = json!("ephemeral");
+    let removing = proposal(json!({"stages": [ends], "next": {"finish": {"afterwards": [removes]}}}));
+    assert!(
+        must_be_recorded(&removing, &ExecutionStep::Exporting, &first),
+        "an earlier gate may ask for what is removed"
+    );
+    assert!(must_be_recorded(&removing, &first, &ExecutionStep::Tidying), "a gate may ask for what ends with the job");
 }
 
 #[test]

@@ -90,6 +90,18 @@ fn a_replaced_job_keeps_its_selector_and_template_labels() {
 }
 
 #[test]
+fn a_replaced_job_whose_template_names_no_labels_keeps_those_that_the_server_gave_it() {
+    let job = |template: Value| json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}});
+    let live = job(json!({"metadata": {"labels": {"uid": "1"}}, "spec": {}}));
+    let kept = job(json!({"metadata": {"labels": {"uid": "1"}}, "spec": {"a": "b"}}));
+    for metadata in [json!({}), json!({"labels": null}), json!({"labels": {}})] {
+        check_replacement(live.clone(), job(json!({"metadata": metadata, "spec": {"a": "b"}})), kept.clone());
+    }
+    check_replacement(live, job(json!({"spec": {"a": "b"}})), kept);
+    check_replacement(job(json!({"spec": {}})), job(json!({"spec": {"a": "b"}})), job(json!({"spec": {"a": "b"}})));
+}
+
+#[test]
 fn a_replaced_service_keeps_its_address_unless_it_becomes_external() {
     let live =
         json!({"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}});

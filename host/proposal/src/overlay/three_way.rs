@@ -31,15 +31,19 @@ const BUILT_IN: [&str; 19] = [
 /// Three-way merge: what `earlier` had and `desired` has no more goes from `live`, what `desired` has is put there, and
 /// what others put into `live` stays. In built-in kinds, lists whose entries have a key are merged entry by entry.
 pub fn three_way(earlier: &Value, live: &Value, desired: &Value) -> Value {
-    let group = desired.get("apiVersion").and_then(Value::as_str).map(|version| version.split_once('/'));
+    merge(earlier, live, desired, place_of(desired))
+}
+
+/// The root of an object.
+pub(super) fn place_of(object: &Value) -> MergePosition<'static> {
+    let group = object.get("apiVersion").and_then(Value::as_str).map(|version| version.split_once('/'));
     let built_in = group.is_some_and(|group| BUILT_IN.contains(&group.map_or("", |(group, _)| group)));
-    let place = if built_in { MergePosition::Known { around: "", field: "" } } else { MergePosition::Unknown };
-    merge(earlier, live, desired, place)
+    if built_in { MergePosition::Known { around: "", field: "" } } else { MergePosition::Unknown }
 }
 
 /// Where in an object a merge is.
 #[derive(Clone, Copy)]
-enum MergePosition<'a> {
+pub(super) enum MergePosition<'a> {
     /// In a built-in kind: the field, and the field around it.
     Known { around: &'a str, field: &'a str },
     /// In any other.
@@ -47,7 +51,7 @@ enum MergePosition<'a> {
 }
 
 /// How a list is merged.
-enum List {
+pub(super) enum List {
     /// As one value.
     Whole,
     /// Each value on its own.
@@ -57,7 +61,7 @@ enum List {
 }
 
 impl<'a> MergePosition<'a> {
-    fn field(self, name: &'a str) -> Self {
+    pub(super) fn field(self, name: &'a str) -> Self {
         match self {
             MergePosition::Known { field, .. } => MergePosition::Known { around: field, field: name },
             MergePosition::Unknown => MergePosition::Unknown,
@@ -66,7 +70,7 @@ impl<'a> MergePosition<'a> {
 
     /// The lists that strategic merge patches merge entry by entry, with the keys of server-side apply, which tell apart
     /// what those of patches do not, such as a port of TCP and of UDP.
-    fn list(self) -> List {
+    pub(super) fn list(self) -> List {
         let MergePosition::Known { around, field } = self else { return List::Whole };
         match (around, field) {
             ("metadata", "finalizers") => List::Set,
@@ -175,7 +179,7 @@ fn merge_entries(
 }
 
 /// What tells the entries of a list apart; `None` where one lacks its key, or two have the same.
-fn ids(entries: &[Value], keys: &[&str]) -> Option<Vec<Vec<Value>>> {
+pub(super) fn ids(entries: &[Value], keys: &[&str]) -> Option<Vec<Vec<Value>>> {
     let mut all = Vec::with_capacity(entries.len());
     let mut seen = BTreeSet::new();
     for entry in entries {

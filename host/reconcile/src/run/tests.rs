@@ -81,6 +81,11 @@ impl Controller for Scripted {
         self.calls.send(format!("{} again", object.metadata.name.as_ref().unwrap())).unwrap();
         Ok(())
     }
+
+    async fn tell_of_panics(&self, object: Arc<ConfigMap>) {
+        self.calls.send(format!("{} panics", object.metadata.name.as_ref().unwrap())).unwrap();
+        panic!("as this does");
+    }
 }
 
 struct Stage {
@@ -214,6 +219,34 @@ async fn no_more_are_called_at_once_than_allowed() {
     stage.end().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn c_113_limits_objects_that_were_written_to_be_large_are_whole_one_after_the_other_and_small_ones_do_not_wait() {
+    let large = |name: &str| {
+        let mut object = object(name, 1);
+        // 3 MB of text that take over 64 MiB.
+        object.data = Some((0..300_000).map(|number| (number.to_string(), String::new())).collect());
+        object
+    };
+    let store = Store::new();
+    for name in ["a", "b"] {
+        store.upsert(large(name));
+    }
+    store.upsert(object("small", 1));
+    store.mark_synced();
+    let (controller, calls) = scripted(0, vec![]);
+    let mut stage = started(controller, calls, 8, store);
+    let mut first = [stage.called().await, stage.called().await];
+    first.sort();
+    assert_eq!(first, ["a 1", "small 1"]);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2, "the other one is tried again, and not called");
+    stage.controller.gate.add_permits(3);
+    assert_eq!(stage.called().await, "b 1");
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn c_39_a_call_that_waits_on_a_cluster_makes_room_for_another_and_has_its_slot_back_when_it_goes_on() {
     assert!(slot().is_none(), "there is no slot outside of a call");
@@ -253,6 +286,23 @@ async fn ins_49_orc_19_orc_21_a_failure_and_a_panic_are_called_again_and_a_stall
     );
     let panicked = Panicked { controller: "scripted", key: Key::new("ns", "a"), message: "as scripted".to_owned() };
     assert_eq!(*stage.panics.lock().unwrap(), [panicked]);
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+/// The owner hears of the third panic in a row and of each further one, and of none that another end stands before.
+#[tokio::test]
+async fn c_42_panics_in_a_row_are_told_and_the_object_is_called_again() {
+    let panic = || Err(Halt::Stall(failure("Panic")));
+    let script = vec![panic(), panic(), Err(Halt::Retry(failure("Network"))), panic(), panic(), panic(), panic()];
+    let mut stage = stage(&["a"], 1, 1, script);
+    let mut calls = Vec::new();
+    for _ in 0..10 {
+        calls.push(stage.called().await);
+    }
+    let called = "a 1";
+    let told = "a panics";
+    assert_eq!(calls, [called, called, called, called, called, called, told, called, told, called]);
+    assert_eq!(counts_after(&stage.queue, 8).await.panicked, 6);
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 

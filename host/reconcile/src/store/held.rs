@@ -1,10 +1,17 @@
 //! One object as a store holds it: whole, or folded into its text.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use kube::core::ObjectMeta;
+use orangery_core::memory::{self, JsonMeter};
 
-use crate::Watched;
+use crate::{
+    Watched,
+    watched_object::{LARGE, LONG},
+};
+
+/// The most memory, in bytes, that an object held whole may take; a larger one is folded whatever it is.
+const MOST_WHOLE_BYTES: u64 = 256 << 10;
 
 /// An object, with what is asked of it most.
 pub(super) struct StoredObject<K> {
@@ -14,9 +21,10 @@ pub(super) struct StoredObject<K> {
 }
 
 /// The form in which an object is held. Cheap to clone, so that no reader unfolds under the lock.
-pub(super) enum StoredForm<K> {
+pub(crate) enum StoredForm<K> {
     Whole(Arc<K>),
-    /// As JSON. The many small maps of an object need three times as much memory as its text.
+    /// As JSON. The many small maps of an object need three times as much memory as its text; one that was written to be
+    /// large, a hundred times as much.
     Folded(Arc<[u8]>),
 }
 
@@ -30,8 +38,18 @@ impl<K> Clone for StoredForm<K> {
 }
 
 impl<K: Watched> StoredForm<K> {
+    /// The memory that the object takes when it is whole, at most, where it was written to be large.
+    pub(crate) fn large_memory(&self) -> Option<u64> {
+        match self {
+            StoredForm::Whole(_) => None,
+            // A shorter text is no large object, whatever it is.
+            StoredForm::Folded(text) if text.len() <= LONG => None,
+            StoredForm::Folded(text) => Some(memory::of_json(text)).filter(|bytes| *bytes > LARGE),
+        }
+    }
+
     /// The object. What was folded can be unfolded: `None` is a fault of its kind's code, and logged.
-    pub(super) fn object(&self) -> Option<Arc<K>> {
+    pub(crate) fn object(&self) -> Option<Arc<K>> {
         match self {
             StoredForm::Whole(object) => Some(Arc::clone(object)),
             StoredForm::Folded(text) => match serde_json::from_slice(text) {
@@ -46,8 +64,9 @@ impl<K: Watched> StoredForm<K> {
 }
 
 impl<K: Watched> StoredObject<K> {
-    /// An object held whole, or folded.
+    /// An object held whole, or folded: where that is asked for, and where it takes much memory (C-99).
     pub(super) fn new(object: &Arc<K>, fold: bool) -> Self {
+        let fold = fold || memory_of(object.as_ref()) > MOST_WHOLE_BYTES;
         let text = if fold { serde_json::to_vec(object.as_ref()).ok() } else { None };
         let form = text.map_or_else(|| StoredForm::Whole(Arc::clone(object)), |text| StoredForm::Folded(text.into()));
         let meta = object.meta();
@@ -70,6 +89,24 @@ impl<K: Watched> StoredObject<K> {
     pub(super) fn version(&self) -> Option<u64> {
         self.version
     }
+}
+
+/// Bytes that an object takes as a value, at most; nothing is kept of its text.
+fn memory_of<K: Watched>(object: &K) -> u64 {
+    struct Measured(JsonMeter);
+    impl io::Write for Measured {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+            self.0.read(piece);
+            Ok(piece.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut measured = Measured(JsonMeter::default());
+    // What cannot be written cannot be folded either.
+    serde_json::to_writer(&mut measured, object).map_or(0, |()| measured.0.bytes())
 }
 
 pub(super) fn uid(meta: &ObjectMeta) -> &str {

@@ -81,6 +81,65 @@ async fn a_watch_lists_follows_and_steps_over_what_does_not_decode() {
     watching.await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn c_112_a_large_object_is_decoded_and_told_while_others_go_on() {
+    let store = Store::<ConfigMap>::new();
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let executor = tokio::runtime::Handle::current();
+    // Called where the object was decoded: whether somebody else on the executor goes on meanwhile.
+    store.subscribe(move |change| {
+        let (goes_on, went_on) = std::sync::mpsc::sync_channel(1);
+        executor.spawn(async move { goes_on.send(()) });
+        let went_on = went_on.recv_timeout(std::time::Duration::from_secs(5)).is_ok();
+        sender.send(format!("{} {went_on}", change.key().unwrap())).unwrap();
+    });
+    let data = |length: usize| json!({"k": "x".repeat(length)});
+    let list = vec![object("listed", 1, &data(32 << 10)), object("small", 2, &data(10))];
+    let events =
+        vec![event("ADDED", object("large", 11, &data(32 << 10))), event("MODIFIED", object("small", 12, &data(11)))];
+    let stop = CancellationToken::new();
+    let watching = tokio::spawn({
+        let (store, stop) = (store.clone(), stop.clone());
+        async move { watch(server(list, events), &[], store, stop).await }
+    });
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        let change = tokio::time::timeout(std::time::Duration::from_secs(30), changes.recv()).await;
+        told.push(change.expect("a change is due").unwrap());
+    }
+    // A small one may come while the thread is off the executor all the same.
+    told.retain(|line| !line.contains("small"));
+    assert_eq!(told, ["ns/listed true", "ns/large true"]);
+    stop.cancel();
+    watching.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn c_112_a_page_of_a_list_is_read_while_others_go_on() {
+    let (sender, mut read) = mpsc::unbounded_channel();
+    let executor = tokio::runtime::Handle::current();
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let (executor, sender) = (executor.clone(), sender.clone());
+        // Polled where the page is decoded when it is whole.
+        let page = stream::poll_fn(move |_| {
+            let (goes_on, went_on) = std::sync::mpsc::sync_channel(1);
+            executor.spawn(async move { goes_on.send(()) });
+            sender.send(went_on.recv_timeout(std::time::Duration::from_secs(5)).is_ok()).unwrap();
+            std::task::Poll::Ready(None::<Result<Frame<Bytes>, std::io::Error>>)
+        });
+        async move { Ok::<_, std::io::Error>(Response::new(StreamBody::new(page).boxed_unsync())) }
+    });
+    let stop = CancellationToken::new();
+    let watching = tokio::spawn({
+        let stop = stop.clone();
+        async move { watch(Client::new(service, "default"), &[], Store::<ConfigMap>::new(), stop).await }
+    });
+    let read = tokio::time::timeout(std::time::Duration::from_secs(30), read.recv()).await;
+    assert_eq!(read.expect("in time"), Some(true));
+    stop.cancel();
+    watching.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_store_of_several_namespaces_is_synced_when_all_are_listed() {
     let (release, held) = tokio::sync::watch::channel(false);
@@ -122,4 +181,22 @@ fn the_text_of_an_object_is_decoded_only_when_asked() {
         .unwrap();
     assert_eq!(message.meta().name.as_deref(), Some("a"));
     message.decode().unwrap_err();
+}
+
+#[tokio::test]
+async fn c_99_limits_objects_a_page_of_a_list_has_so_many() {
+    let (sender, mut queries) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        sender.send(request.uri().query().unwrap_or_default().to_owned()).unwrap();
+        async { Ok::<_, std::io::Error>(Response::new(Body::empty())) }
+    });
+    let (client, stop) = (Client::new(service, "default"), CancellationToken::new());
+    let watching = watch(client, &[], Store::<ConfigMap>::new(), stop.clone());
+    let first = async {
+        let query = queries.recv().await.expect("a list is asked for");
+        stop.cancel();
+        query
+    };
+    let ((), query) = tokio::join!(watching, first);
+    assert!(query.split('&').any(|part| part == "limit=20"), "{query}");
 }

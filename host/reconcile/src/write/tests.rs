@@ -138,13 +138,13 @@ async fn writing_what_is_gone_forgets_it() {
 }
 
 #[tokio::test]
-async fn a_delete_names_the_uid_and_forgets_at_once() {
+async fn c_23_a_delete_names_uid_and_version_and_forgets_at_once() {
     let server = Server::new([(200, json!({"kind": "Status", "status": "Success"}))]);
     let writer = server.writer();
     let object = writer.store().upsert(object(1, json!({})));
     writer.delete(&object).await.unwrap();
     assert_eq!(known(&writer), Vec::<ConfigMap>::new());
-    let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": "u"}});
+    let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": "u", "resourceVersion": "1"}});
     let asked = server.asked().pop().unwrap();
     let body: Value = serde_json::from_str(asked.strip_prefix(&format!("DELETE {PATH} ")).unwrap()).unwrap();
     assert_eq!(body, options);

@@ -133,3 +133,10 @@ fn a_size_that_is_a_lie_is_a_broken_archive() {
         );
     }
 }
+
+#[test]
+fn limits_registry_a_name_in_an_archive_has_a_length() {
+    let of = |length: usize| name("x".repeat(length).as_bytes()).map_err(|error| error.to_string());
+    assert_eq!(of(1024), Ok("x".repeat(1024)));
+    assert!(of(1025).unwrap_err().contains("has a name of more than 1024 bytes"));
+}

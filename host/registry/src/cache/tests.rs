@@ -23,7 +23,7 @@ async fn fetched_from(cache: &ContentCache, place: &str, content: &[u8]) -> bool
         count.fetch_add(1, Ordering::SeqCst);
         Ok(content.to_vec())
     };
-    let blob = Blob { place, digest: &digest(content), asker: &digest(b"asker") };
+    let blob = Blob { place, digest: &digest(content), asker: &digest(b"asker"), sources: Arc::default() };
     let got = cache.blob(&blob, fetch).await.unwrap();
     assert_eq!(got.as_slice(), content);
     count.into_inner() == 1
@@ -36,7 +36,7 @@ async fn fetched(cache: &ContentCache, content: &[u8]) -> bool {
 /// The file of a content, of [`PLACE`].
 fn path(cache: &ContentCache, content: &[u8]) -> PathBuf {
     let (digest, asker) = (digest(content), digest(b"asker"));
-    cache.folder.join(Blob { place: PLACE, digest: &digest, asker: &asker }.file())
+    cache.folder.join(Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default() }.file())
 }
 
 #[tokio::test]
@@ -54,7 +54,12 @@ async fn a_blob_of_one_place_is_not_there_for_another() {
     let cache = open(&folder);
     assert!(fetched(&cache, b"private").await);
     assert!(fetched_from(&cache, "evil.example/app", b"private").await);
-    let blob = Blob { place: "evil.example/b", digest: &digest(b"private"), asker: &digest(b"asker") };
+    let blob = Blob {
+        place: "evil.example/b",
+        digest: &digest(b"private"),
+        asker: &digest(b"asker"),
+        sources: Arc::default(),
+    };
     let nothing = Fault::invalid(Code::ConfigurationProblem, "there is none");
     let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await;
     assert_eq!(message, Err(nothing.clone()));
@@ -68,7 +73,7 @@ async fn an_error_is_told_to_those_with_the_same_credentials() {
         let cache = &cache;
         async move {
             let (wanted, asker_digest) = (digest(b"x"), digest(asker));
-            let blob = Blob { place: PLACE, digest: &wanted, asker: &asker_digest };
+            let blob = Blob { place: PLACE, digest: &wanted, asker: &asker_digest, sources: Arc::default() };
             let fetch = || async {
                 tokio::task::yield_now().await;
                 Err(Fault::invalid(Code::Unauthorized, String::from_utf8_lossy(asker)))
@@ -129,7 +134,7 @@ async fn what_a_crash_left_is_removed_at_the_start() {
 async fn another_content_than_its_digest_is_refused_and_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(&folder);
-    let blob = Blob { place: PLACE, digest: &digest(b"abc"), asker: &digest(b"asker") };
+    let blob = Blob { place: PLACE, digest: &digest(b"abc"), asker: &digest(b"asker"), sources: Arc::default() };
     let message = cache.blob(&blob, || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
     assert_eq!(
         message.to_string(),

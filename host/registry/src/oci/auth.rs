@@ -2,20 +2,21 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use orangery_core::digest::content::ContentDigest;
+use orangery_ocm::AllowedSources;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
 use super::{
-    connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    connection::{Ask, Deadline, RegistryConnections, RegistryResponse, is_another, led_to},
     keyring::Login,
     reference::OciRepository,
     refusal::{ExchangeRefusal, is_passing},
@@ -25,6 +26,8 @@ use super::{
 const MOST_OF_A_TOKEN: u64 = 256 * 1024;
 /// How long a token lasts whose service does not say so (the specification's own words).
 const USUAL_LIFE: Duration = Duration::from_secs(60);
+/// The longest time that a token is used, whatever its service says.
+const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// A token is used for the last time this long before it ends.
 const MARGIN: Duration = Duration::from_secs(10);
 /// Basic credentials do not end, but a registry may want others later.
@@ -104,7 +107,7 @@ pub(super) async fn answer(
     repository: &OciRepository,
     challenged: &RegistryResponse,
     login: Option<&Login>,
-    until: Deadline,
+    (sources, until): (&Arc<AllowedSources>, Deadline),
 ) -> Result<Option<Granted>, ExchangeRefusal> {
     match (challenge(&challenged.headers)?, login) {
         (_, Some(Login::Elsewhere(_))) => Ok(None),
@@ -115,9 +118,12 @@ pub(super) async fn answer(
         (Challenge::Basic, None | Some(Login::Identity(_) | Login::Anonymous)) => Ok(None),
         (Challenge::Bearer { realm, service, scope }, login) => {
             let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", repository.path));
-            let ask = token_request(&realm, service, scope, login)?;
+            let ask = Ask { sources: Arc::clone(sources), ..token_request(&realm, service, scope, login)? };
             connections.permitted(&ask.url, Some(&challenged.url))?;
-            token(connections, repository, &ask, until).await
+            if is_another(&ask.url, &challenged.url) {
+                led_to(&ask.url, sources)?;
+            }
+            token(connections, &ask, until).await
         }
     }
 }
@@ -162,7 +168,7 @@ fn token_request(
     }
     let mut fields = vec![("scope", scope)];
     fields.extend(service.map(|service| ("service", service)));
-    let mut ask = Ask::get(url.clone(), "application/json");
+    let mut ask = Ask::get(url.clone(), "application/json", Arc::default());
     if let Some(Login::Identity(token)) = login {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs(fields).append_pair("grant_type", "refresh_token").append_pair("client_id", "orangery");
@@ -177,13 +183,13 @@ fn token_request(
     Ok(ask)
 }
 
+/// Asked as its address says: a registry with TLS leads to no service without, also where that is on this machine.
 async fn token(
     connections: &RegistryConnections,
-    repository: &OciRepository,
     ask: &Ask,
     until: Deadline,
 ) -> Result<Option<Granted>, ExchangeRefusal> {
-    let answer = connections.ask(&repository.registry, ask, until).await.map_err(|refusal| match refusal {
+    let answer = connections.follow(ask, until).await.map_err(|refusal| match refusal {
         ExchangeRefusal::Unreachable(why) => ExchangeRefusal::Unreachable(format!("its token service: {why}")),
         other => other,
     })?;
@@ -198,7 +204,7 @@ async fn token(
     let bytes = answer.bytes(MOST_OF_A_TOKEN).await?;
     let no_token = || ExchangeRefusal::TokenService("answered without a token".to_owned());
     let token: Token = serde_json::from_slice(&bytes).map_err(|_| no_token())?;
-    let life = token.expires_in.map_or(USUAL_LIFE, Duration::from_secs).saturating_sub(MARGIN);
+    let life = token.expires_in.map_or(USUAL_LIFE, Duration::from_secs).min(LONGEST_LIFE).saturating_sub(MARGIN);
     let token = SecretString::from(token.token.or(token.access_token).ok_or_else(no_token)?);
     let header = bearer(&token)?;
     Ok(Some(Granted { header, life }))
@@ -269,5 +275,20 @@ mod tests {
         for realm in ["", "token", "https://", "https://u:p@t.example/", "data:x"] {
             assert!(token_request(realm, None, String::new(), None).is_err(), "{realm}");
         }
+    }
+
+    #[test]
+    fn limits_registry_so_many_sessions_are_kept_and_no_more() {
+        let key = |index: usize| SessionKey {
+            repository: format!("r.example/{index}").parse().expect("a repository"),
+            login: None,
+        };
+        let sessions = Sessions::default();
+        for index in 0..=MOST_SESSIONS {
+            let header = HeaderValue::from_static("Bearer x");
+            sessions.keep(key(index), Granted { header, life: Duration::from_secs(60) });
+            assert!(sessions.lock().len() <= MOST_SESSIONS);
+        }
+        assert!(sessions.header(&key(MOST_SESSIONS)).is_some());
     }
 }

@@ -7,6 +7,7 @@ use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
 };
+use orangery_ocm::AllowedSources;
 use serde::Deserialize;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -16,6 +17,7 @@ use tokio::{
 use super::{
     auth::{self, SessionKey, Sessions},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    fetched::FetchedBytes,
     flight::Flights,
     keyring::{Keyring, KeyringEntry, Login},
     manifest::{self, Manifest, ManifestDocument, OciDescriptor},
@@ -32,8 +34,6 @@ pub(super) const MOST_TRIED: usize = 10;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
 
-/// The most bytes of blobs that are on their way into memory at once; one that is larger comes alone.
-pub(super) const MOST_FETCHED_AT_ONCE: u64 = 256 << 20;
 /// The bytes of one part of them.
 const SHARE: u64 = 1 << 20;
 
@@ -65,15 +65,19 @@ pub trait Pull: Send + Sync {
     ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send;
 }
 
+/// An artifact, the fingerprint of the credentials, and what the policies of who asks say.
+type ManifestQuestion = (ArtifactReference, ContentDigest, Arc<AllowedSources>);
+
 /// Pulls from all registries that Contexts name. Every call may be dropped at any time.
 pub struct Client {
     connections: RegistryConnections,
     settings: Arc<RegistrySettings>,
     sessions: Sessions,
-    manifests: Flights<(ArtifactReference, ContentDigest), Result<Arc<Manifest>, Unanswered>>,
+    manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, Unanswered>>,
     pauses: Pauses,
-    /// What is left of [`MOST_FETCHED_AT_ONCE`], in parts; first come, first served.
+    /// What is left of the bytes that may come in at once, in parts; first come, first served.
     room: Semaphore,
+    fetched: Arc<FetchedBytes>,
 }
 
 impl Client {
@@ -86,8 +90,9 @@ impl Client {
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
         let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
-        let room = Semaphore::new(shares(MOST_FETCHED_AT_ONCE));
-        Ok(Self { connections, settings, sessions, manifests, pauses, room })
+        let room = Semaphore::new(shares(settings.limits.at_once));
+        let fetched = Arc::default();
+        Ok(Self { connections, settings, sessions, manifests, pauses, room, fetched })
     }
 
     pub(super) fn connections(&self) -> &RegistryConnections {
@@ -112,7 +117,7 @@ impl Client {
         reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Arc<Manifest>, Unanswered> {
-        let key = (reference.clone(), keyring.fingerprint(&reference.repository));
+        let key = (reference.clone(), keyring.fingerprint(&reference.repository), keyring.sources());
         let ask = || async {
             self.pull_manifest(reference, keyring).await.map_err(|refusal| {
                 let is_missing = matches!(refusal, ExchangeRefusal::NotFound { .. });
@@ -221,7 +226,7 @@ impl Client {
     ) -> Result<RegistryResponse, ExchangeRefusal> {
         let mut url = self.connections.address(&repository.registry)?;
         url.set_path(&format!("/v2/{}/{path}", repository.path));
-        let ask = Ask::get(url, accept);
+        let ask = Ask::get(url, accept, keyring.sources());
         let keys = keyring.matching(repository);
         let mut attempts: Vec<Option<&KeyringEntry>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -234,7 +239,9 @@ impl Client {
                 tried.push(key.message_of());
             }
             match answer {
-                Some(answer) if !is_refused(answer.status) => return self.usable(answer, tried).await,
+                Some(answer) if !is_refused(answer.status) => {
+                    return self.metered(self.usable(answer, tried).await?, keyring);
+                }
                 Some(answer) => last = answer.status,
                 None => {}
             }
@@ -258,7 +265,7 @@ impl Client {
         let answer = if answer.status == StatusCode::UNAUTHORIZED && !answer.is_of_another {
             self.sessions.forget(&key);
             let login = login.map(|(login, _)| login);
-            let granted = auth::answer(&self.connections, repository, &answer, login, until).await?;
+            let granted = auth::answer(&self.connections, repository, &answer, login, (&ask.sources, until)).await?;
             let Some(granted) = granted else { return Ok(None) };
             ask.authorization = Some(granted.header.clone());
             let answer = self.connections.ask(&repository.registry, &ask, until).await?;
@@ -273,6 +280,18 @@ impl Client {
             self.pauses.begin(key, &answer.headers)?;
         }
         Ok(Some(answer))
+    }
+
+    /// An answer whose bytes count for the quota of the namespace that asks.
+    pub(super) fn metered(
+        &self,
+        mut answer: RegistryResponse,
+        keyring: &Keyring,
+    ) -> Result<RegistryResponse, ExchangeRefusal> {
+        if let Some(quota) = keyring.quota() {
+            answer.meter = Some(self.fetched.meter(quota, answer.expected())?);
+        }
+        Ok(answer)
     }
 
     /// Only what was asked for is content; anything else is a refusal.
@@ -313,11 +332,12 @@ impl Pull for Client {
         most: u64,
         keyring: &Keyring,
     ) -> Result<Vec<u8>, Fault> {
+        let most = most.min(self.settings.limits.at_once);
         if blob.size > most {
             let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
             return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
         }
-        let shares = u32::try_from(shares(blob.size.min(MOST_FETCHED_AT_ONCE))).unwrap_or(u32::MAX);
+        let shares = u32::try_from(shares(blob.size)).unwrap_or(u32::MAX);
         let _room = self.room.acquire_many(shares).await;
         // As much as it will be: a buffer that grows is twice as large for a while.
         let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());

@@ -19,12 +19,14 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
-use orangery_egress::EgressConnector;
+use orangery_egress::{EgressConnector, denial};
+use orangery_ocm::AllowedSources;
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{
+    fetched::FetchMeter,
     reference::{Registry, Scheme},
     refusal::ExchangeRefusal,
     settings::RegistrySettings,
@@ -47,13 +49,15 @@ pub(super) struct Ask {
     pub(super) follows: bool,
     /// Whether http is for the hosts alone that the operator names, and not for this machine.
     pub(super) named_only: bool,
+    /// Where the server may lead to.
+    pub(super) sources: Arc<AllowedSources>,
 }
 
 impl Ask {
     /// GET, without credentials.
-    pub(super) fn get(url: Url, accept: &'static str) -> Self {
+    pub(super) fn get(url: Url, accept: &'static str, sources: Arc<AllowedSources>) -> Self {
         let headers = HeaderMap::new();
-        Self { url, accept, authorization: None, form: None, headers, follows: true, named_only: false }
+        Self { url, accept, authorization: None, form: None, headers, follows: true, named_only: false, sources }
     }
 }
 
@@ -70,6 +74,8 @@ pub(super) struct RegistryResponse {
     got: u64,
     idle: Duration,
     until: Deadline,
+    /// Counts its bytes, where the namespace that asks has a quota.
+    pub(super) meter: Option<FetchMeter>,
 }
 
 /// When the whole of something has to be there.
@@ -190,7 +196,7 @@ impl RegistryConnections {
     /// Asks, and follows redirects of what is got.
     pub(super) async fn follow(&self, ask: &Ask, until: Deadline) -> Result<RegistryResponse, ExchangeRefusal> {
         let mut ask = ask.clone();
-        let (first, mut passed) = (authority(&ask.url), HashSet::new());
+        let (first, mut passed) = (ask.url.clone(), HashSet::new());
         loop {
             let response = self.exchange(&ask, until).await?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
@@ -203,7 +209,10 @@ impl RegistryConnections {
             } else {
                 self.permitted(&next, Some(&ask.url))?;
             }
-            if authority(&next) != authority(&ask.url) {
+            if is_another(&next, &first) {
+                led_to(&next, &ask.sources)?;
+            }
+            if is_another(&next, &ask.url) {
                 ask.authorization = None;
                 ask.headers.clear();
             }
@@ -240,11 +249,11 @@ impl RegistryConnections {
         answered.map_err(|error| unreached(&error, authority(&ask.url)))
     }
 
-    fn answer(&self, response: Response<Incoming>, url: Url, first: &str, until: Deadline) -> RegistryResponse {
+    fn answer(&self, response: Response<Incoming>, url: Url, first: &Url, until: Deadline) -> RegistryResponse {
         let (Parts { status, headers, .. }, body) = response.into_parts();
-        let is_of_another = authority(&url) != first;
+        let is_of_another = is_another(&url, first);
         let (expected, idle) = (body.size_hint().exact(), self.settings.limits.idle);
-        RegistryResponse { status, headers, url, is_of_another, body, expected, got: 0, idle, until }
+        RegistryResponse { status, headers, url, is_of_another, body, expected, got: 0, idle, until, meter: None }
     }
 }
 
@@ -263,6 +272,7 @@ impl RegistryResponse {
             let frame = frame.map_err(|_| ExchangeRefusal::Cut { got: self.got, expected: self.expected })?;
             if let Ok(bytes) = frame.into_data() {
                 self.got += bytes.len() as u64;
+                self.meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes.len() as u64))?;
                 return Ok(Some(bytes));
             }
         }
@@ -288,6 +298,17 @@ impl RegistryResponse {
 pub(super) fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Whether a server is another one than the one that was asked: what is for that one is not for this. With TLS it may be the
+/// same as without, and not the other way round.
+pub(super) fn is_another(url: &Url, asked: &Url) -> bool {
+    authority(url) != authority(asked) || (asked.scheme() == "https" && url.scheme() != "https")
+}
+
+/// Whether who is asked may lead to another server (C-104).
+pub(super) fn led_to(url: &Url, sources: &AllowedSources) -> Result<(), ExchangeRefusal> {
+    sources.redirect(url.host_str().unwrap_or_default()).map_err(ExchangeRefusal::Led)
 }
 
 fn next(from: &Url, headers: &HeaderMap) -> Result<Url, ExchangeRefusal> {
@@ -322,6 +343,9 @@ fn tls(own: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
 
 /// Why no answer came at all.
 fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> ExchangeRefusal {
+    if let Some(denied) = denial(error) {
+        return ExchangeRefusal::Denied(denied.to_string());
+    }
     let mut innermost: &(dyn Error + 'static) = error;
     loop {
         if let Some(error) = innermost.downcast_ref::<rustls::Error>() {

@@ -212,7 +212,7 @@ impl Client {
                 headers: file.headers.clone(),
                 follows: file.follows,
                 named_only: true,
-                ..Ask::get(file.url.clone(), "*/*")
+                ..Ask::get(file.url.clone(), "*/*", keyring.sources())
             };
             let answer = match key.map(|key| key.certificates.as_slice()) {
                 None | Some([]) => self.connections().follow(&ask, until).await?,
@@ -225,7 +225,7 @@ impl Client {
                         "to another address, and the access forbids to follow".to_owned(),
                     ));
                 }
-                _ => return self.usable(answer, tried).await,
+                _ => return self.metered(self.usable(answer, tried).await?, keyring),
             }
         }
         Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried })

@@ -14,7 +14,7 @@ use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
 };
-use orangery_ocm::AllowedSources;
+use orangery_ocm::{AllowedSources, FetchQuota};
 use rustls::pki_types::CertificateDer;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -129,6 +129,17 @@ impl Keyring {
     /// Whether content may be read that is not named by its digest.
     pub(crate) fn allows_without_digest(&self, content: &str) -> Result<(), Fault> {
         self.allowed.without_digest(content)
+    }
+
+    /// How much may come from elsewhere for the namespace of its Context; `None` for any number.
+    pub(super) fn quota(&self) -> Option<&FetchQuota> {
+        self.allowed.fetched.as_ref()
+    }
+
+    /// What the policies of its namespace say, and the namespace where it has a quota: requests are shared, and what came of
+    /// them is used again, where these are the same, so that what one is refused is told to nobody else.
+    pub(crate) fn sources(&self) -> Arc<AllowedSources> {
+        Arc::clone(&self.allowed)
     }
 
     /// Whether chart repositories can be asked: not where what is given for them cannot be used.

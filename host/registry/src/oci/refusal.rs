@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use orangery_core::{
     digest::content::ContentDigest,
-    error::{Code, Fault},
+    error::{Code, Fault, Problem},
+    name::Namespace,
 };
 
 /// Why one exchange gave nothing to use.
@@ -32,6 +33,10 @@ pub(super) enum ExchangeRefusal {
     Status { status: u16, codes_told: Vec<String> },
     #[error("the registry cannot be reached: {0}")]
     Unreachable(String),
+    #[error("{0}")]
+    Denied(String),
+    #[error("{0}")]
+    Led(String),
     #[error(
         "the certificate of {host} is not accepted: {why}; if it is of a certificate authority of your own, name its \
          file with --registry-ca"
@@ -52,6 +57,12 @@ pub(super) enum ExchangeRefusal {
     Slow(Duration),
     #[error("the connection ended after {got} bytes{}", of(expected))]
     Cut { got: u64, expected: Option<u64> },
+    #[error(
+        "namespace {namespace} would have more than {most_mib} MiB fetched within an hour, which {line} refuses; ask again in \
+         {} s, or have an administrator allow more there",
+        left.as_secs()
+    )]
+    Quota { namespace: Namespace, most_mib: u32, line: String, left: Duration },
     #[error("it has more than {most} bytes, which is the limit{}", message_of(size))]
     TooBig { most: u64, size: Option<u64> },
     #[error("it has {got} bytes and was announced with {expected}; push it again")]
@@ -79,6 +90,10 @@ impl ExchangeRefusal {
             ExchangeRefusal::Unreachable(_) | ExchangeRefusal::Cut { .. } => Fault::later(configuration, message),
             ExchangeRefusal::Silent { .. } | ExchangeRefusal::Slow(_) => Fault::later(Code::Timeout, message),
             ExchangeRefusal::Sink(_) => Fault::later(Code::InternalProblem, message),
+            ExchangeRefusal::Quota { .. } | ExchangeRefusal::Led(_) => {
+                Fault::Denied(Problem { code: Code::PolicyViolation, message, at: None })
+            }
+            ExchangeRefusal::Denied(_) => Fault::Denied(Problem { code: Code::Forbidden, message, at: None }),
             ExchangeRefusal::Unauthorized { .. } => Fault::invalid(Code::Unauthorized, message),
             ExchangeRefusal::TooBig { .. } => Fault::invalid(Code::LimitExceeded, message),
             _ => Fault::invalid(configuration, message),

@@ -4,6 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
+/// The most bytes of blobs that are on their way into memory at once, where there is enough.
+const MOST_FETCHED_AT_ONCE: u64 = 256 << 20;
+
 /// What a pull may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullLimits {
@@ -11,6 +14,8 @@ pub struct PullLimits {
     pub manifest: u64,
     /// Bytes of one blob.
     pub blob: u64,
+    /// Bytes of blobs that are on their way into memory at once; a larger one is refused (C-88).
+    pub at_once: u64,
     /// Until a connection is there.
     pub connect: Duration,
     /// Until the next bytes come.
@@ -29,6 +34,7 @@ impl Default for PullLimits {
             manifest: 4 << 20,
             // Content of components is handed on as a whole: it is in memory once.
             blob: 128 << 20,
+            at_once: MOST_FETCHED_AT_ONCE,
             connect: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             manifest_time: Duration::from_secs(60),

@@ -1,7 +1,8 @@
-//! Keys, certificates and signatures as component versions have them: PEM, and RSA.
+//! Keys, certificates and signatures as component versions have them: PEM and RSA, or none and a bundle of Sigstore.
 
-use orangery_core::digest::content::Algorithm;
-use orangery_ocm::{Signature, Verification};
+use data_encoding::{BASE64, HEXLOWER};
+use orangery_core::digest::content::{Algorithm, ContentDigest};
+use orangery_ocm::{KeySource, KeylessSigner, Signature, SignatureValue, Verification};
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512, UnparsedPublicKey};
 use rsa::{BoxedUint, RsaPublicKey, pss, signature::Verifier};
 use sha2::{Sha256, Sha512};
@@ -9,13 +10,17 @@ use x509_parser::{
     certificate::X509Certificate, prelude::FromDer, public_key::RSAPublicKey, x509::SubjectPublicKeyInfo,
 };
 
+use crate::keyless;
+
 /// Media types of a signature in hexadecimal digits: whatever its padding, some tools write the first.
 const RAW: [&str; 2] = ["application/vnd.ocm.signature.rsa", "application/vnd.ocm.signature.rsa.pss"];
 const PEM: &str = "application/x-pem-file";
+/// The algorithm of a signature without a key.
+const SIGSTORE: &str = "sigstore";
 /// Bits of a modulus.
 const SIZES: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// Certificates between a signer and its authority.
-const MOST_BETWEEN: usize = 8;
+/// Certificates of a chain, from the signer's own to the one that its authority signed.
+const MOST_CERTIFICATES: usize = 8;
 
 /// How the digest is padded before it is signed.
 #[derive(Clone, Copy, PartialEq)]
@@ -83,25 +88,62 @@ pub(super) fn check(
     hash: Algorithm,
     message: &[u8],
 ) -> Result<(), String> {
+    if let Some(signer) = &wanted.keyless {
+        let place = name_of(&wanted.keys_of);
+        let made = check_keyless(signature, signer, hash, message);
+        return made.map_err(|why| format!("{why}; {place} says by whom it has to be made"));
+    }
     let algorithm = signature.signature.algorithm.as_str();
     let padding = Padding::ALL.into_iter().find(|padding| padding.name() == algorithm);
     let padding = padding.ok_or_else(|| unknown(algorithm))?;
     let signed = signed(signature, padding)?;
+    let source = &wanted.keys_of;
     let key = match (&wanted.public_key, &wanted.ca_certificate) {
-        (Some(pem), _) => public_key(pem)?,
-        (None, Some(pem)) => signer(&signed.chain, pem)?,
+        (Some(pem), _) => public_key(pem, source)?,
+        (None, Some(pem)) => signer(&signed.chain, pem, source)?,
         (None, None) => {
-            return Err("has neither a public key nor a certificate authority in the Context; set \
-                        verificationSignatures in it"
-                .to_owned());
+            let (place, how) = (name_of(source), how_to_correct(source));
+            return Err(format!("has neither a public key nor a certificate authority in {place}; {how}"));
         }
     };
     if padding.holds(hash, &key, message, &signed.bytes) {
         return Ok(());
     }
-    Err("was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or name the right \
-         key in verificationSignatures"
-        .to_owned())
+    let (place, how) = (name_of(source), how_to_correct(source));
+    Err(format!(
+        "was not made with the key of {place} (RSA of 2048 to 8192 bits); sign the component with it, or {how}"
+    ))
+}
+
+/// The same without a key, as the tools of OCM sign with Sigstore: over the bytes of the digest.
+fn check_keyless(signature: &Signature, signer: &KeylessSigner, hash: Algorithm, message: &[u8]) -> Result<(), String> {
+    let SignatureValue { algorithm, value, media_type, issuer: _ } = &signature.signature;
+    if (algorithm.as_str(), media_type.as_str()) != (SIGSTORE, keyless::BUNDLE) {
+        return Err(format!(
+            "is of the algorithm {algorithm:?} with the media type {media_type:?}; known is {SIGSTORE} with {}",
+            keyless::BUNDLE
+        ));
+    }
+    let bundle = BASE64.decode(value.as_bytes()).map_err(|_| "has a bundle that is not in base64")?;
+    let digest = ContentDigest::of(hash, message);
+    let digest = HEXLOWER.decode(digest.hex().as_bytes()).map_err(|_| "is for a digest that is none")?;
+    keyless::check(&bundle, &digest, signer)
+}
+
+/// Where the keys stand, in a message.
+fn name_of(source: &KeySource) -> &str {
+    match source {
+        KeySource::Context => "the Context",
+        KeySource::Policy(line) => line,
+    }
+}
+
+/// How another key is put there.
+fn how_to_correct(source: &KeySource) -> &'static str {
+    match source {
+        KeySource::Context => "name the right key in its verificationSignatures",
+        KeySource::Policy(_) => "have an administrator put the right key there",
+    }
 }
 
 fn unknown(algorithm: &str) -> String {
@@ -114,7 +156,7 @@ fn signed(signature: &Signature, padding: Padding) -> Result<Signed, String> {
     match value.media_type.as_str() {
         kind if RAW.contains(&kind) => {
             let hex = value.value.trim().to_ascii_lowercase();
-            let bytes = data_encoding::HEXLOWER.decode(hex.as_bytes());
+            let bytes = HEXLOWER.decode(hex.as_bytes());
             Ok(Signed { bytes: bytes.map_err(|_| "is not in hexadecimal digits")?, chain: Vec::new() })
         }
         PEM => {
@@ -133,8 +175,8 @@ fn signed(signature: &Signature, padding: Padding) -> Result<Signed, String> {
 }
 
 /// An RSA key, in the form of PKCS #1, of a PEM with a public key or a certificate.
-fn public_key(pem: &[u8]) -> Result<Vec<u8>, String> {
-    let unusable = |why: &str| format!("cannot be checked: the public key of the Context {why}");
+fn public_key(pem: &[u8], source: &KeySource) -> Result<Vec<u8>, String> {
+    let unusable = |why: &str| format!("cannot be checked: the public key of {} {why}", name_of(source));
     let block = pem::parse(pem).map_err(|error| unusable(&format!("is no PEM: {error}")))?;
     let broken = |_| unusable("cannot be read");
     match block.tag() {
@@ -156,16 +198,18 @@ fn key_of(certificate: &X509Certificate<'_>) -> Vec<u8> {
 }
 
 /// The key of the signer's certificate, the first one beside the signature, if the authority stands behind it.
-fn signer(chain: &[Vec<u8>], authority: &[u8]) -> Result<Vec<u8>, String> {
+fn signer(chain: &[Vec<u8>], authority: &[u8], source: &KeySource) -> Result<Vec<u8>, String> {
+    let place = name_of(source);
     let authority = pem::parse(authority)
-        .map_err(|error| format!("cannot be checked: the certificate authority of the Context is no PEM: {error}"))?;
+        .map_err(|error| format!("cannot be checked: the certificate authority of {place} is no PEM: {error}"))?;
     let broken = |_| "cannot be checked: a certificate cannot be read".to_owned();
     let (_, authority) = X509Certificate::from_der(authority.contents()).map_err(broken)?;
     let mut certificates = Vec::new();
     for der in chain {
         certificates.push(X509Certificate::from_der(der).map_err(broken)?.1);
     }
-    let leaf = certificates.first().ok_or("has no certificate beside it, but the Context has only an authority")?;
+    let leaf = certificates.first();
+    let leaf = leaf.ok_or_else(|| format!("has no certificate beside it, but {place} has only an authority"))?;
     let may_sign = match leaf.extended_key_usage() {
         Ok(Some(usage)) => usage.value.code_signing || usage.value.any,
         Ok(None) => true,
@@ -175,7 +219,7 @@ fn signer(chain: &[Vec<u8>], authority: &[u8]) -> Result<Vec<u8>, String> {
         return Err("has a certificate that is not for signing code".to_owned());
     }
     let mut current = leaf;
-    for _ in 0..MOST_BETWEEN {
+    for _ in 0..MOST_CERTIFICATES {
         if !current.validity().is_valid() {
             return Err(format!("has a certificate that is not valid now: {}", current.subject()));
         }
@@ -188,9 +232,48 @@ fn signer(chain: &[Vec<u8>], authority: &[u8]) -> Result<Vec<u8>, String> {
             Some(_) | None => break,
         }
     }
-    Err("has a certificate that the certificate authority of the Context does not stand behind".to_owned())
+    Err(format!("has a certificate that the certificate authority of {place} does not stand behind"))
 }
 
 fn is_signed_by(certificate: &X509Certificate<'_>, other: &X509Certificate<'_>) -> bool {
     certificate.issuer() == other.subject() && certificate.verify_signature(Some(other.public_key())).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+    use super::*;
+
+    fn named(name: &str, is_ca: IsCa) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = is_ca;
+        params
+    }
+
+    /// Whether an authority stands behind a signer with so many certificates up to the one that it signed.
+    fn is_trusted(certificates: usize) -> Result<(), String> {
+        let key = || KeyPair::generate().expect("a key");
+        let authority = || IsCa::Ca(BasicConstraints::Unconstrained);
+        let mut above = CertifiedIssuer::self_signed(named("root", authority()), key()).expect("an authority");
+        let root = above.pem();
+        let mut chain = Vec::new();
+        for index in 1..certificates {
+            let params = named(&format!("between {index}"), authority());
+            above = CertifiedIssuer::signed_by(params, key(), &above).expect("an authority");
+            chain.push(above.der().to_vec());
+        }
+        let leaf = named("signer", IsCa::NoCa).signed_by(&key(), &above).expect("a certificate");
+        chain.insert(0, leaf.der().to_vec());
+        signer(&chain, root.as_bytes(), &KeySource::Context).map(drop)
+    }
+
+    #[test]
+    fn limits_registry_a_signer_is_so_many_certificates_from_its_authority() {
+        assert_eq!(is_trusted(1), Ok(()));
+        assert_eq!(is_trusted(MOST_CERTIFICATES), Ok(()));
+        let message = "has a certificate that the certificate authority of the Context does not stand behind";
+        assert_eq!(is_trusted(MOST_CERTIFICATES + 1), Err(message.to_owned()));
+    }
 }

@@ -7,7 +7,7 @@
 //! with `pss` were made with `-sigopt rsa_padding_mode:pss`, salted with as much as fits, as the tools of OCM do, and
 //! with 32 bytes.
 
-use orangery_ocm::{ComponentVersions, ResourceReference, Verification};
+use orangery_ocm::{ComponentVersions, KeySource, ResourceReference, Verification};
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -50,12 +50,17 @@ fn pem(name: &str) -> Option<Vec<u8>> {
     Some(fixture()["keys"][name].as_str().unwrap().as_bytes().to_vec())
 }
 
+fn verification(signature: &str, public_key: Option<Vec<u8>>, ca_certificate: Option<Vec<u8>>) -> Verification {
+    let (signature, keys_of) = (signature.to_owned(), KeySource::Context);
+    Verification { signature, public_key, ca_certificate, keyless: None, keys_of, above: None }
+}
+
 fn by_key(signature: &str, key: &str) -> Verification {
-    Verification { signature: signature.to_owned(), public_key: pem(key), ca_certificate: None, above: None }
+    verification(signature, pem(key), None)
 }
 
 fn by_authority(signature: &str, authority: &str) -> Verification {
-    Verification { signature: signature.to_owned(), public_key: None, ca_certificate: pem(authority), above: None }
+    verification(signature, None, pem(authority))
 }
 
 fn unchanged(_: &mut [Value; 2]) {}
@@ -79,7 +84,7 @@ const PLACE: &str = "the component example.com/shop:1.0.0 cannot be verified: ";
 async fn what_nobody_signed_is_refused() {
     let message = |signature: &str, why: &str| Err(format!("{PLACE}the signature {signature:?} {why}"));
     let other_key = "was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or \
-                     name the right key in verificationSignatures";
+                     name the right key in its verificationSignatures";
     assert_eq!(verified(unchanged, by_key("v1", "other")).await, message("v1", other_key));
     assert_eq!(verified(unchanged, by_key("pss", "public")).await, message("pss", other_key));
     assert_eq!(
@@ -89,8 +94,7 @@ async fn what_nobody_signed_is_refused() {
         ))
     );
     let nobody = Verification { public_key: None, ..by_key("v1", "public") };
-    let missing =
-        "has neither a public key nor a certificate authority in the Context; set verificationSignatures in it";
+    let missing = "has neither a public key nor a certificate authority in the Context; name the right key in its verificationSignatures";
     assert_eq!(verified(unchanged, nobody).await, message("v1", missing));
     assert_eq!(
         verified(unchanged, by_authority("v1", "ca")).await,
@@ -104,6 +108,23 @@ async fn what_nobody_signed_is_refused() {
         verified(unchanged, by_authority("server", "ca")).await,
         message("server", "has a certificate that is not for signing code")
     );
+}
+
+/// Where the key is an administrator's, its user can correct nothing in the Context.
+#[tokio::test]
+async fn c_50_a_key_of_a_policy_is_told_with_its_line() {
+    let line = "NamespacePolicy team, line spec.signatures.trustedKeys[0]";
+    let of_policy = |wanted| Verification { keys_of: KeySource::Policy(line.to_owned()), ..wanted };
+    let message = |why: &str| Err(format!("{PLACE}the signature \"v1\" {why}"));
+    let other_key = format!(
+        "was not made with the key of {line} (RSA of 2048 to 8192 bits); sign the component with it, or have an administrator \
+         put the right key there"
+    );
+    assert_eq!(verified(unchanged, of_policy(by_key("v1", "other"))).await, message(&other_key));
+    let none = of_policy(verification("v1", Some(b"none".to_vec()), None));
+    let no_pem = format!("cannot be checked: the public key of {line} is no PEM: malformedframing");
+    assert_eq!(verified(unchanged, none).await, message(&no_pem));
+    assert_eq!(verified(unchanged, of_policy(by_key("v1", "public"))).await, Ok(()));
 }
 
 #[tokio::test]

@@ -11,8 +11,8 @@ use orangery_core::{
     error::{Code, Fault},
 };
 use orangery_ocm::{
-    AllowedSources, Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, KeyComponent,
-    ResourceKey, Secret,
+    AllowedSources, Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, FetchQuota,
+    KeyComponent, ResourceKey, Secret,
 };
 use orangery_registry::{Repositories, oci};
 use serde_json::json;
@@ -282,4 +282,42 @@ async fn c_76_content_that_no_digest_names_is_not_asked_for() {
     // A tag beside it is for people.
     let reference = format!("{address}/charts/shop:1.0@{digest}");
     assert_eq!(read(artifacts.oci(&reference).await).await, chart("chart"));
+}
+
+/// What a namespace may have fetched within an hour: its own requests alone meet the limit, and what is in the cache costs
+/// nothing.
+#[tokio::test]
+async fn c_54_what_is_beyond_the_quota_of_a_namespace_is_refused_before_it_comes_and_a_neighbour_gets_it() {
+    let filled = FilledRegistry::open().await;
+    let texts = ["a", "b"].map(|text| text.repeat(600 << 10));
+    push(&filled, "1", texts[0].as_bytes());
+    push(&filled, "2", texts[1].as_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain_http = [filled.server.address.to_string()].into();
+    let pull = oci::PullLimits { blob: 1 << 20, ..limits() };
+    let settings = oci::RegistrySettings { limits: pull, plain_http, ..oci::RegistrySettings::default() };
+    let repositories = start_with(&folder, settings);
+    let of = |namespace: &str| {
+        let line = "NamespacePolicy team, line spec.quotas.fetchedMiBPerHour".to_owned();
+        let fetched = Some(FetchQuota { namespace: namespace.into(), most_mib: 1, line });
+        let allowed = AllowedSources { fetched, ..AllowedSources::default() };
+        repositories.artifacts(&Credentials { allowed, ..Credentials::default() }).expect("artifacts")
+    };
+    let (tenant, neighbour) = (of("a"), of("b"));
+    let chart_of = |tag: &str| format!("{}/charts/shop:{tag}", filled.server.address);
+    let blobs = || filled.server.seen().iter().filter(|request| request.path.contains("/blobs/")).count();
+    assert_eq!(read(tenant.oci(&chart_of("1")).await).await, chart(&texts[0]));
+    let Err(Fault::Denied(problem)) = read(tenant.oci(&chart_of("2")).await).await else { panic!("it came") };
+    let told = "namespace a would have more than 1 MiB fetched within an hour, which NamespacePolicy team, line \
+                spec.quotas.fetchedMiBPerHour refuses; ask again in ";
+    assert!(problem.code == Code::PolicyViolation && problem.message.contains(told), "{problem}");
+    assert_eq!(blobs(), 2, "the second one was asked for, and its answer not read");
+    // At once with one that is refused.
+    let (reference, again) = (chart_of("2"), chart_of("2"));
+    let (refused, answered) = tokio::join!(async { read(tenant.oci(&reference).await).await }, async {
+        read(neighbour.oci(&again).await).await
+    },);
+    assert!(matches!(refused, Err(Fault::Denied(_))), "{refused:?}");
+    assert_eq!(answered, chart(&texts[1]), "what one is refused is told to no other");
+    assert_eq!(read(tenant.oci(&reference).await).await, chart(&texts[1]), "it is in the cache now");
 }

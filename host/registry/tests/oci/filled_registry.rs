@@ -5,7 +5,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{extract::Request, http::StatusCode};
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{Response, StatusCode},
+};
 use orangery_core::digest::sha256;
 use orangery_ocm::{ComponentRequest, ComponentSource, SignaturePolicy, VersionReference};
 use orangery_registry::{Repositories, RepositorySettings, oci};
@@ -27,12 +31,16 @@ impl FilledRegistry {
         let answers = Answers::default();
         let shared = Arc::clone(&answers);
         let server = Server::start(move |request: Request| {
-            let answer = shared.lock().expect("a lock").get(request.uri().path()).cloned();
-            let (code, body) = answer.unwrap_or((404, Vec::new()));
-            async move { status(code, body) }
+            let answer = answered(&shared, request.uri().path());
+            async move { answer }
         })
         .await;
         Self { server, answers }
+    }
+
+    /// What it answers to a path: for a server that stands before it.
+    pub(crate) fn answer(&self, path: &str) -> Response<Body> {
+        answered(&self.answers, path)
     }
 
     /// Answers a path from now on.
@@ -90,15 +98,30 @@ impl FilledRegistry {
     }
 
     pub(crate) fn context(&self) -> Value {
-        json!({"type": "OCIRegistry", "baseUrl": format!("http://{}", self.server.address), "subPath": "components"})
+        context(&self.server)
     }
 
     /// A request for version 1.0.0 as it is made without credentials.
     pub(crate) fn request(&self, name: &str) -> ComponentRequest {
-        let (name, version) = (name.to_owned(), "1.0.0".to_owned());
-        let reference = VersionReference { repository_context: Some(self.context()), name, version };
-        ComponentRequest::of(ComponentSource::Reference(reference))
+        request(name, &self.server)
     }
+}
+
+/// A request to a server for version 1.0.0 as it is made without credentials.
+pub(crate) fn request(name: &str, server: &Server) -> ComponentRequest {
+    let (name, version) = (name.to_owned(), "1.0.0".to_owned());
+    let reference = VersionReference { repository_context: Some(context(server)), name, version };
+    ComponentRequest::of(ComponentSource::Reference(reference))
+}
+
+fn context(server: &Server) -> Value {
+    json!({"type": "OCIRegistry", "baseUrl": format!("http://{}", server.address), "subPath": "components"})
+}
+
+fn answered(answers: &Answers, path: &str) -> Response<Body> {
+    let answer = answers.lock().expect("a lock").get(path).cloned();
+    let (code, body) = answer.unwrap_or((404, Vec::new()));
+    status(code, body)
 }
 
 /// A resource in a local blob of its component.

@@ -200,6 +200,14 @@ async fn redirects_are_followed_to_an_end() {
     }
 }
 
+#[tokio::test]
+async fn c_95_no_registry_leads_to_a_metadata_service() {
+    let answer: Answer = || with(status(307, ""), header::LOCATION, "https://169.254.169.254/latest/meta-data");
+    let sentence = "169.254.169.254 leads to 169.254.169.254, a link-local address, where clouds have their metadata service; no \
+                    client of this host connects there: name another address";
+    assert_eq!(refused(answer).await, (Sort::Final, Code::Forbidden, sentence.to_owned()));
+}
+
 const CONTENT: &[u8] = b"the content of a blob";
 
 #[tokio::test]
@@ -375,4 +383,20 @@ async fn limits_registry_blobs_that_are_fetched_at_once_share_their_bytes() {
     assert_eq!(server.seen().len(), 2);
     first.abort();
     assert_eq!(asked(4).await, 4);
+}
+
+#[tokio::test]
+async fn c_88_limits_registry_a_blob_is_no_larger_than_what_may_come_in_at_once() {
+    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let limits = PullLimits { blob: 128 << 20, at_once: 4 << 20, ..limits() };
+    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client");
+    let fetch = async |size: u64| {
+        let fetched = client.small_blob(&server.repository(), &announced(size), 128 << 20, &Keyring::default()).await;
+        fetched.unwrap_err().to_string()
+    };
+    let refused = fetch((4 << 20) + 1).await;
+    assert!(refused.contains("4194305") && refused.contains("4194304"), "{refused}");
+    assert_eq!(server.seen().len(), 0, "it is not asked for");
+    assert_ne!(fetch(4 << 20).await, refused);
+    assert_eq!(server.seen().len(), 1);
 }

@@ -1,5 +1,7 @@
 //! Credentials: which are tried, what is sent to whom, and what is told when none is accepted.
 
+use std::time::Duration;
+
 use axum::{
     body::Body,
     extract::Request,
@@ -114,6 +116,27 @@ async fn a_token_is_fetched_once_and_used_until_it_ends() {
         fault.to_string().contains("answered 401 to a request with the credentials in Secret team/wrong"),
         "{fault}"
     );
+}
+
+#[tokio::test]
+async fn limits_registry_a_token_lasts_a_day_at_most() {
+    let server = Server::start(|request: Request| async move {
+        match request.uri().path() {
+            "/token" => status(200, format!(r#"{{"token": "anonymous", "expires_in": {}}}"#, u64::MAX)),
+            _ => tokens(&request),
+        }
+    })
+    .await;
+    let client = client();
+    let asked_for_tokens = async || {
+        client.manifest(&server.reference(":1"), &Keyring::default()).await.expect("a manifest");
+        server.seen().iter().filter(|seen| seen.path.starts_with("/token")).count()
+    };
+    assert_eq!((asked_for_tokens().await, asked_for_tokens().await), (1, 1));
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(24 * 60 * 60)).await;
+    tokio::time::resume();
+    assert_eq!(asked_for_tokens().await, 2);
 }
 
 #[tokio::test]

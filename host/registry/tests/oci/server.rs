@@ -31,7 +31,11 @@ use orangery_registry::oci::{
 };
 use rustls::{ServerConfig, pki_types::PrivateKeyDer};
 use serde_json::json;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    task::JoinHandle,
+};
 use tokio_rustls::TlsAcceptor;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
@@ -69,7 +73,7 @@ impl Server {
         Self { address, seen, task }
     }
 
-    /// The same with TLS; the second answer is what an operator writes to trust it.
+    /// The same with TLS, and without for who speaks without; the second answer is what an operator writes to trust it.
     pub(crate) async fn start_with_tls<A, F>(answer: A) -> (Self, RegistrySettings)
     where
         A: Fn(Request) -> F + Clone + Send + Sync + 'static,
@@ -88,13 +92,14 @@ impl Server {
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.expect("a connection");
-                let Ok(stream) = acceptor.accept(stream).await else { continue };
                 let service = TowerToHyperService::new(app.clone());
-                tokio::spawn(async move {
-                    let served =
-                        Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
-                    served.unwrap_or_else(|error| eprintln!("a connection of a test ended: {error}"));
-                });
+                let mut first = [0];
+                // What a client with TLS says first.
+                if stream.peek(&mut first).await.is_ok_and(|_| first != [0x16]) {
+                    tokio::spawn(serve(stream, service));
+                } else if let Ok(stream) = acceptor.accept(stream).await {
+                    tokio::spawn(serve(stream, service));
+                }
             }
         });
         let settings = RegistrySettings { limits: limits(), ..RegistrySettings::default() };
@@ -113,6 +118,11 @@ impl Server {
     pub(crate) fn reference(&self, selector: &str) -> ArtifactReference {
         format!("http://{}/team/app{selector}", self.address).parse().expect("a reference")
     }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, service: TowerToHyperService<Router>) {
+    let served = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    served.unwrap_or_else(|error| eprintln!("a connection of a test ended: {error}"));
 }
 
 /// Notes every request and answers it.
@@ -136,6 +146,7 @@ pub(crate) fn limits() -> PullLimits {
     PullLimits {
         manifest: 64 * 1024,
         blob: 256 * 1024,
+        at_once: 256 << 20,
         connect: Duration::from_secs(5),
         idle: Duration::from_secs(1),
         manifest_time: Duration::from_secs(2),
@@ -159,9 +170,29 @@ pub(crate) async fn blob(
     content: &[u8],
     size: Option<u64>,
 ) -> Result<Vec<u8>, Fault> {
+    fetched(client, server, content, size, &Keyring::default()).await
+}
+
+/// The same with credentials, of any size.
+pub(crate) async fn blob_with(
+    client: &Client,
+    server: &Server,
+    content: &[u8],
+    keyring: &Keyring,
+) -> Result<Vec<u8>, Fault> {
+    fetched(client, server, content, None, keyring).await
+}
+
+async fn fetched(
+    client: &Client,
+    server: &Server,
+    content: &[u8],
+    size: Option<u64>,
+    keyring: &Keyring,
+) -> Result<Vec<u8>, Fault> {
     let mut all = Vec::new();
     let digest = ContentDigest::of(Algorithm::Sha256, content);
-    let got = client.blob(&server.repository(), &digest, size, &Keyring::default(), &mut all).await?;
+    let got = client.blob(&server.repository(), &digest, size, keyring, &mut all).await?;
     assert_eq!(got, all.len() as u64);
     Ok(all)
 }

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use orangery_core::digest::sha256;
-use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, Verification};
+use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, KeySource, ResourceReference, Verification};
 use serde_json::{Value, json};
 
 use crate::filled_registry::{FilledRegistry, start};
@@ -28,6 +28,8 @@ fn shop(kind: &str, access: &Value) -> ComponentRequest {
         signature: "kinds".to_owned(),
         public_key: signed("public").as_str().map(|key| key.as_bytes().to_vec()),
         ca_certificate: None,
+        keyless: None,
+        keys_of: KeySource::Context,
         above: None,
     });
     request

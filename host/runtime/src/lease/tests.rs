@@ -30,6 +30,18 @@ fn c_34_a_lease_is_free_where_nobody_has_it_or_nobody_renewed_it() {
     assert_eq!(claim(Some(&spec(Some("a"), 15)), 16 * SECOND), Claim::Take);
 }
 
+#[tokio::test]
+async fn c_34_a_lease_whose_holders_were_counted_to_the_end_is_taken_all_the_same() {
+    let (_server, client) = server().await;
+    let spec = LeaseSpec { lease_transitions: Some(i32::MAX), ..spec(None, 15) };
+    let metadata = ObjectMeta { name: Some("orangery".to_owned()), ..ObjectMeta::default() };
+    let lease = Lease { metadata, spec: Some(spec) };
+    leases(&client).create(&PostParams::default(), &lease).await.unwrap();
+    let first = acquire(config(&client, "first", 3600 * SECOND), |_| {}).await.unwrap();
+    assert_eq!(holder(&client).await, (Some("first".to_owned()), Some(i32::MAX)));
+    first.release().await;
+}
+
 fn config(client: &Client, holder: &str, duration: Duration) -> LeaseConfig {
     LeaseConfig {
         client: client.clone(),

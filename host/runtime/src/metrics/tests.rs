@@ -44,10 +44,21 @@ fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
     active(&figures).stores.installations.upsert(object::<Installation>("b", "True"));
     active(&figures).stores.executions.upsert(object::<Execution>("a", "False"));
     active(&figures).stores.deploy_items.upsert(object::<DeployItem>("a", "Unknown"));
+    // Whoever may write a status chooses no series.
+    for number in 0..100 {
+        let mut strange = object::<DeployItem>(&format!("s{number}"), &format!("S{number}"));
+        strange
+            .status
+            .iter_mut()
+            .flat_map(|status| &mut status.conditions)
+            .for_each(|of| of.type_ = format!("T{number}"));
+        active(&figures).stores.deploy_items.upsert(strange);
+    }
     assert_eq!(
         samples(&figures.text(), "orangery_resource_condition"),
         [
             r#"orangery_resource_condition{kind="DeployItem",type="Ready",status="Unknown"} 1"#,
+            r#"orangery_resource_condition{kind="DeployItem",type="other",status="other"} 100"#,
             r#"orangery_resource_condition{kind="Execution",type="Ready",status="False"} 1"#,
             r#"orangery_resource_condition{kind="Installation",type="Ready",status="True"} 2"#,
         ]

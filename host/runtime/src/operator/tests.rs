@@ -133,6 +133,7 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone_and_stops_when_tol
             "installation",
             "execution",
             "deploy-item",
+            "drift",
             "target-guard",
             "secret-guard",
             "context-guard",
@@ -203,4 +204,17 @@ async fn a_second_operator_finds_the_definitions_of_the_first() {
     context(&second, "default").await;
     second.stop().await;
     server.stop().await;
+}
+
+#[test]
+fn c_88_where_there_is_enough_memory_the_caches_of_controllers_have_what_they_have_anywhere() {
+    assert_eq!(cache_memory(&MemoryShares::of(None)), CacheMemory::default());
+    let caches = MemoryShares::of(Some(2 << 30)).caches;
+    let expected = CacheMemory {
+        objects: caches.objects,
+        manifests: caches.manifests,
+        proposals: caches.proposals,
+        secret_values: caches.secret_values,
+    };
+    assert_eq!(cache_memory(&MemoryShares::of(Some(2 << 30))), expected);
 }

@@ -50,6 +50,18 @@ pub enum UpError {
         /// Why.
         source: io::Error,
     },
+    /// Others may have put there what is in the data folder.
+    #[error(
+        "{} {why}, so its objects, its credentials and its keys may be of somebody else; {fix}", path.display()
+    )]
+    Planted {
+        /// The data folder.
+        path: PathBuf,
+        /// Why that may be.
+        why: &'static str,
+        /// What to do if the data is one's own, and what if it is not.
+        fix: String,
+    },
     /// Not everything was final in time.
     #[error(
         "not everything is final after {timeout}; what is shown above as running is unfinished, and a longer --timeout or an up without --once lets it go on"
@@ -73,6 +85,7 @@ impl UpError {
             | UpError::Repositories(_)
             | UpError::Port { .. }
             | UpError::Server(_)
+            | UpError::Planted { .. }
             | UpError::Write { .. } => Exit::Usage,
             UpError::Apply(error) => match error {
                 ApplyError::UnknownKind { .. }

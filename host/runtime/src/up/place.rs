@@ -11,7 +11,7 @@ use orangery_cli::Up;
 use orangery_embedded::Storage;
 use tempfile::TempDir;
 
-use super::UpError;
+use super::{UpError, planted};
 
 /// The data folder of an `up` that names none, in the current folder.
 const DATA: &str = ".orangery";
@@ -38,6 +38,7 @@ impl ServerLocation {
         }
         let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
         let data = path::absolute(&data).map_err(|source| UpError::Write { path: data, source })?;
+        planted::check(&data)?;
         private(&data)?;
         Ok(Self::Data(data))
     }
@@ -114,7 +115,9 @@ mod tests {
     fn place(arguments: &[&str]) -> ServerLocation {
         match Cli::try_parse_from([&["orangery", "up"], arguments].concat()).unwrap().command {
             Command::Up(up) => ServerLocation::choose(&up).unwrap(),
-            Command::Run(_) | Command::Plan(_) | Command::Tool(_) => unreachable!("the command is up"),
+            Command::Run(_) | Command::Plan(_) | Command::Drift(_) | Command::Tool(_) => {
+                unreachable!("the command is up")
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const GUARD: &str = "orangery.dev/in-use";
 
 /// Applies a Target of the cluster itself whose kubeconfig stands in a Secret, and the Secret.
-async fn behind_a_secret(cluster: &Objects, name: &str, namespace: &str) -> [Value; 2] {
+pub(super) async fn behind_a_secret(cluster: &Objects, name: &str, namespace: &str) -> [Value; 2] {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
         "stringData": {"kubeconfig": cluster.kubeconfig()},

@@ -8,7 +8,8 @@ use std::sync::{
 use http::{Method, StatusCode};
 use orangery_tests::{
     external_deployer::{ExternalDeployer, TYPE, item},
-    objects::Objects,
+    kube::HOST_NAMESPACE,
+    objects::{NAMESPACE, Objects},
     proxy::{Fate, Fates, ProxyRequest},
     tree::{
         API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
@@ -34,9 +35,15 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// Deletes a Target, and waits until the operator knows: an import of it fails.
+/// Deletes a Target, and what was kept of it, and waits until the operator knows: an import of it fails.
 async fn lose_target(cluster: &Objects, name: &str) {
     cluster.delete(&any("Target", name)).await;
+    for namespace in [NAMESPACE, HOST_NAMESPACE] {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace}});
+        for kept in cluster.list(&secret).await.iter().filter(|secret| secret["type"] == "orangery.dev/kubeconfig") {
+            cluster.delete(kept).await;
+        }
+    }
     let mut probe = installation("probe", &blueprint(json!({"imports": imports_cluster()})));
     probe["spec"]["imports"] = json!({"targets": [{"name": "cluster", "target": format!("#{name}")}]});
     cluster.apply(&probe).await;

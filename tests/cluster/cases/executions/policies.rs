@@ -63,6 +63,19 @@ async fn c_01_exe_25_an_installation_overrides_the_policy_of_its_blueprint() {
 }
 
 #[tokio::test]
+async fn flx_33_the_token_of_a_request_goes_down_with_its_job() {
+    let cluster = crate::cluster().await;
+    let mut tree = chains("StopTriggering", None);
+    tree["metadata"]["annotations"]["orangery.dev/trigger"] = json!("first");
+    cluster.apply(&tree).await;
+    for name in ["bad", "good"] {
+        assert_eq!(ExternalDeployer(&cluster).triggered(name).await["status"]["lastHandledTrigger"], "first");
+    }
+    let execution = cluster.expect(&any("Execution", "tree")).await;
+    assert_eq!(execution["status"]["lastHandledTrigger"], "first");
+}
+
+#[tokio::test]
 async fn c_01_wf_41_under_continue_independent_a_deletion_goes_as_far_as_it_can() {
     let cluster = crate::cluster().await;
     let deployer = ExternalDeployer(&cluster);

@@ -10,7 +10,10 @@ use kube::{
 use orangery_tests::{
     external_deployer::{ExternalDeployer, item},
     objects::Objects,
-    tree::{API, any, ask, blueprint, in_phase, installation, items, subinstallation, wait_until_idle},
+    tree::{
+        API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, items, on_cluster,
+        subinstallation, wait_until_idle,
+    },
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -80,9 +83,8 @@ fn installations(cluster: &Objects) -> Api<DynamicObject> {
 }
 
 async fn delete_with(cluster: &Objects, name: &str, how: PropagationPolicy) {
-    let api = installations(cluster);
     let how = DeleteParams { propagation_policy: Some(how), ..DeleteParams::default() };
-    api.delete(name, &how).await.expect("it can be deleted");
+    cluster.delete_with(&any("Installation", name), &how).await;
 }
 
 #[tokio::test]
@@ -330,14 +332,19 @@ async fn c_31_jobs_of_an_older_leader_are_ended_or_replaced() {
     let left = ExternalDeployer(&cluster).find("r").await.unwrap_or_default();
     cluster.patch_status(&left, older.clone()).await;
     cluster.patch_status(&sub(&cluster).await, older).await;
-    // The sub-installation does the job that it finds.
-    ExternalDeployer(&cluster).succeed("s").await;
+    // The sub-installation does the job that it finds, and is in the middle of it as the next one of the root comes.
+    let working = ExternalDeployer(&cluster).triggered("s").await;
+    assert_eq!(working["status"]["jobID"], "older");
     ask(&cluster, "root").await;
     let is_current = |object: &Value| object["metadata"]["name"] == "root" && object["status"]["jobID"] != "older";
     cluster.expect_that(&any("Execution", "root"), "has no new job", is_current).await;
     let replaced =
         |object: &Value| object["metadata"]["name"] == left["metadata"]["name"] && object["status"]["jobID"] != "older";
     cluster.expect_that(&item(), "keeps the old job", replaced).await;
+    let anew = |object: &Value| {
+        object["metadata"]["name"] == working["metadata"]["name"] && object["status"]["jobID"] != "older"
+    };
+    cluster.expect_that(&item(), "keeps the job of its sub-installation", anew).await;
     succeed(&cluster, &["r", "s"]).await;
 }
 
@@ -375,6 +382,73 @@ async fn a_deleted_target_is_named_and_its_return_is_enough() {
         .await;
     ask(&cluster, "root").await;
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+}
+
+/// A root whose blueprint has this template of deploy items, and imports the Target of the cluster.
+/// A metadata service answers with credentials of the machine, so nobody is let there; an item that wants to is not tried again.
+#[tokio::test]
+async fn c_95_a_target_that_is_a_metadata_service_fails_its_item_at_once_and_harms_nobody_else() {
+    let cluster = crate::cluster().await;
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "http://169.254.169.254"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    });
+    let spec = json!({
+        "type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig.to_string()},
+    });
+    cluster.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "metadata"}, "spec": spec})).await;
+    let root = |name: &str| {
+        let items = executions(&[deploys(name, &[], "1")]);
+        on_cluster(installation(name, &blueprint(json!({"imports": imports_cluster(), "deployExecutions": items}))))
+    };
+    let mut hostile = root("hostile");
+    hostile["spec"]["imports"]["targets"] = json!([{"name": "cluster", "target": "metadata"}]);
+    cluster.apply(&hostile).await;
+    cluster.apply(&root("neighbour")).await;
+    let sentence = "169.254.169.254 leads to 169.254.169.254, a link-local address, where clouds have their metadata service; \
+                    no client of this host connects there";
+    let message = failure(&cluster, "hostile").await;
+    assert!(message.contains(sentence), "{message}");
+    cluster.expect(&in_phase("Installation", "neighbour", "Succeeded")).await;
+}
+
+fn of_manifests(template: &str) -> Value {
+    let executions = json!([{"name": "d", "type": "Jinja", "template": template}]);
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions});
+    on_cluster(installation("root", &blueprint(fields)))
+}
+
+const MANIFESTS: &str = "type: landscaper.gardener.cloud/kubernetes-manifest\n  target: {import: cluster}\n  config:\n    \
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\n    kind: ProviderConfiguration\n    manifests:\n";
+
+#[tokio::test]
+async fn a_kind_whose_definition_was_removed_is_named_and_holds_up_no_deletion() {
+    let cluster = crate::cluster().await;
+    let names = json!({"plural": "lamps", "singular": "lamp", "kind": "Lamp", "listKind": "LampList"});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "lamps.example.org"},
+        "spec": {"group": "example.org", "names": names, "scope": "Namespaced", "versions": [version]},
+    });
+    cluster.apply(&definition).await;
+    let lamp = "{apiVersion: example.org/v1, kind: Lamp, metadata: {name: lamp, namespace: default}}";
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: beside, namespace: default}}";
+    let manifests = format!("    - manifest: {lamp}\n    - manifest: {map}\n");
+    cluster.apply(&of_manifests(&format!("deployItems:\n- name: a\n  timeout: 20s\n  {MANIFESTS}{manifests}"))).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    cluster.delete(&definition).await;
+    cluster.expect_absent(&definition).await;
+    ask(&cluster, "root").await;
+    let message = failure(&cluster, "root").await;
+    assert!(message.contains("Lamp") && message.contains("example.org/v1"), "{message}");
+    let beside = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "beside"}});
+    cluster.expect(&beside).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&beside).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! An API server that refuses what the operator writes, as a policy of the cluster may: it is said, and tried again (C-42).
 
 use orangery_tests::{
-    objects::Objects,
-    tree::{any, blueprint, executions, in_phase, installation, mocks},
+    objects::{NAMESPACE, Objects},
+    tree::{API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -39,10 +39,10 @@ fn root(item: Value) -> Value {
     installation("root", &blueprint(json!({"deployExecutions": executions(&[item])})))
 }
 
-async fn warns_of(cluster: &Objects, kind: &str) {
+async fn warns_of(cluster: &Objects, kind: &str, why: &str) {
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
     let is_told = |event: &Value| {
-        event["type"] == "Warning" && event["regarding"]["kind"] == kind && event["note"].to_string().contains(WHY)
+        event["type"] == "Warning" && event["regarding"]["kind"] == kind && event["note"].to_string().contains(why)
     };
     cluster.expect_that(&event, &format!("no event of {kind} says why"), is_told).await;
 }
@@ -65,13 +65,96 @@ async fn c_42_an_item_whose_status_is_refused_fails_and_says_why() {
     let is_failed = |item: &Value| {
         item["status"]["phase"] == "Failed" && item["status"]["jobIDFinished"] == item["status"]["jobID"]
     };
-    let item = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem"});
+    let item = json!({"apiVersion": API, "kind": "DeployItem"});
     let item = cluster.expect_that(&item, "did not fail", is_failed).await;
     assert!(item["status"]["lastError"]["message"].to_string().contains(WHY), "{item:#}");
     assert_eq!(item["status"]["providerStatus"]["kind"], Value::Null, "{item:#}");
-    warns_of(&cluster, "DeployItem").await;
+    warns_of(&cluster, "DeployItem", WHY).await;
     cluster.delete(&any("Installation", "root")).await;
     cluster.expect_absent(&any("Installation", "root")).await;
+}
+
+/// Serves our DeployItems with a field `answer` of this type in the spec, and of a number also in the provider status. What says
+/// that a server goes by it is an item that it refuses from then on, or no longer.
+async fn serve_items_with_answers(cluster: &Objects, type_: &str) {
+    let definition = orangery_api::crds().into_iter().find(|definition| definition.spec.names.kind == "DeployItem");
+    let mut definition = serde_json::to_value(definition).expect("a definition is JSON");
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    let (answer, is_number) = (json!({"type": type_}), type_ == "integer");
+    schema["spec"]["properties"]["answer"] = answer.clone();
+    if is_number {
+        schema["status"]["properties"]["providerStatus"]["properties"] = json!({"answer": answer});
+    }
+    cluster.apply(&definition).await;
+    let spec = json!({"type": "none/x", "answer": "a text"});
+    let metadata = json!({"name": "probe", "namespace": NAMESPACE});
+    let probe = json!({"apiVersion": API, "kind": "DeployItem", "metadata": metadata, "spec": spec});
+    while cluster.is_refused(&probe).await != is_number {}
+}
+
+/// A definition of another release may ask for more, and nobody tells the operator.
+#[tokio::test]
+async fn c_42_an_item_whose_status_the_schema_refuses_fails_says_why_and_keeps_what_it_had() {
+    let cluster = crate::cluster().await;
+    let mut item = mocks("a", &[], "Succeeded", "x");
+    let answers = |answer: Value| json!({"apiVersion": "a/v1", "kind": "K", "answer": answer});
+    item["config"]["providerStatus"] = answers(json!(1));
+    serve_items_with_answers(&cluster, "integer").await;
+    cluster.apply(&root(item.clone())).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    item["config"]["providerStatus"] = answers(json!("many"));
+    cluster.apply(&root(item)).await;
+    let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let why = "status.providerStatus.answer: Invalid value";
+    assert!(failed["status"]["lastError"]["message"].to_string().contains(why), "{failed:#}");
+    let item = json!({"apiVersion": API, "kind": "DeployItem"});
+    let is_failed = |item: &Value| item["status"]["phase"] == "Failed";
+    let told = cluster.expect_that(&item, "did not fail", is_failed).await;
+    let status = &told["status"];
+    assert_eq!(status["jobIDFinished"], status["jobID"], "{told:#}");
+    let message = status["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains(why) && message.len() < 400, "{message}");
+    let ready = status["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == "Ready").cloned();
+    assert!(ready.is_some_and(|ready| ready["message"].to_string().contains(why)), "{told:#}");
+    assert_eq!(status["providerStatus"]["answer"], 1, "what was taken before stays: {told:#}");
+    warns_of(&cluster, "DeployItem", why).await;
+    serve_items_with_answers(&cluster, "string").await;
+    ask(&cluster, "root").await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let written = |item: &Value| item["status"]["providerStatus"]["answer"] == "many";
+    cluster.expect_that(&item, "has not what its component answered", written).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+}
+
+/// An API server would take this status, and then refuse to let the item go.
+#[tokio::test]
+async fn c_97_an_item_whose_status_would_wedge_it_fails_and_can_be_deleted() {
+    let cluster = crate::cluster().await;
+    let mut item = mocks("a", &[], "Succeeded", "x");
+    item["config"]["providerStatus"] = json!({"apiVersion": "", "kind": "Bad"});
+    cluster.apply(&root(item)).await;
+    let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let message = failed["status"]["lastError"]["message"].to_string();
+    assert!(message.contains("which no object can have; write GROUP/VERSION, or leave it out"), "{message}");
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+}
+
+/// A status with a name that no object can have is taken, and nothing else of its object afterwards, on both servers.
+#[tokio::test]
+async fn a_status_within_a_status_is_not_looked_at_before_the_object_itself_is_written() {
+    let cluster = crate::cluster().await;
+    let metadata = json!({"name": "held", "namespace": NAMESPACE, "finalizers": ["example.org/held"]});
+    let held = json!({"apiVersion": API, "kind": "DeployItem", "metadata": metadata, "spec": {"type": "none/x"}});
+    cluster.apply(&held).await;
+    let status = |version: &str| json!({"providerStatus": {"apiVersion": version, "kind": "K"}});
+    cluster.patch_status(&held, status("")).await;
+    let freed = json!({"apiVersion": API, "kind": "DeployItem", "metadata": {"name": "held", "namespace": NAMESPACE, "finalizers": null}});
+    let refused = cluster.try_merge(&freed).await.expect_err("it is refused").to_string();
+    assert!(refused.contains("status.providerStatus.apiVersion: Invalid value: \"\": must not be empty"), "{refused}");
+    cluster.patch_status(&held, status("a/v1")).await;
+    cluster.try_merge(&freed).await.expect("it is taken again");
 }
 
 #[tokio::test]
@@ -82,15 +165,36 @@ async fn c_42_a_status_that_is_refused_is_told_and_written_once_it_is_taken() {
         cluster.apply(&root(mocks("a", &[], "Succeeded", "x"))).await;
         let is_told = |object: &Value| {
             let conditions = object["status"]["conditions"].as_array();
-            let mut progressing = conditions.into_iter().flatten().filter(|one| one["type"] == "Progressing");
+            let all = |type_: &str, holds: &dyn Fn(&Value) -> bool| {
+                conditions.into_iter().flatten().filter(|one| one["type"] == type_).all(holds)
+            };
             object["status"]["lastError"]["message"].to_string().contains(WHY)
-                && progressing.all(|one| one["reason"] == "TransientError" && one["message"].to_string().contains(WHY))
+                && all("Progressing", &|one| one["reason"] == "TransientError")
+                && all("Ready", &|one| one["message"].to_string().contains(WHY))
         };
         let told = cluster.expect_that(&any(kind, "root"), "does not say what is refused", is_told).await;
         assert_ne!(told["status"]["jobIDFinished"], told["status"]["jobID"], "{told:#}");
-        warns_of(&cluster, kind).await;
+        warns_of(&cluster, kind, WHY).await;
         cluster.delete(&binding()).await;
         let done = cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
         assert_eq!(done["status"]["lastError"], Value::Null, "{done:#}");
     }
+}
+
+#[tokio::test]
+async fn c_42_a_guard_that_may_not_be_taken_away_is_told_and_taken_away_once_it_may() {
+    let cluster = crate::cluster().await;
+    let size = |of: &str| format!("(has({of}.metadata.finalizers) ? size({of}.metadata.finalizers) : 0)");
+    let held = format!("oldObject == null || {} >= {}", size("object"), size("oldObject"));
+    refuse(&cluster, "targets", &held).await;
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("cm", &[], "x")])});
+    cluster.apply(&on_cluster(installation("root", &blueprint(fields)))).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let target = any("Target", "cluster");
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.delete(&target).await;
+    warns_of(&cluster, "Target", WHY).await;
+    cluster.delete(&binding()).await;
+    cluster.expect_absent(&target).await;
 }

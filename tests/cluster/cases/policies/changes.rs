@@ -42,6 +42,35 @@ async fn a_policy_that_is_tightened_during_a_job_ends_the_job_and_one_that_is_lo
 }
 
 #[tokio::test]
+async fn c_60_what_a_policy_does_not_allow_any_more_is_not_written_again_until_it_does() {
+    let cluster = crate::cluster().await;
+    let mut item = deploys("drifts", &[], "1");
+    item["drift"] = json!({"policy": "Correct"});
+    cluster.apply(&root("drifts", item)).await;
+    cluster.expect(&in_phase("Installation", "drifts", "Succeeded")).await;
+    let says = async |what: &str, status: &str, text: &str| {
+        let drifted = |item: &Value| {
+            let all = item["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            all.iter().any(|one| {
+                one["type"] == "Drifted" && one["status"] == status && one["message"].to_string().contains(text)
+            })
+        };
+        cluster.expect_that(&any("DeployItem", ""), what, drifted).await;
+    };
+    says("is not watched", "False", "").await;
+    put(&cluster, &without_config_maps()).await;
+    let mut changed = config_map("drifts");
+    changed["data"] = json!({"content": "theirs"});
+    cluster.merge(&changed).await;
+    says("is not refused", "True", "line spec.targets.kinds.deny").await;
+    cluster.expect(&changed).await;
+    cluster.delete(&without_config_maps()).await;
+    changed["data"] = json!({"content": "1"});
+    cluster.expect(&changed).await;
+    says("is not corrected", "False", "").await;
+}
+
+#[tokio::test]
 async fn what_was_deployed_is_deleted_under_a_stricter_policy_and_says_where_the_operator_may_not_go() {
     let cluster = crate::cluster().await;
     for name in ["kind", "server"] {

@@ -127,3 +127,69 @@ async fn a_registry_that_a_policy_does_not_allow_is_not_asked() {
     );
     assert!(registry.accept().is_err(), "the registry was asked");
 }
+
+/// Nobody can approve anything yet: what asks for it is refused, and not done without.
+#[tokio::test]
+async fn c_49_where_an_approval_is_required_nothing_begins_and_what_was_deployed_goes() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&root("before", &[deploys("before", &[], "1")])).await;
+    cluster.expect(&in_phase("Installation", "before", "Succeeded")).await;
+    put(&cluster, &policy("team", json!({"approval": "Required"}))).await;
+    cluster.apply(&root("waits", &[deploys("waits", &[], "1")])).await;
+    let message = refused(&cluster, &any("Installation", "waits"), "Failed", "spec.approval").await;
+    let sentence = "a job without an approval, which nobody can give yet (approval: None asks for none), is refused by \
+                    NamespacePolicy team, line spec.approval; have an administrator correct that policy";
+    assert!(message.contains(sentence), "{message}");
+    assert_eq!(cluster.list(&any("DeployItem", "")).await.len(), 1, "an item was made");
+    cluster.expect_absent(&config_map("waits", NAMESPACE)).await;
+    // Nor does an Execution that somebody writes by hand, and asks for a job as its Installation would, make any.
+    let by_hand = deploys("forged", &[], "1");
+    let target = json!({"name": "cluster", "namespace": NAMESPACE});
+    let items = json!([{"name": "forged", "type": by_hand["type"], "config": by_hand["config"], "target": target}]);
+    let forged = any("Execution", "forged");
+    cluster
+        .apply(&json!({
+            "apiVersion": API, "kind": "Execution", "metadata": {"name": "forged"}, "spec": {"deployItems": items},
+        }))
+        .await;
+    cluster.patch_status(&forged, json!({"jobID": "forged"})).await;
+    refused(&cluster, &forged, "Failed", "spec.approval").await;
+    assert_eq!(cluster.list(&any("DeployItem", "")).await.len(), 1, "an item was made");
+    // An item that somebody writes by hand needs one as well.
+    let config = writes("bare", config_map("beside", NAMESPACE))["config"].clone();
+    let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-manifest", "target": {"name": "cluster", "namespace": NAMESPACE}, "config": config});
+    let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
+    let metadata = json!({"name": "bare", "annotations": asks});
+    cluster.apply(&json!({"apiVersion": API, "kind": "DeployItem", "metadata": metadata, "spec": spec})).await;
+    refused(&cluster, &any("DeployItem", "bare"), "Failed", "spec.approval").await;
+    cluster.expect_absent(&config_map("beside", NAMESPACE)).await;
+    cluster.delete(&any("Installation", "before")).await;
+    cluster.expect_absent(&config_map("before", NAMESPACE)).await;
+    // Whoever asks for none lets it begin by itself.
+    put(&cluster, &policy("team", json!({"approval": "None"}))).await;
+    cluster.expect(&in_phase("Installation", "waits", "Succeeded")).await;
+}
+
+/// A Target that is gone takes no server out of the policy's sight.
+#[tokio::test]
+async fn c_28_a_kubeconfig_that_was_kept_is_used_where_the_policy_allows_its_server() {
+    let cluster = crate::cluster_with(&["--guards=false"]).await;
+    cluster.apply(&root("kept", &[deploys("kept", &[], "1")])).await;
+    cluster.expect(&in_phase("Installation", "kept", "Succeeded")).await;
+    // What was kept counts for Targets that somebody else than a user has made.
+    let mut exporter = root("exporter", &[]);
+    exporter["metadata"]["annotations"] = json!({});
+    exporter["spec"]["exports"] = json!({"targets": [{"name": "out", "target": "cluster"}]});
+    cluster.apply(&exporter).await;
+    put(&cluster, &policy("team", json!({"targets": {"servers": ["https://clusters.example.org:*"]}}))).await;
+    cluster.delete(&any("Target", "cluster")).await;
+    cluster.delete(&any("Installation", "kept")).await;
+    refused(&cluster, &any("Installation", "kept"), "DeleteFailed", "spec.targets.servers").await;
+    cluster.expect(&config_map("kept", NAMESPACE)).await;
+    put(&cluster, &policy("team", json!({"profile": "compatible"}))).await;
+    let mut again = any("Installation", "kept");
+    again["metadata"]["annotations"] = asks();
+    cluster.merge_where_there(&again).await;
+    cluster.expect_absent(&any("Installation", "kept")).await;
+    cluster.expect_absent(&config_map("kept", NAMESPACE)).await;
+}

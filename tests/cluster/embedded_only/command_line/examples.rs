@@ -2,7 +2,13 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-use orangery_tests::{binary::Ended, chart, cluster::Cluster, own_template, repository};
+use orangery_tests::{
+    binary::Ended,
+    chart,
+    cluster::Cluster,
+    own_template, repository,
+    tree::{API, any},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -98,6 +104,27 @@ async fn hello_world_deploys_one_config_map() {
     check_deploys("hello-world", &[config_map("hello", "default", greeting), succeeded("hello")]).await;
 }
 
+/// The processes that call components for this one.
+fn call_workers(process: u32) -> usize {
+    let processes = fs::read_dir("/proc").expect("there are processes").flatten();
+    let is_worker = |folder: &Path| {
+        let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+        let line = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
+        status.contains(&format!("PPid:\t{process}\n")) && line.ends_with("plugin\0call-worker\0")
+    };
+    processes.filter(|entry| is_worker(&entry.path())).count()
+}
+
+#[tokio::test]
+async fn c_73_built_in_components_are_called_in_processes_of_their_own_where_all_are() {
+    let (binary, folder) = (crate::binary().await, folder("hello-world"));
+    for (arguments, workers) in [(&["--call-processes", "all"][..], true), (&[], false)] {
+        let cluster = Cluster::start(&binary, &[&["--ephemeral", &folder], arguments].concat()).await;
+        cluster.expect(&succeeded("hello")).await;
+        assert_eq!(call_workers(cluster.process()) > 0, workers, "{arguments:?}");
+    }
+}
+
 #[tokio::test]
 async fn data_flow_hands_the_address_on() {
     let address = "postgres.garden.example:5432";
@@ -163,6 +190,44 @@ async fn wf_06_an_item_is_deployed_where_its_kind_is_defined() {
 async fn wf_03_a_healthy_canary_lets_the_rest_start() {
     let map = |name: &str| config_map(name, "default", json!({"version": "2.0"}));
     check_deploys("canary", &[map("canary-one"), map("canary-rest"), succeeded("canary")]).await;
+}
+
+#[tokio::test]
+async fn c_60_of_two_items_one_tells_drift_and_one_writes_it_again() {
+    let binary = crate::binary().await;
+    let cluster = Cluster::start(&binary, &["--ephemeral", &folder("drift")]).await;
+    cluster.expect(&succeeded("drift")).await;
+    fs::write(binary.folder().join("kubeconfig"), cluster.kubeconfig()).expect("the kubeconfig can be written");
+    let run = async |name: &str| {
+        let ended = binary.run(&["drift", name, "--kubeconfig", "kubeconfig"]).await;
+        (ended.code, ended.stdout)
+    };
+    let as_written = |name: &str| format!("deploy item default/{name}: 1 objects, all as they were written\n");
+    let items = cluster.list(&any("DeployItem", "")).await;
+    let names = ["told", "corrected"].map(|name| {
+        let is = |item: &&Value| item["metadata"]["labels"]["execution.landscaper.gardener.cloud/name"] == name;
+        items.iter().find(is).and_then(|item| item["metadata"]["name"].as_str()).unwrap_or_default().to_owned()
+    });
+    let all: Vec<String> = names.iter().map(|name| as_written(name)).collect();
+    assert_eq!(run("drift").await, (Some(0), all.concat()));
+    let changed = json!({"greeting": "Go away", "visitors": "7"});
+    for name in ["drift-told", "drift-corrected"] {
+        cluster.merge(&config_map(name, "default", changed.clone())).await;
+    }
+    let corrected = json!({"greeting": "Good morning", "visitors": "7"});
+    cluster.expect(&config_map("drift-corrected", "default", corrected)).await;
+    let says = |item: &Value| item["status"]["drift"]["objects"][0]["fields"] == json!(["/data/greeting"]);
+    let told = json!({"apiVersion": API, "kind": "DeployItem", "metadata": {"name": names[0]}});
+    cluster.expect_that(&told, "does not tell", says).await;
+    let drifted = format!(
+        "deploy item default/{}: 1 of 1 objects are not as they were written\n  ~ ConfigMap default/drift-told\n      \
+         /data/greeting\n{}",
+        names[0],
+        as_written(&names[1])
+    );
+    assert_eq!(run("drift").await, (Some(2), drifted));
+    assert_eq!(run("nobody").await.0, Some(1));
+    assert_eq!(run("Not_A_Name").await.0, Some(1));
 }
 
 #[tokio::test]

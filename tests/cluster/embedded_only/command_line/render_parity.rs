@@ -237,7 +237,13 @@ async fn check_failed(binary: &Binary, cluster: &Cluster, documents: &[Value]) -
     }
     let messages: Vec<&str> =
         deployed.installations.iter().map(|of| text(&of["status"]["lastError"]["message"])).collect();
-    let is_told = messages.iter().any(|message| !message.is_empty() && ended.stderr.contains(message));
+    // Further lines of a message are indented, so that none begins as one of the command's own.
+    let indented = |line: &str| if line.starts_with(' ') { line.to_owned() } else { format!("  {line}") };
+    let printed = |message: &str| -> String {
+        let lines: Vec<String> = message.trim_end().lines().map(indented).collect();
+        lines.join("\n").trim_start().to_owned()
+    };
+    let is_told = messages.iter().any(|message| !message.is_empty() && ended.stderr.contains(&printed(message)));
     assert!(is_told, "{}\nis none of {messages:#?}", ended.stderr);
     true
 }

@@ -158,3 +158,67 @@ async fn c_75_an_item_by_a_key_that_counts_no_more_is_refused() {
     cluster.annotate(&made, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})).await;
     cluster.expect_absent(&config_map("signed")).await;
 }
+
+/// Takes an object away with whatever holds it, and makes it as it was.
+async fn made_anew(cluster: &Cluster, object: &Value) {
+    cluster
+        .merge(&json!({
+            "apiVersion": API, "kind": object["kind"],
+            "metadata": {"name": object["metadata"]["name"], "finalizers": null},
+        }))
+        .await;
+    cluster.delete(object).await;
+    let mut anew = object.clone();
+    for field in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "finalizers"] {
+        anew["metadata"].as_object_mut().expect("metadata").remove(field);
+    }
+    anew["metadata"]["annotations"]["landscaper.gardener.cloud/operation"] = json!("test-reconcile");
+    cluster.apply(&anew).await;
+}
+
+#[tokio::test]
+async fn c_69_an_item_of_an_earlier_job_that_is_put_back_is_refused() {
+    let cluster = start().await;
+    require(&cluster, &key("items.pem")).await;
+    cluster.apply(&root()).await;
+    cluster.expect(&in_phase("items", "Succeeded")).await;
+    let earlier = made_item(&cluster).await;
+    let name = earlier["metadata"]["name"].as_str().expect("a name");
+    let earlier_execution = cluster.list(&json!({"apiVersion": API, "kind": "Execution"})).await.pop().expect("one");
+
+    // The next job makes it otherwise.
+    let context = json!({
+        "apiVersion": API, "kind": "Context", "metadata": {"name": "second"},
+        "repositoryContext": {"type": "local", "filePath": "."},
+    });
+    cluster.apply(&context).await;
+    let asks = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+    cluster.merge(&json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": "items", "annotations": asks}, "spec": {"context": "second"}})).await;
+    let is_second = |found: &Value| found["spec"]["context"] == "second" && found["status"]["phase"] == "Succeeded";
+    let items = json!({"apiVersion": API, "kind": "DeployItem"});
+    cluster.expect_that(&items, "the item did not succeed in its second job", is_second).await;
+    cluster.expect(&in_phase("items", "Succeeded")).await;
+
+    // The earlier spec with the mark that was right for it, and a request for a job.
+    let put_back = |object: &Value| {
+        let mut annotations = object["metadata"]["annotations"].clone();
+        annotations["landscaper.gardener.cloud/operation"] = json!("test-reconcile");
+        let metadata = json!({"name": object["metadata"]["name"], "annotations": annotations});
+        json!({"apiVersion": API, "kind": object["kind"], "metadata": metadata, "spec": object["spec"]})
+    };
+    cluster.delete(&config_map("signed")).await;
+    cluster.merge(&put_back(&earlier)).await;
+    refused(&cluster, "DeployItem", name, "spec.signatures.required").await;
+    cluster.merge(&put_back(&earlier_execution)).await;
+    cluster.patch_status(&earlier_execution, json!({"jobID": "forged"})).await;
+    refused(&cluster, "Execution", "items", "spec.signatures.required").await;
+    // And of its name, made anew with all that the first one had.
+    made_anew(&cluster, &earlier).await;
+    refused(&cluster, "DeployItem", name, "spec.signatures.required").await;
+    cluster.expect_absent(&config_map("signed")).await;
+
+    // A job of the tree makes it as it should be.
+    cluster.annotate(&in_phase("items", ""), asks).await;
+    cluster.expect_that(&items, "the item did not succeed again", is_second).await;
+    cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "signed"}})).await;
+}

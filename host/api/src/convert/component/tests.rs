@@ -104,6 +104,8 @@ fn a_request_has_all_that_the_context_says() {
             signature: "ours".to_owned(),
             public_key: Some(b"KEY".to_vec()),
             ca_certificate: None,
+            keyless: None,
+            keys_of: KeySource::Context,
             above: Some(ComponentSource::Inline(json!({"above": true}))),
         }),
     };

@@ -65,5 +65,5 @@ fn a_foreign_target_is_told_as_target() {
         installation: "ns/m".to_owned(),
         owner: "one".to_owned(),
     };
-    assert_eq!(may_write(&record, Some("one"), &SCOPE), Err(error));
+    assert_eq!(may_write(&record, Some(ExportOccupant { owner: Some("one"), is_export: true }), &SCOPE), Err(error));
 }

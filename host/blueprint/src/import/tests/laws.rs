@@ -10,7 +10,7 @@ fn drawn() -> impl Strategy<Value = BTreeMap<String, i64>> {
 
 fn hash_of(of: &BTreeMap<String, i64>, hash: impl Fn(i64) -> Option<String>) -> String {
     let import = |(name, number): (&String, &i64)| {
-        (name.clone(), Imported::Data(DataValue { value: json!(number), hash: hash(*number), owner: None }))
+        (name.clone(), Imported::Data(DataValue { value: json!(number), hash: hash(*number), ..DataValue::default() }))
     };
     imports_hash(&of.iter().map(import).collect())
 }

@@ -64,9 +64,21 @@ fn every_fault_is_one_sentence_with_the_fix() {
             "the target is of type c/d, and the blueprint asks for a/b",
         ),
         (
+            ImportFault::Undecryptable(UndecryptableData { name: text("d"), source_label: None }),
+            "DataNotDecrypted",
+            "DataObject d is encrypted, and this operator cannot decrypt it: it was copied, renamed or edited, or written under \
+             another key of the operator; run the Installation that wrote it again, which writes it anew",
+        ),
+        (
             ImportFault::Schema(SchemaError::Value { faults: vec![text("at /: x"), text("at /y: z")] }),
             "SchemaValidationFailed",
             "the value does not follow the schema: at /: x; at /y: z",
+        ),
+        (
+            ImportFault::TooLarge { most: 64 },
+            "ImportsTooLarge",
+            "with it, the imports have so many values that they take more than the 64 bytes of memory that those of one \
+             installation may take; import less, or split it into several installations",
         ),
     ];
     for (fault, reason, message) in cases {

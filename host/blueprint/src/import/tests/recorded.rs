@@ -10,7 +10,7 @@ use crate::{
     binding::{ExportBindings, ImportBindings},
     export,
     import::{DataValue, Imported, Sources, TargetObject, bind, copies, imports_hash, read},
-    record::{Record, RecordContent, RecordWriter, TargetPosition},
+    record::{Record, RecordContent, RecordWriter, TargetPosition, UndecryptableData},
     schema::Schemas,
 };
 use orangery_core::name::{self, JobId};
@@ -27,8 +27,8 @@ struct Namespace {
 }
 
 impl Sources for Namespace {
-    fn data_object(&self, name: &str) -> Option<DataValue> {
-        self.data.get(name).cloned()
+    fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData> {
+        Ok(self.data.get(name).cloned())
     }
     fn target(&self, name: &str) -> Option<TargetObject> {
         self.targets.get(name).cloned()

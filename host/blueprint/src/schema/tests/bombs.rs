@@ -99,4 +99,53 @@ fn limits_schema_patterns_take_linear_time_and_are_bounded() {
     let many: Vec<Value> = (0..=MOST_PATTERNS).map(|at| json!({"pattern": format!("a{at}")})).collect();
     let found = with_types(BTreeMap::new(), &json!({"anyOf": many}), &json!("a"));
     assert_eq!(found, Err(SchemaError::Patterns { count: MOST_PATTERNS + 1 }));
+    // A class of many letters takes kilobytes, and what one may take all of them share.
+    let large = |count: usize| {
+        let patterns = (0..count).map(|at| json!({"pattern": format!("^\\p{{L}}{{34}}q{at}$")}));
+        with_types(BTreeMap::new(), &json!({"anyOf": patterns.collect::<Vec<_>>()}), &json!("a"))
+    };
+    assert!(matches!(large(2), Err(SchemaError::Value { .. })));
+    assert!(matches!(large(MOST_PATTERNS), Err(SchemaError::Schema { .. })));
+}
+
+/// Definitions `d0` to `d<count>`, each of which is made of the next one.
+fn chain(count: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
+    let next = |at: usize| json!({"$ref": format!("#/definitions/d{}", at + 1)});
+    let mut definitions: serde_json::Map<String, Value> =
+        (0..count).map(|at| (format!("d{at}"), link(next(at)))).collect();
+    definitions.insert(format!("d{count}"), end);
+    json!({"$ref": "#/definitions/d0", "definitions": definitions})
+}
+
+/// A value of so many levels, each in the field `a` of the one above.
+fn nested(levels: usize) -> Value {
+    (1..levels).fold(json!({}), |value, _| json!({"a": value}))
+}
+
+#[test]
+fn limits_schema_so_many_parts_look_at_one_value_in_a_row() {
+    let all_of = |part: Value| json!({"allOf": [part]});
+    let back = json!({"properties": {"a": {"$ref": "#/definitions/d0"}}});
+    let of = |count: usize| with_types(BTreeMap::new(), &chain(count, all_of, back.clone()), &nested(120));
+    // The root, two for each link, and the last one.
+    let most = (MOST_PARTS_OF_A_VALUE - 2) / 2;
+    assert_eq!((of(most), of(most + 1)), (Ok(()), Err(SchemaError::InARow)));
+    for circle in [json!({"$ref": "#"}), json!({"not": {"$ref": "#"}}), json!({"dependencies": {"a": {"$ref": "#"}}})] {
+        assert_eq!(with_types(BTreeMap::new(), &circle, &json!({"a": 1})), Err(SchemaError::InARow), "{circle}");
+    }
+    let tree = json!({"properties": {"a": {"$ref": "#"}}});
+    assert_eq!(with_types(BTreeMap::new(), &tree, &nested(120)), Ok(()));
+}
+
+#[test]
+fn limits_schema_has_so_many_levels_with_its_references_unfolded() {
+    let in_field = |part: Value| json!({"properties": {"a": part}});
+    let of = |count: usize| with_types(BTreeMap::new(), &chain(count, in_field, json!({})), &json!({}));
+    // A link is its part, its properties and the reference.
+    assert_eq!(of(MOST_SCHEMA_LEVELS / 3 - 1), Ok(()));
+    assert_eq!((of(MOST_SCHEMA_LEVELS / 3 + 1), of(5_000)), (Err(SchemaError::Levels), Err(SchemaError::Levels)));
+    assert_eq!(
+        with_types(BTreeMap::new(), &chain(20_000, |part| part, json!({})), &json!({})),
+        Err(SchemaError::Levels)
+    );
 }

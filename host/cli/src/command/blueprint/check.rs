@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{
     blueprints::{self, FoundBlueprint},
     command_error::CommandError,
-    components::{self, Bundled},
+    components::{self, Bundled, CallProcesses},
     exit::Exit,
     form::OutputFormat,
     terminal::{self, Ink, Paint, Terminal},
@@ -75,7 +75,8 @@ impl Check {
     /// Looks at everything, and prints what is to be said.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let found = blueprints::find(&self.paths)?;
-        let plugins = components::load(self.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
+        let plugins =
+            components::load(self.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
         let mut findings = findings(&found, plugins.as_ref()).await;
         findings.sort();
         findings.dedup();
@@ -88,7 +89,7 @@ impl Check {
             }
             None => {
                 for finding in &findings {
-                    terminal.line(line(finding, terminal.ink()))?;
+                    terminal.painted(&line(finding, terminal.ink()))?;
                 }
                 let blueprints = number(found.len(), "blueprint");
                 terminal.line(format_args!(
@@ -121,7 +122,9 @@ fn line(finding: &Finding, ink: Ink) -> String {
         Severity::Note => Paint::Dim,
     };
     let severity = ink.paint(paint, &format!("{severity}:"));
-    format!("{}:{}:{}: {severity} {message}", position.file, position.place.line, position.place.column)
+    let plain = |text: &str| Ink::Plain.paint(Paint::Plain, text);
+    let (file, message) = (plain(&position.file), plain(message));
+    format!("{file}:{}:{}: {severity} {message}", position.place.line, position.place.column)
 }
 
 /// All that is to be said of these blueprints.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use orangery_plugin::{CompileCommand, Sandbox, SandboxConfig};
+use orangery_plugin::{Sandbox, SandboxConfig, WorkerCommand};
 
 use crate::{
     cache,
@@ -34,8 +34,8 @@ impl Compile {
     /// Compiles what the cache lacks, and prints the files.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let cache = self.into.or_else(cache::folder).ok_or(CommandError::NoCache)?;
-        let compiler = CompileCommand::current_exe().map_err(CommandError::Program)?;
-        let config = SandboxConfig { notice: terminal::notice, ..SandboxConfig::new(compiler, Some(cache)) };
+        let worker = WorkerCommand::current_exe().map_err(CommandError::Program)?;
+        let config = SandboxConfig { notice: terminal::notice, ..SandboxConfig::new(worker, Some(cache)) };
         let sandbox = Sandbox::start(config)?;
         for builtin in orangery_builtin::components() {
             match builtin.component {

@@ -89,7 +89,7 @@ impl PluginInspect {
                 Ok(if inspection.check().is_ok() { Exit::Ok } else { Exit::Failed })
             }
             None => {
-                terminal.text(&text(&inspection, &grants, terminal.ink()))?;
+                text(&inspection, &grants, terminal.ink()).lines().try_for_each(|line| terminal.painted(line))?;
                 inspection.check().map_err(refused)?;
                 Ok(Exit::Ok)
             }

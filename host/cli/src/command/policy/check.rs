@@ -3,10 +3,16 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use orangery_api::{
-    GROUP, annotation, deploy_item::DeployItem, installation::Installation, marks::Marks,
-    namespace_policy::POLICY_GROUP, target::Target,
+    GROUP, annotation,
+    deploy_item::DeployItem,
+    installation::Installation,
+    marks::Marks,
+    namespace_policy::POLICY_GROUP,
+    stored_state::{STORED_CONTENT, StoredState},
+    target::Target,
 };
 use orangery_cluster::server_of;
 use orangery_core::name::{Namespace, ObjectName};
@@ -31,8 +37,8 @@ Examples:
   orangery policy check team-a.yaml
 
 The policies of the file are taken as if they were applied, beside those of the cluster. Looked at are Installations (inline
-and unsigned blueprints), deploy items (their types, whether a signed blueprint made them, and the objects that they have
-deployed) and Targets whose kubeconfig stands in them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
+and unsigned blueprints), deploy items (their types, whether a signed blueprint made them, and all objects that they have
+deployed, also where they lie in Secrets of the item) and Targets whose kubeconfig stands in them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
 of templates. The exit code is 1 when something would be refused.";
 
 /// Tells which existing objects a policy would refuse, before it is applied. Nothing is written.
@@ -90,16 +96,57 @@ impl PolicyCheck {
 struct Existing {
     namespaces: BTreeMap<Namespace, BTreeMap<String, String>>,
     installations: Vec<Installation>,
-    items: Vec<DeployItem>,
+    items: Vec<ExistingItem>,
     targets: Vec<Target>,
+}
+
+/// A deploy item with what it has deployed.
+struct ExistingItem {
+    item: DeployItem,
+    /// Its inventory, or why that is not known.
+    deployed: Result<Inventory, String>,
+}
+
+impl ExistingItem {
+    /// An inventory that has no room in the status lies in Secrets of the item (C-94).
+    async fn read(client: &Client, item: DeployItem) -> Self {
+        let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        let deployed = match StoredState::of(status) {
+            None => Inventory::read(status.and_then(|status| status.get("managedResources"))),
+            Some(stored) => match pieces(client, &item, &stored).await {
+                Ok(compressed) => Inventory::read(stored.managed_resources(&compressed).as_ref()),
+                Err(why) => return Self { item, deployed: Err(why) },
+            },
+        };
+        Self { item, deployed: deployed.map_err(|error| error.to_string()) }
+    }
+}
+
+/// The pieces of a stored state, put together.
+async fn pieces(client: &Client, item: &DeployItem, stored: &StoredState) -> Result<Vec<u8>, String> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &item.namespace().unwrap_or_default());
+    let mut compressed = Vec::new();
+    for name in &stored.secrets {
+        let secret = secrets.get(name).await.map_err(|error| format!("Secret {name} cannot be read: {error}"))?;
+        let piece = secret.data.and_then(|mut data| data.remove(STORED_CONTENT));
+        compressed.extend(piece.map(|ByteString(piece)| piece).unwrap_or_default());
+    }
+    match stored.managed_resources(&compressed) {
+        Some(_) => Ok(compressed),
+        None => Err(format!("Secrets {} are not what was stored", stored.secrets.join(", "))),
+    }
 }
 
 impl Existing {
     async fn read(client: &Client) -> Result<Self, CallError> {
+        let mut items = Vec::new();
+        for item in all(client, "DeployItem").await? {
+            items.push(ExistingItem::read(client, item).await);
+        }
         Ok(Self {
             namespaces: known::namespaces(client).await?,
             installations: all(client, "Installation").await?,
-            items: all(client, "DeployItem").await?,
+            items,
             targets: all(client, "Target").await?,
         })
     }
@@ -114,20 +161,14 @@ impl Existing {
         let mut lines = Vec::new();
         for installation in &self.installations {
             let (policy, namespace) = counting(installation.namespace());
-            let spec = &installation.spec;
-            let described = spec.component_descriptor.as_ref();
-            if spec.blueprint.inline.is_some() || described.is_some_and(|descriptor| descriptor.inline.is_some()) {
-                let object = format!("Installation {namespace}/{}", installation.name_any());
-                note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::InlineBlueprint);
-            }
-            if !installation.asks_for_signature() {
-                let object = format!("Installation {namespace}/{}", installation.name_any());
-                note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::UnsignedBlueprint);
+            let object = format!("Installation {namespace}/{}", installation.name_any());
+            for request in installation.policy_requests() {
+                note(&mut lines, &policy, &object, PolicySubject::Installation, request);
             }
         }
         for item in &self.items {
-            let (policy, namespace) = counting(item.namespace());
-            of_item(&mut lines, &policy, &format!("DeployItem {namespace}/{}", item.name_any()), item);
+            let (policy, namespace) = counting(item.item.namespace());
+            of_item(&mut lines, &policy, &format!("DeployItem {namespace}/{}", item.item.name_any()), item);
         }
         for target in &self.targets {
             let (policy, namespace) = counting(target.namespace());
@@ -143,17 +184,22 @@ impl Existing {
     }
 }
 
-fn of_item(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, item: &DeployItem) {
+fn of_item(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, existing: &ExistingItem) {
+    let ExistingItem { item, deployed } = existing;
     let of = PolicySubject::Item(&item.spec.type_);
+    note(lines, policy, object, of, PolicyRequest::Unapproved);
     note(lines, policy, object, of, PolicyRequest::ItemType(&item.spec.type_));
     // Whether a mark is of the operator, the operator alone can say.
     if item.annotation(annotation::SIGNED_ORIGIN).is_none() {
         note(lines, policy, object, of, PolicyRequest::UnsignedItem(&item.name_any()));
     }
-    let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-    let deployed = status.and_then(|status| Inventory::read(status.get("managedResources")).ok()).unwrap_or_default();
-    for located in deployed.0.keys() {
-        note(lines, policy, object, of, PolicyRequest::Object(&located.key));
+    match deployed {
+        Ok(deployed) => {
+            for located in deployed.0.keys() {
+                note(lines, policy, object, of, PolicyRequest::Object(&located.key));
+            }
+        }
+        Err(why) => lines.push(format!("{object}: what it has deployed is not known: {why}")),
     }
 }
 
@@ -199,10 +245,10 @@ mod tests {
         let existing = Existing {
             namespaces: BTreeMap::from([("a".into(), BTreeMap::new())]),
             installations: vec![read("i", json!({"spec": {"blueprint": {"inline": {"filesystem": {}}}}}))],
-            items: vec![read(
-                "d",
-                json!({"spec": {"type": "x/y"}, "status": {"providerStatus": {"managedResources": deployed}}}),
-            )],
+            items: vec![ExistingItem {
+                item: read("d", json!({"spec": {"type": "x/y"}})),
+                deployed: Ok(Inventory::read(Some(&deployed)).unwrap()),
+            }],
             targets: vec![read("t", json!({"spec": {"type": "k", "config": {"kubeconfig": kubeconfig}}}))],
         };
         let refused = |spec: Value| existing.refused(&PolicySet::new(Profile::Restricted, [Policy::read("p", &spec)]));

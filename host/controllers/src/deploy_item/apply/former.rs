@@ -16,7 +16,6 @@ use orangery_reconcile::slot;
 use crate::{
     deploy_item::gather::{GatheredItem, ItemReconciliation},
     kept_credentials,
-    target_access::check_server,
 };
 
 /// How long an item that has succeeded goes on trying to clean up in one former cluster: the next job tries again.
@@ -105,8 +104,8 @@ impl ItemReconciliation {
 
     async fn former_cluster(&self, uid: &str, state: &ItemState) -> Step<Option<Arc<Cluster>>> {
         let Some(secret) = state.credentials.get(uid) else { return Ok(None) };
-        let Some(kubeconfig) = kept_credentials::find(&self.gathered.host, secret).await? else { return Ok(None) };
-        check_server(&self.gathered.host, &self.gathered.key.namespace, &kubeconfig)?;
+        let GatheredItem { host, key, .. } = &self.gathered;
+        let Some(kubeconfig) = kept_credentials::usable(host, &key.namespace, secret).await? else { return Ok(None) };
         self.gathered.pool.connect(&kubeconfig).await.map(Some).map_err(Halt::from)
     }
 
@@ -121,8 +120,12 @@ impl ItemReconciliation {
 
 /// The item is gone: nothing of what was kept for it is needed.
 pub(in crate::deploy_item) async fn release_credentials(gathered: &GatheredItem) {
-    let kept = gathered.state().map(|read| read.state.credentials).unwrap_or_default();
-    kept_credentials::release(&gathered.host, &gathered.item, kept.values()).await;
+    let GatheredItem { host, item, .. } = gathered;
+    let Ok(mut read) = gathered.state().await else { return };
+    // What cannot be proven now is kept for longer than needed.
+    if read.seal_error.is_none() || kept_credentials::prove(host, item, &mut read.state).await.is_ok() {
+        kept_credentials::release(host, item, read.state.credentials.values()).await;
+    }
 }
 
 /// What is left in a former cluster, in words.

@@ -2,14 +2,18 @@
 //! done before.
 
 use orangery_api::{annotation, marks::Marks};
-use orangery_apply::{ItemState, Purpose, delete};
+use orangery_apply::{ItemState, ProgressStore as _, Purpose, delete};
 use orangery_core::step::{Halt, Step, Verdict};
 use orangery_proposal::{
+    ClusterRef,
     executor::ExecutionStep,
     item::{NextCall, Progress},
 };
 
-use crate::{deploy_item::gather::ItemReconciliation, removed};
+use crate::{
+    deploy_item::gather::{GatheredItem, ItemReconciliation},
+    removed,
+};
 
 impl ItemReconciliation {
     /// Takes the item away.
@@ -17,8 +21,16 @@ impl ItemReconciliation {
         if self.gathered.item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
             return Ok(Verdict::Done);
         }
-        let read = self.gathered.state()?;
+        let read = self.gathered.state().await?;
         let mut state = self.vouched(read).await?;
+        let kept = |uid: &String| state.credentials.get(uid).cloned();
+        let kept = state.clusters.iter().filter_map(|(on, uid)| Some((on.clone(), kept(uid)?)));
+        let GatheredItem { host, item, .. } = &self.gathered;
+        let is_usable = |on: &ClusterRef| match on {
+            ClusterRef::Named(name) => !removed::was_users(host, item, name),
+            ClusterRef::Target | ClusterRef::Host => true,
+        };
+        self.gathered.targets.fall_back_on(kept.filter(|(on, _)| is_usable(on)).collect());
         let result = self.take_away(&mut state).await;
         self.state = Some(state);
         result
@@ -34,15 +46,25 @@ impl ItemReconciliation {
     }
 
     async fn take_inventory_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
-        if state.inventory.0.is_empty() {
+        if state.inventory.0.is_empty() && !self.has_more(state).await {
             return Ok(Verdict::Done);
         }
         // Asked at every call: the Target may be deleted while its cluster is asked in vain.
         let (host, item) = (&self.gathered.host, &self.gathered.item);
         if let Some(without_target) = removed::check(host, item).await? {
-            let note = without_target.map_err(Halt::Stall)?;
-            removed::tell(host, item, &note);
-            return Ok(Verdict::Done);
+            match without_target {
+                Ok(note) => {
+                    removed::tell(host, item, &note);
+                    return Ok(Verdict::Done);
+                }
+                // With its Target a user has taken the cluster away, as with the original.
+                Err(failure) if removed::was_users_own(host, item) => return Err(Halt::Stall(failure)),
+                // Copies go before the items where a namespace is deleted, or a tree in the foreground (C-28).
+                Err(failure) => {
+                    let kept = self.gathered.targets.kept_kubeconfig(&ClusterRef::Target).await?;
+                    kept.ok_or(Halt::Stall(failure))?;
+                }
+            }
         }
         if !matches!(state.progress, Some(Progress { step: ExecutionStep::Deleting, .. })) {
             self.adopt_order(state).await;
@@ -51,12 +73,26 @@ impl ItemReconciliation {
             }
             let now = self.gathered.host.clock.now();
             state.progress = Some(Progress::deleting(&self.gathered.job.id, now));
+            // A stored proposal is gone on with after a crash: it must not wait for what is deleted from here on (INV-6).
+            if state.stored.is_some() {
+                self.status.record(state).await?;
+            }
         }
         state.notes.extend(self.gathered.retain_allowed(&mut state.deletion_order));
         let is_current = self.status.fence();
         let result = delete(&self.gathered.job(Purpose::Uninstall, &is_current), state).await;
         self.tell_what_stays(state);
         result.map(|()| Verdict::Done)
+    }
+
+    /// Whether the component has something to take away that no inventory tells of: the original's Helm deployer lists
+    /// workloads alone, and of a release without any it lists nothing (C-118). Where it cannot say, it has.
+    async fn has_more(&self, state: &ItemState) -> bool {
+        if state.status.is_none() || state.progress.is_some() {
+            return state.progress.as_ref().is_some_and(|progress| progress.step != ExecutionStep::Deleting);
+        }
+        let asked = self.gathered.ask(Purpose::Uninstall, NextCall::default(), state).await;
+        asked.map_or(true, |proposal| proposal.is_some_and(|proposal| !proposal.stages.is_empty()))
     }
 
     /// An item that another deployer brought about has its deletion order in the configuration alone. A component that

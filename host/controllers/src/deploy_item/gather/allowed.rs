@@ -20,11 +20,26 @@ impl GatheredItem {
     /// Whether the item may come from where it does, and be carried out by its component.
     ///
     /// # Errors
-    /// Signatures are required, and none covers the item as it is or the component (C-75, C-77).
+    /// Its job needs an approval (C-49); the component may take more memory than the namespace has (C-53); or signatures are
+    /// required, and none covers the item as it is or the component (C-75, C-77).
     pub(super) fn check_origin(&self) -> Step<()> {
+        self.origin.get_or_init(|| self.checked_origin()).clone()
+    }
+
+    /// What is to be said where nobody here can tell whether the mark of the item is the operator's.
+    pub(in crate::deploy_item) fn unverified_origin(&self) -> Option<String> {
+        let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
+        let note =
+            "whether the mark of the item is the operator's is for the operator to say: a job refuses one that is not";
+        (is_required && !self.host.key.is_operators()).then(|| note.to_owned())
+    }
+
+    fn checked_origin(&self) -> Step<()> {
+        self.allowed(PolicyRequest::Unapproved)?;
         let policy = self.policy.as_ref().map_err(Halt::clone)?;
         SignedOrigin::of(&self.host, policy, PolicySubject::Item(&self.item.spec.type_), self.item.as_ref())?;
         let component = self.deployer.identity();
+        self.allowed(PolicyRequest::PluginMemory { plugin: &component.name, mib: self.deployer.memory_mib() })?;
         if component.is_pinned { Ok(()) } else { self.allowed(PolicyRequest::UnpinnedPlugin(&component.name)) }
     }
 

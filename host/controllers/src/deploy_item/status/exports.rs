@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use orangery_reconcile::Key;
 
+use super::item_secrets;
 use crate::object::owner_reference;
 
 /// The key of an export Secret.
@@ -65,5 +66,5 @@ fn not_written(item: &DeployItem, error: &kube::Error) -> Halt {
     let name = item.name_any();
     let message =
         format!("the exports of DeployItem {name} cannot be written to Secret {}: {error}", export_secret(&name));
-    Halt::Retry(Failure::new("WriteExports", "ExportsNotWritten", message))
+    Halt::Retry(Failure::new("WriteExports", item_secrets::reason_of(error, "ExportsNotWritten"), message))
 }

@@ -27,7 +27,7 @@ impl ShownStatus {
 /// What is encrypted.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Hidden {
+pub(in crate::deploy_item) struct Hidden {
     /// What the component keeps, without a mask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Value>,

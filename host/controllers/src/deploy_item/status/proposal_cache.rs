@@ -1,47 +1,29 @@
-//! Proposals that have to survive a crash: compressed, in Secrets of the item, in chunks named by their content. A
-//! Secret, because the objects of a proposal may be Secrets themselves.
+//! Proposals that have to survive a crash, in Secrets of the item.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{Read, Write},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
-use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, PostParams},
-};
+use kube::{Client, ResourceExt};
 use orangery_api::deploy_item::DeployItem;
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
     memory,
-    name::{Namespace, proposal_secret},
+    name::Namespace,
     step::{Halt, Step},
 };
 use orangery_proposal::{Proposal, executor::writes, item::StoredProposal};
 use orangery_reconcile::Key;
 
-use crate::{object::owner_reference, object_access::get};
-
-/// Bytes of one Secret: below the limit of 1 MiB that the API server sets.
-const CHUNK: usize = 768 * 1024;
-
-/// The largest proposal that is read back, in bytes of JSON: more than the check of a proposal lets through.
-const LARGEST: u64 = 64 * 1024 * 1024;
-
-/// The key of a chunk in its Secret.
-const CONTENT: &str = "proposal";
-
-/// The most memory, in bytes, that the objects of the proposals in the cache may take. What is not in it is read back from
-/// its Secrets (C-64).
-const MOST_CACHED_BYTES: u64 = 64 << 20;
+use super::item_secrets::{self, ContentType};
+use crate::object::message_of;
 
 /// Proposals that are being carried out, so that they are not read back at each call.
-#[derive(Default)]
 pub(in crate::deploy_item) struct ProposalCache {
+    /// What the objects of all may take, in bytes.
+    most: u64,
     /// Protects the proposals. Held for one lookup or one change.
     proposals: Mutex<CachedProposals>,
 }
@@ -64,6 +46,11 @@ struct CachedProposal {
 }
 
 impl ProposalCache {
+    /// An empty cache for so many bytes.
+    pub(in crate::deploy_item) fn new(most: u64) -> Self {
+        Self { most, proposals: Mutex::default() }
+    }
+
     pub(in crate::deploy_item) fn put(&self, key: Key, digest: String, proposal: Arc<Proposal>) {
         let bytes = writes(&proposal).map(|(_, write)| memory::of(&write.object)).sum();
         let mut cached = self.lock();
@@ -72,7 +59,7 @@ impl ProposalCache {
         let used = cached.tick;
         cached.bytes += bytes;
         cached.by_item.insert(key, CachedProposal { used, bytes, digest, proposal });
-        while cached.bytes > MOST_CACHED_BYTES {
+        while cached.bytes > self.most {
             let oldest = cached.by_item.iter().min_by_key(|(_, one)| one.used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             cached.remove(&oldest);
@@ -103,37 +90,35 @@ impl CachedProposals {
     }
 }
 
-/// Stores a proposal. Repeating it writes nothing new.
-pub(super) async fn persist(client: &Client, item: &DeployItem, proposal: &Proposal) -> Step<StoredProposal> {
-    let (digest, compressed) = pack(proposal).map_err(|error| not_stored(item, &error.to_string()))?;
-    let Key { namespace, name: of } = Key::of(item);
-    let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-    let mut secrets = Vec::new();
-    for chunk in compressed.chunks(CHUNK) {
-        let hex = sha256(chunk);
-        let short = hex.rsplit(':').next().and_then(|hex| hex.get(..20)).unwrap_or(&hex);
-        let name = proposal_secret(&of, short);
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.clone()),
-                namespace: Some(namespace.to_string()),
-                owner_references: Some(vec![owner_reference(item)]),
-                ..ObjectMeta::default()
-            },
-            data: Some([(CONTENT.to_owned(), ByteString(chunk.to_vec()))].into()),
-            immutable: Some(true),
-            type_: Some("orangery.dev/proposal".to_owned()),
-            ..Secret::default()
-        };
-        match api.create(&PostParams::default(), &secret).await {
-            Ok(_) => {}
-            // Named by its content: what is there is what would be written.
-            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            Err(error) => return Err(not_stored(item, &error.to_string())),
-        }
-        secrets.push(name);
+/// A proposal as it is stored.
+pub(super) struct PackedProposal {
+    digest: String,
+    compressed: Vec<u8>,
+}
+
+impl PackedProposal {
+    /// Packs the proposal for an item.
+    pub(super) fn of(item: &DeployItem, proposal: &Proposal) -> Step<Self> {
+        let json = serde_json::to_vec(proposal).map_err(|error| not_stored(item, NOT_STORED, &error.to_string()))?;
+        let compressed = orangery_api::stored_state::pack(&json)
+            .map_err(|error| not_stored(item, NOT_STORED, &error.to_string()))?;
+        Ok(Self { digest: sha256(&json), compressed })
     }
-    Ok(StoredProposal { digest, secrets })
+
+    /// Stores it. Repeating it writes nothing new.
+    ///
+    /// # Errors
+    /// The API server cannot be reached, or refuses a Secret.
+    pub(super) async fn persist(&self, client: &Client, item: &DeployItem) -> Result<StoredProposal, kube::Error> {
+        item_secrets::persist(client, item, ContentType::Proposal, &self.compressed).await?;
+        let secrets = item_secrets::secrets(&Key::of(item).name, &self.compressed);
+        Ok(StoredProposal { digest: self.digest.clone(), secrets })
+    }
+
+    /// The same in memory alone: as after the loss of its Secrets, a process that does not have it asks the component again.
+    pub(super) fn in_memory(&self) -> StoredProposal {
+        StoredProposal { digest: self.digest.clone(), secrets: Vec::new() }
+    }
 }
 
 /// A stored proposal, from memory where it is there; `None` where its Secrets are gone or are not what was stored.
@@ -154,55 +139,26 @@ pub(in crate::deploy_item) async fn find(
 }
 
 /// Reads a proposal back; `None` where its Secrets are gone or are not what was stored.
-async fn read(client: &Client, namespace: &Namespace, stored: &StoredProposal) -> Step<Option<Proposal>> {
-    let mut compressed = Vec::new();
-    for name in &stored.secrets {
-        let secret: Option<Secret> = get(client, namespace, &name.into()).await?;
-        let Some(ByteString(chunk)) = secret.and_then(|secret| secret.data).and_then(|mut data| data.remove(CONTENT))
-        else {
-            return Ok(None);
-        };
-        compressed.extend(chunk);
-    }
-    Ok(unpack(&compressed, &stored.digest))
-}
-
-/// Removes what is not needed any more. What cannot be removed goes with the item that owns it.
-pub(super) async fn discard(
+pub(in crate::deploy_item) async fn read(
     client: &Client,
     namespace: &Namespace,
-    before: impl Iterator<Item = StoredProposal>,
-    now: Option<&StoredProposal>,
-) {
-    let mut unneeded: BTreeSet<String> = before.flat_map(|stored| stored.secrets).collect();
-    unneeded.retain(|name| !now.is_some_and(|now| now.secrets.contains(name)));
-    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    for name in &unneeded {
-        if let Err(error) = api.delete(name, &DeleteParams::default()).await {
-            tracing::debug!(%error, secret = name, "a proposal that is not needed any more stays until its item goes");
-        }
-    }
+    stored: &StoredProposal,
+) -> Step<Option<Proposal>> {
+    let json = item_secrets::read(client, namespace, &stored.secrets, &stored.digest).await?;
+    Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
-fn pack(proposal: &Proposal) -> std::io::Result<(String, Vec<u8>)> {
-    let json = serde_json::to_vec(proposal)?;
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(&json)?;
-    Ok((sha256(&json), encoder.finish()?))
-}
+/// The reason of a failure to store a proposal.
+const NOT_STORED: &str = "ProposalNotStored";
 
-fn unpack(compressed: &[u8], digest: &str) -> Option<Proposal> {
-    let mut json = Vec::new();
-    ZlibDecoder::new(compressed).take(LARGEST).read_to_end(&mut json).ok()?;
-    if sha256(&json) != digest {
-        return None;
-    }
-    serde_json::from_slice(&json).ok()
-}
-
-fn not_stored(item: &DeployItem, why: &str) -> Halt {
+fn not_stored(item: &DeployItem, reason: &str, why: &str) -> Halt {
     let message = format!("the proposal for DeployItem {} cannot be kept: {why}", item.name_any());
-    Halt::Retry(Failure::new("KeepProposal", "ProposalNotStoredProposal", message).with_code(Code::InternalProblem))
+    Halt::Retry(Failure::new("KeepProposal", reason, message).with_code(Code::InternalProblem))
+}
+
+/// Why a proposal is not stored.
+pub(super) fn not_kept(item: &DeployItem, error: &kube::Error) -> Halt {
+    not_stored(item, item_secrets::reason_of(error, NOT_STORED), &message_of(error))
 }
 
 #[cfg(test)]
@@ -210,17 +166,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cache_memory::MOST_CACHED_BYTES;
 
-    #[test]
-    fn a_proposal_survives_and_a_damaged_one_is_no_proposal() {
-        let proposal: Proposal = serde_json::from_value(json!({"stages": [{"name": "s", "gate": "accepted",
-            "writes": [{"object": {"kind": "X"}, "how": "replace"}]}], "next": {"continueWith": [1, 2]}}))
-        .unwrap();
-        let (digest, compressed) = pack(&proposal).unwrap();
-        assert_eq!(unpack(&compressed, &digest), Some(proposal));
-        assert_eq!(unpack(&compressed, "sha256:0"), None);
-        assert_eq!(unpack(compressed.get(1..).unwrap(), &digest), None);
-    }
     fn of_bytes(length: usize) -> Arc<Proposal> {
         let object = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "text": "x".repeat(length)});
         let write = json!({"object": object, "how": "replace"});
@@ -230,7 +177,7 @@ mod tests {
 
     #[test]
     fn c_64_limits_proposals_under_way_share_a_memory_and_the_one_not_asked_for_longest_leaves() {
-        let cache = ProposalCache::default();
+        let cache = ProposalCache::new(MOST_CACHED_BYTES);
         let key = |number: usize| Key::new("n", number.to_string());
         let put = |number: usize, bytes| cache.put(key(number), format!("sha256:{number}"), of_bytes(bytes));
         let is_there = |number: usize| cache.get(&key(number), &format!("sha256:{number}")).is_some();
@@ -252,5 +199,17 @@ mod tests {
         assert!(!is_there(300) && before > 0, "larger than all of the room");
         cache.forget(&key(0));
         assert_eq!((is_there(0), cache.lock().bytes), (false, 0));
+    }
+
+    #[test]
+    fn c_88_limits_proposals_with_less_memory_fewer_are_kept() {
+        let cache = ProposalCache::new(4 << 20);
+        let key = |number: usize| Key::new("n", number.to_string());
+        for number in 0..6 {
+            cache.put(key(number), "sha256:x".to_owned(), of_bytes(1 << 20));
+        }
+        let kept = (0..6).filter(|number| cache.get(&key(*number), "sha256:x").is_some());
+        assert_eq!(kept.collect::<Vec<_>>(), [3, 4, 5]);
+        assert!(cache.lock().bytes <= 4 << 20);
     }
 }

@@ -1,13 +1,17 @@
 //! `status.providerStatus`: what the component keeps there, the inventory in the form of Landscaper's deployers, and beside
 //! them, under `orangery`, what the host needs to go on and to delete, sealed.
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
+use orangery_api::stored_state::StoredState;
 use orangery_apply::ItemState;
 use orangery_core::{
     error::{Code, Failure},
     masking::Masker,
-    name::JobId,
+    name::{JobId, ObjectName},
     step::{Halt, Step},
 };
 use orangery_proposal::{
@@ -19,7 +23,10 @@ use orangery_proposal::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::hidden::{Hidden, ShownStatus};
+use super::{
+    hidden::{Hidden, ShownStatus},
+    large_state::{self, LargeState},
+};
 use crate::seal::{SealError, Sealer};
 
 /// What the host keeps beside the inventory. Others may write it as well: it counts where its seal is good (C-37).
@@ -28,6 +35,9 @@ use crate::seal::{SealError, Sealer};
 pub(super) struct Additions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposal: Option<StoredProposal>,
+    /// What the last job that succeeded wrote, where drift is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    manifest: Option<StoredProposal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,6 +54,9 @@ pub(super) struct Additions {
     /// What of all this, of the inventory and of what the component keeps is not shown, encrypted (C-85).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hidden: Option<String>,
+    /// Where all of it is that has no room here (C-94).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    large: Option<StoredState>,
     /// The job that has written this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     job: Option<JobId>,
@@ -78,15 +91,23 @@ pub(in crate::deploy_item) struct ReadStatus {
     pub(in crate::deploy_item) state: ItemState,
     /// Why not all of it does.
     pub(in crate::deploy_item) seal_error: Option<SealError>,
+    /// Whether a part of it is encrypted with a key that this operator does not have.
+    pub(in crate::deploy_item) is_part_lost: bool,
 }
 
 /// Reads a provider status, as a job finds it. The progress of another job is no progress of this one. Of a status that this
-/// operator has not written, or not last, only the inventory is taken over, and no last changes of its objects but their
-/// annotations: whose the objects are, is looked at before they are deleted.
+/// operator has not written, or not last, only the inventory is taken over and what it says of clusters, which has still to be
+/// proven (C-110), and no last changes of its objects but their annotations: whose the objects are, is looked at before they are
+/// deleted.
 ///
 /// # Errors
 /// A stall where the inventory cannot be read: guessing would leak or delete objects.
-pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: Sealer<'_>) -> Step<ReadStatus> {
+pub(in crate::deploy_item) fn read(
+    status: Option<&Value>,
+    large: Option<Hidden>,
+    job: &JobId,
+    sealer: Sealer<'_>,
+) -> Step<ReadStatus> {
     let mut own = status.and_then(Value::as_object).cloned().unwrap_or_default();
     let inventory = inventory(own.remove(MANAGED_RESOURCES).as_ref())?;
     let additions: Additions = match own.remove(HOST) {
@@ -100,25 +121,32 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: 
     let hidden = match whole {
         Ok(hidden) => hidden,
         Err(seal_error) => {
-            let inventory = adopted(inventory);
-            let state = ItemState { inventory, status, ..ItemState::default() };
-            return Ok(ReadStatus { state, seal_error: Some(seal_error) });
+            let encrypted = additions.hidden.as_deref().map(|hidden| sealer.decrypt::<Hidden>(hidden));
+            let is_part_lost = matches!(encrypted, Some(None));
+            let large = large.unwrap_or_default();
+            let whole = large.managed_resources;
+            let inventory = whole.map_or(Ok(inventory), |whole| self::inventory(Some(&whole))).map(adopted)?;
+            // What is encrypted for this item is the operator's word, whatever stands beside it.
+            let additions = additions.with(large.additions.or_else(|| encrypted.flatten()?.additions));
+            let former = additions.former()?.into_iter().map(|(uid, inventory)| (uid, adopted(inventory))).collect();
+            let clusters = additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect();
+            let state = ItemState { inventory, former, clusters, status, ..ItemState::default() };
+            return Ok(ReadStatus { state, seal_error: Some(seal_error), is_part_lost });
         }
     };
     let status = hidden.status.or(status);
+    let hidden = large.unwrap_or(Hidden { status: None, ..hidden });
     let inventory = match &hidden.managed_resources {
         Some(list) => self::inventory(Some(list))?,
         None => inventory,
     };
     let additions = additions.with(hidden.additions);
-    let mut former = BTreeMap::new();
-    for FormerCluster { uid, managed_resources } in &additions.former {
-        former.insert(uid.clone(), self::inventory(Some(managed_resources))?);
-    }
+    let former = additions.former()?;
     let state = ItemState {
         inventory,
         progress: additions.progress.filter(|progress| progress.job == *job),
         stored: additions.proposal,
+        manifest: additions.manifest,
         status,
         deletion_order: additions.deletion_order,
         clusters: additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect(),
@@ -126,7 +154,36 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: 
         credentials: additions.credentials,
         notes: Vec::new(),
     };
-    Ok(ReadStatus { state, seal_error: None })
+    Ok(ReadStatus { state, seal_error: None, is_part_lost: false })
+}
+
+/// The Secrets that a provider status names, where its seal is good.
+pub(in crate::deploy_item) fn secrets(status: Option<&Value>, sealer: Sealer<'_>) -> BTreeSet<String> {
+    let part = |name: &str| status.and_then(|status| status.get(name));
+    let additions = part(HOST).and_then(|additions| Additions::deserialize(additions).ok());
+    let sealed = additions.zip(inventory(part(MANAGED_RESOURCES)).ok());
+    let Some((additions, _)) = sealed.filter(|(additions, shown)| additions.verify(shown, sealer).is_ok()) else {
+        return BTreeSet::new();
+    };
+    let large = additions.large.iter().flat_map(large_state::secrets_of);
+    let stored = additions.proposal.into_iter().chain(additions.manifest);
+    large.chain(stored.flat_map(|stored| stored.secrets)).collect()
+}
+
+/// The manifest and the inventory of an item, for a look at them: whether the operator has written them is not known to
+/// everybody who looks.
+///
+/// # Errors
+/// The inventory cannot be read.
+pub(in crate::deploy_item) fn unverified(
+    status: Option<&Value>,
+    large: Option<Hidden>,
+) -> Step<(Inventory, Option<StoredProposal>)> {
+    let field = |name: &str| status.and_then(|status| status.get(name));
+    let additions = field(HOST).and_then(|additions| Additions::deserialize(additions).ok());
+    let whole = large.and_then(|large| large.managed_resources);
+    let inventory = inventory(whole.as_ref().or_else(|| field(MANAGED_RESOURCES)))?;
+    Ok((inventory, additions.and_then(|additions| additions.manifest)))
 }
 
 fn inventory(list: Option<&Value>) -> Step<Inventory> {
@@ -155,16 +212,33 @@ impl Additions {
         });
         Self {
             proposal: state.stored.clone(),
+            manifest: state.manifest.clone(),
             progress: state.progress.clone(),
             deletion_order: state.deletion_order.clone(),
             clusters: known.filter(|_| !state.inventory.0.is_empty()).collect(),
             former: former.collect(),
             credentials: credentials.clone(),
             hidden: None,
+            large: None,
             job: Some(job.clone()),
             number: 0,
             seal: None,
         }
+    }
+
+    /// What lies in other clusters, by their uids.
+    fn former(&self) -> Step<BTreeMap<String, Inventory>> {
+        let read = |FormerCluster { uid, managed_resources }: &FormerCluster| {
+            Ok((uid.clone(), inventory(Some(managed_resources))?))
+        };
+        self.former.iter().map(read).collect()
+    }
+
+    /// How many objects it names beside the inventory.
+    pub(super) fn objects(&self) -> usize {
+        self.progress.as_ref().map_or(0, |progress| progress.planned.len())
+            + self.former.len()
+            + self.deletion_order.len()
     }
 
     /// What has words of components in it, and the rest.
@@ -227,22 +301,45 @@ fn visible(status: Option<&Value>, sealer: Sealer<'_>) -> ShownStatus {
     ShownStatus { whole: hidden.status, shown }
 }
 
-/// The provider status of a state that a job has come to, and the number of its seal; `None` where there is nothing to say.
-/// What says the same as `before` is left as it is. What a masker finds in it is hidden.
+/// What a state becomes.
+pub(in crate::deploy_item) struct WrittenStatus {
+    /// The provider status; `None` where there is nothing to say.
+    pub(in crate::deploy_item) status: Option<Value>,
+    /// The number of its seal.
+    pub(in crate::deploy_item) number: u64,
+    /// What it names beside it, as far as it did not before.
+    pub(in crate::deploy_item) large: Option<LargeState>,
+}
+
+/// The provider status of a state that a job has come to. What says the same as `before` is left as it is. What a masker finds
+/// in it is hidden, and what has no room in it lies in Secrets of the item (C-94).
 pub(in crate::deploy_item) fn write(
     state: &ItemState,
     credentials: &BTreeMap<String, String>,
-    (before, job): (Option<&Value>, &JobId),
+    (item, before, job): (&ObjectName, Option<&Value>, &JobId),
     sealer: Sealer<'_>,
     masker: &Masker,
-) -> (Option<Value>, u64) {
+) -> WrittenStatus {
     let mut hidden = Hidden::default();
     let mut whole = hidden.status(state.status.as_ref(), visible(before, sealer), masker);
-    let inventory = hidden.inventory(&state.inventory, masker);
+    let mut additions = Additions::of(state, credentials, job);
+    let large = LargeState::of(&state.inventory, &additions, item, StoredState::of(before).as_ref());
+    let shown = match &large {
+        Some(large) => {
+            additions = Additions { large: Some(large.stored.clone()), ..additions.split().1 };
+            Cow::Owned(large_state::begin(&state.inventory))
+        }
+        None => Cow::Borrowed(&state.inventory),
+    };
+    let inventory = hidden.inventory(&shown, masker);
+    if large.is_some() {
+        // All of it lies beside the status.
+        hidden.managed_resources = None;
+    }
     if let Some(list) = inventory.list() {
         whole.insert(MANAGED_RESOURCES.to_owned(), list);
     }
-    let additions = Additions::of(state, credentials, job).hiding(hidden, masker, sealer);
+    let additions = additions.hiding(hidden, masker, sealer);
     let number =
         before.and_then(|before| before.pointer("/orangery/number")).and_then(Value::as_u64).unwrap_or_default();
     let finished = |number: u64| {
@@ -260,10 +357,10 @@ pub(in crate::deploy_item) fn write(
     };
     let same = finished(number);
     if same.as_ref() == before {
-        return (same, number);
+        return WrittenStatus { status: same, number, large };
     }
     let number = sealer.next_number();
-    (finished(number), number)
+    WrittenStatus { status: finished(number), number, large }
 }
 
 #[cfg(test)]
@@ -290,11 +387,15 @@ mod tests {
 
     /// The same without what a masker finds.
     fn masked(state: &ItemState, bench: &Bench, masker: &Masker) -> Value {
-        write(state, &state.credentials, (None, &"j".into()), bench.sealer("u"), masker).0.unwrap()
+        of(state, None, bench, masker).status.unwrap()
+    }
+
+    fn of(state: &ItemState, before: Option<&Value>, bench: &Bench, masker: &Masker) -> WrittenStatus {
+        write(state, &state.credentials, (&"item".into(), before, &"j".into()), bench.sealer("u"), masker)
     }
 
     fn state(status: &Value, job: &str, bench: &Bench) -> (ItemState, Option<SealError>) {
-        let ReadStatus { state, seal_error } = read(Some(status), &job.into(), bench.sealer("u")).unwrap();
+        let ReadStatus { state, seal_error, .. } = read(Some(status), None, &job.into(), bench.sealer("u")).unwrap();
         (state, seal_error)
     }
 
@@ -308,6 +409,7 @@ mod tests {
             inventory,
             progress: serde_json::from_value(progress).unwrap(),
             stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec!["s".into()] }),
+            manifest: Some(StoredProposal { digest: "sha256:1".into(), secrets: vec!["m".into()] }),
             status: Some(json!({"apiVersion": "a/v1", "kind": "K", "mine": 1})),
             deletion_order: serde_json::from_value(order).unwrap(),
             clusters: BTreeMap::from([(ClusterRef::Target, "c".to_owned())]),
@@ -343,7 +445,10 @@ mod tests {
         let sealer = bench.sealer("u");
         let masker = Masker::of(["hunter2-hunter2", "namespaced"]);
         let write = |before: Option<&Value>, job: &str| {
-            write(&whole(), &whole().credentials, (before, &job.into()), sealer, &masker)
+            let of = (&"item".into(), before, &job.into());
+            let WrittenStatus { status, number, .. } =
+                super::write(&whole(), &whole().credentials, of, sealer, &masker);
+            (status, number)
         };
         let (first, number) = write(None, "j");
         sealer.written(number);
@@ -353,11 +458,17 @@ mod tests {
     }
 
     #[test]
-    fn c_37_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over() {
+    fn c_37_c_110_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over_and_what_it_says_of_clusters() {
         let bench = Bench::new(1);
         let status = written(&whole(), &bench);
         let inventory = whole().inventory;
-        let adopted = ItemState { inventory: inventory.clone(), status: whole().status, ..ItemState::default() };
+        let adopted = |clusters: &str, former: &str| ItemState {
+            inventory: inventory.clone(),
+            status: whole().status,
+            clusters: BTreeMap::from([(ClusterRef::Target, clusters.to_owned())]),
+            former: BTreeMap::from([(former.to_owned(), inventory.clone())]),
+            ..ItemState::default()
+        };
         for (at, value) in [
             ("/orangery/progress/at", json!("exporting")),
             ("/orangery/proposal/secrets", json!(["other"])),
@@ -370,7 +481,9 @@ mod tests {
         ] {
             let mut changed = status.clone();
             *changed.pointer_mut(at).unwrap() = value;
-            assert_eq!(state(&changed, "j", &bench), (adopted.clone(), Some(SealError::Unsealed)), "{at}");
+            let clusters = if at == "/orangery/clusters/0/uid" { "d" } else { "c" };
+            let former = if at == "/orangery/former/0/uid" { "new" } else { "old" };
+            assert_eq!(state(&changed, "j", &bench), (adopted(clusters, former), Some(SealError::Unsealed)), "{at}");
         }
         let mut planted = status.clone();
         let secret = json!({"resource": {"apiVersion": "v1", "kind": "Secret", "name": "s", "namespace": "other"},
@@ -394,12 +507,9 @@ mod tests {
     #[test]
     fn nothing_to_say_is_no_status() {
         let bench = Bench::new(1);
-        let nothing = read(None, &"j".into(), bench.sealer("u")).unwrap();
+        let nothing = read(None, None, &"j".into(), bench.sealer("u")).unwrap();
         assert_eq!((&nothing.state, nothing.seal_error), (&ItemState::default(), None));
-        assert_eq!(
-            write(&nothing.state, &BTreeMap::new(), (None, &"j".into()), bench.sealer("u"), &Masker::default()).0,
-            None
-        );
+        assert_eq!(of(&nothing.state, None, &bench, &Masker::default()).status, None);
         let stored = ItemState {
             stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),
             ..ItemState::default()
@@ -416,7 +526,10 @@ mod tests {
     fn what_cannot_be_read_is_not_guessed() {
         let bench = Bench::new(1);
         for broken in [json!({"managedResources": "x"}), json!({"orangery": {"progress": {"at": "nowhere"}}})] {
-            assert!(matches!(read(Some(&broken), &"j".into(), bench.sealer("u")), Err(Halt::Stall(_))), "{broken}");
+            assert!(
+                matches!(read(Some(&broken), None, &"j".into(), bench.sealer("u")), Err(Halt::Stall(_))),
+                "{broken}"
+            );
         }
     }
 
@@ -450,20 +563,30 @@ mod tests {
         overlay(&mut expected, &json!({"apiVersion": "a/v1", "mine": "[masked]", "[masked]": ["[masked]x", 1]}));
         assert_eq!(shown, expected);
         let members: Vec<&str> = own.as_object().unwrap().keys().map(String::as_str).collect();
-        let kept = ["clusters", "credentials", "hidden", "job", "number", "proposal", "seal"];
+        let kept = ["clusters", "credentials", "hidden", "job", "manifest", "number", "proposal", "seal"];
         assert_eq!(members, kept);
         // Though it is not known to be secret any more.
-        let later = write(
-            &telling(),
-            &telling().credentials,
-            (Some(&status), &"j".into()),
-            bench.sealer("u"),
-            &Masker::default(),
-        );
-        assert_eq!(later.0.unwrap()["mine"], "[masked]");
+        let later = of(&telling(), Some(&status), &bench, &Masker::default());
+        assert_eq!(later.status.unwrap()["mine"], "[masked]");
         // Nothing is hidden that is not secret.
         let status = masked(&whole(), &bench, &masker);
         assert_eq!((&status, status.pointer("/orangery/hidden")), (&written(&whole(), &bench), None));
+    }
+
+    #[test]
+    fn c_110_what_lies_in_former_clusters_outlives_the_seal_unless_its_key_is_gone() {
+        let bench = Bench::new(1);
+        let status = masked(&telling(), &bench, &Masker::of([VALUE]));
+        let mut tampered = status.clone();
+        tampered["orangery"]["seal"] = json!("AAAA");
+        let read = |bench: &Bench| read(Some(&tampered), None, &"j".into(), bench.sealer("u")).unwrap();
+        let known = read(&bench);
+        assert_eq!((known.state.former.len(), known.is_part_lost), (1, false), "it is encrypted for this item");
+        assert!(known.state.former["old"].0.values().all(|entry| entry.before_deletion.is_none()), "and adopted");
+        let lost = read(&Bench::new(2));
+        assert_eq!((lost.state.former.len(), lost.is_part_lost), (0, true));
+        let (shown, seal_error) = state(&written(&whole(), &bench), "j", &Bench::new(2));
+        assert_eq!((shown.former, seal_error), (whole().former, Some(SealError::Unsealed)));
     }
 
     #[test]
@@ -478,6 +601,52 @@ mod tests {
             assert_eq!((found.inventory, seal_error), (whole().inventory, Some(SealError::Unsealed)));
             assert_eq!(found.status.unwrap()["mine"], "[masked]");
         }
+    }
+
+    /// A state of so many ConfigMaps, all of which are planned.
+    fn of_many(count: usize) -> ItemState {
+        let list = (0..count).map(|number| {
+            json!({"policy": "manage", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": format!("cm-{number}"),
+                "namespace": "default", "uid": format!("47ec1d9f-e855-40fd-87c0-{number:012}")}})
+        });
+        let mut state = whole();
+        state.inventory = Inventory::read(Some(&list.collect())).unwrap();
+        if let Some(progress) = &mut state.progress {
+            progress.planned = state.inventory.0.keys().cloned().collect();
+        }
+        state
+    }
+
+    #[test]
+    fn c_94_limits_state_what_has_no_room_in_the_status_lies_beside_it_under_its_seal() {
+        let (bench, none) = (Bench::new(1), Masker::default());
+        let few = of(&of_many(500), None, &bench, &none);
+        assert!(few.large.is_none() && few.status.unwrap()["managedResources"].as_array().unwrap().len() == 500);
+        let many = of_many(20_000);
+        let WrittenStatus { status, large, .. } = of(&many, None, &bench, &none);
+        let (status, large) = (status.unwrap(), large.unwrap());
+        let size = status.to_string().len();
+        assert!(size < 100_000, "{size} bytes of status");
+        assert_eq!(status["managedResources"].as_array().unwrap().len(), 200, "the first of them are shown");
+        let read = |status: &Value, content: Option<Hidden>| {
+            let ReadStatus { state, seal_error, .. } =
+                super::read(Some(status), content, &"j".into(), bench.sealer("u")).unwrap();
+            (state, seal_error)
+        };
+        assert_eq!(read(&status, large.content()), (many.clone(), None));
+        // It is stored once, and what says the same is not written anew.
+        let again = of(&many, Some(&status), &bench, &none);
+        assert_eq!(again.status.as_ref(), Some(&status));
+        assert!(again.large.unwrap().is_stored());
+        // A status that names other Secrets is none of ours, and the objects are looked at before they are deleted.
+        let mut other = status.clone();
+        other["orangery"]["large"]["digest"] = json!("sha256:0");
+        let (found, seal_error) = read(&other, large.content());
+        assert_eq!((found.inventory.0.len(), seal_error), (20_000, Some(SealError::Unsealed)));
+        assert_eq!((found.progress, found.stored), (None, None));
+        assert_eq!(secrets(Some(&other), bench.sealer("u")), BTreeSet::new());
+        let named = secrets(Some(&status), bench.sealer("u"));
+        assert_eq!(named, large.secrets().into_iter().chain(["m", "s"].map(str::to_owned)).collect());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use orangery_core::{
     step::{Until, Wait, Waiting},
     walk::standing_phase,
 };
-use orangery_policy::ItemQuota;
+use orangery_policy::{Quota, QuotaKind};
 use orangery_reconcile::{Key, Queue};
 
 use crate::controller_context::ControllerContext;
@@ -72,9 +72,9 @@ impl NamespaceQuotas {
     /// What an item waits for whose namespace has no slot for it. One that has begun is never turned away.
     pub(super) fn admit(&self, host: &ControllerContext, item: &Key, has_begun: bool) -> Option<Wait> {
         // Where it is not known what counts, the item says so itself.
-        let quota = host.policies.of(&item.namespace).ok().and_then(|policy| policy.item_quota());
+        let quota = host.policies.of(&item.namespace).ok().and_then(|policy| policy.quota(QuotaKind::Items));
         let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ItemQuota { most, policy }) = quota else {
+        let Some(Quota { most, policy, line: _ }) = quota else {
             namespaces.remove(&item.namespace);
             return None;
         };

@@ -49,7 +49,8 @@ impl ExecutionReconciliation<'_> {
         // Before any of them is made, also of those that external deployers work on.
         for (item, _) in &items {
             let of = PolicySubject::Item(&item.type_);
-            let checked = rules.check(of, PolicyRequest::ItemType(&item.type_));
+            let mut asked = [PolicyRequest::Unapproved, PolicyRequest::ItemType(&item.type_)].into_iter();
+            let checked = asked.try_for_each(|request| rules.check(of, request));
             checked.map_err(|violation| refused(&violation))?;
             origin = SignedOrigin::of(self.host, &rules, of, &self.draft)?;
         }
@@ -69,17 +70,26 @@ impl ExecutionReconciliation<'_> {
             Some(before) => {
                 let after = self.updated(item, before, origin);
                 if after != **before {
-                    writer.update(before, &after).await.map_err(|error| error.halt("UpdateDeployItem"))?;
+                    let halt = |error: WriteError| error.halt("UpdateDeployItem");
+                    let written = writer.update(before, &after).await.map_err(halt)?;
+                    if let Some(origin) = origin {
+                        origin.mark_written(self.host, &writer, &after, written).await.map_err(halt)?;
+                    }
                 }
                 before.name_any()
             }
             None => {
                 let object = self.updated(item, &self.skeleton(item), origin);
-                match writer.create(&object).await {
-                    Ok(_) => {}
+                let halt = |error: WriteError| error.halt("CreateDeployItem");
+                match (writer.create(&object).await, origin) {
+                    (Ok(written), Some(origin)) => {
+                        origin.mark_written(self.host, &writer, &object, written).await.map_err(halt)?;
+                    }
+                    (Ok(_), None) => {}
                     // This job made it before a crash: the name is that of this item in this job.
-                    Err(WriteError::AlreadyExists { .. }) => {}
-                    Err(error) => return Err(error.halt("CreateDeployItem")),
+                    (Err(WriteError::AlreadyExists { .. }), None) => {}
+                    // And may not have marked it, which the next try does, as it sees the object.
+                    (Err(error), _) => return Err(halt(error)),
                 }
                 object.name_any()
             }
@@ -114,6 +124,7 @@ impl ExecutionReconciliation<'_> {
             timeout: item.timeout.clone(),
             update_on_change_only: item.update_on_change_only,
             on_delete: item.on_delete.clone(),
+            drift: item.drift.clone(),
         };
         let labels = after.metadata.labels.get_or_insert_default();
         labels.extend(item.labels.clone());
@@ -129,7 +140,7 @@ impl ExecutionReconciliation<'_> {
         }
         annotations.remove(annotation::SIGNED_ORIGIN);
         if let Some(origin) = origin {
-            origin.mark(self.host, &mut after);
+            origin.mark(self.host, before, &mut after);
         }
         add_finalizer(&mut after);
         if after != *before {
@@ -174,12 +185,14 @@ impl ExecutionReconciliation<'_> {
     ) -> Step<()> {
         let writer = self.host.writer(&self.host.stores.deploy_items);
         let now = self.host.now();
+        let token = self.draft.status.as_ref().map(|status| status.last_handled_trigger.clone()).unwrap_or_default();
         let writes: Vec<_> = objects
             .map(|object| {
                 let mut after = DeployItem::clone(object);
                 let status = after.status.get_or_insert_default();
                 status.trigger(&self.workflow.job, first, generation_of(object.as_ref()), &now);
                 status.job_id_generation_time = Some(now.clone());
+                status.last_handled_trigger.clone_from(&token);
                 let writer = &writer;
                 async move { writer.update_status(object, &after).await }
             })

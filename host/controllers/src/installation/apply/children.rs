@@ -13,6 +13,11 @@ use super::super::reconciliation::InstallationReconciliation;
 use crate::{job::JobStatus, object::generation_of};
 
 impl InstallationReconciliation<'_> {
+    /// The token of the request that the job answers, which goes down with the job.
+    fn token(&self) -> String {
+        self.draft.status.as_ref().map(|status| status.last_handled_trigger.clone()).unwrap_or_default()
+    }
+
     /// The job goes to the Execution and so starts its deletion.
     pub(in crate::installation) async fn delete_by_execution(&self) -> Step<()> {
         match self.execution() {
@@ -32,12 +37,9 @@ impl InstallationReconciliation<'_> {
             return Ok(());
         }
         let mut after = Installation::clone(sub);
-        after.status.get_or_insert_default().trigger(
-            &self.workflow.job,
-            first,
-            generation_of(sub.as_ref()),
-            &self.host.now(),
-        );
+        let status = after.status.get_or_insert_default();
+        status.trigger(&self.workflow.job, first, generation_of(sub.as_ref()), &self.host.now());
+        status.last_handled_trigger = self.token();
         let writer = self.host.writer(&self.host.stores.installations);
         writer.update_status(sub, &after).await.map(drop).map_err(|error| error.halt("TriggerSubinstallation"))
     }
@@ -53,12 +55,9 @@ impl InstallationReconciliation<'_> {
             return Ok(());
         }
         let mut after = Execution::clone(execution);
-        after.status.get_or_insert_default().trigger(
-            &self.workflow.job,
-            first,
-            generation_of(execution.as_ref()),
-            &self.host.now(),
-        );
+        let status = after.status.get_or_insert_default();
+        status.trigger(&self.workflow.job, first, generation_of(execution.as_ref()), &self.host.now());
+        status.last_handled_trigger = self.token();
         let writer = self.host.writer(&self.host.stores.executions);
         writer.update_status(execution, &after).await.map(drop).map_err(|error| error.halt("TriggerExecution"))
     }

@@ -12,14 +12,20 @@ use orangery_api::{
 use orangery_blueprint::{Blueprint, gate};
 use orangery_core::{
     phase::{Phase as _, execution::Execution as ExecutionPhase},
-    step::{Step, Until},
+    plan::installation as plan,
+    step::{Halt, Step, Until, Verdict},
 };
 use orangery_reconcile::WriteError;
 use orangery_render::DeployItem;
 use serde_json::{Map, Value};
 
-use super::super::{dependencies::EXECUTION, reconciliation::InstallationReconciliation};
-use crate::object::{add_finalizer, controller_reference};
+use super::super::{
+    dependencies::EXECUTION, gather::related::related_execution, reconciliation::InstallationReconciliation,
+};
+use crate::{
+    object::{add_finalizer, controller_reference},
+    signed_origin::SignedOrigin,
+};
 
 impl InstallationReconciliation<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
@@ -45,32 +51,46 @@ impl InstallationReconciliation<'_> {
         }
         if let Some(execution) = present.as_ref().filter(|execution| execution.is_deleting()) {
             self.trigger_execution(execution, ExecutionPhase::INIT_DELETE).await?;
+            // One that could not be deleted in this job goes in another one.
+            if let (_, Ok(Verdict::Failed(failure))) =
+                plan::orphans(&[related_execution(execution)], &self.workflow.job)
+            {
+                return Err(Halt::Stall(failure));
+            }
             return Err(EXECUTION.wait(execution.name_any(), Until::Gone));
         }
         let writer = self.host.writer(&self.host.stores.executions);
-        let written = match present {
+        let origin = self.origin()?;
+        let (wanted, written) = match present {
             Some(before) => {
                 let mut after = Execution::clone(&before);
                 after.spec.set_items(&templates);
                 self.specify(blueprint, (imports, targets), &mut after.spec);
-                self.annotate(&mut after)?;
+                self.annotate(&mut after);
                 add_finalizer(&mut after);
-                writer.update(&before, &after).await.map(drop)
+                if let Some(origin) = &origin {
+                    origin.mark(self.host, before.as_ref(), &mut after);
+                }
+                let written = writer.update(&before, &after).await;
+                (after, written)
             }
             None => {
                 let mut execution = self.new_execution(templates);
                 self.specify(blueprint, (imports, targets), &mut execution.spec);
-                self.annotate(&mut execution)?;
+                self.annotate(&mut execution);
                 match writer.create(&execution).await {
-                    Ok(_) => Ok(()),
                     Err(error @ WriteError::AlreadyExists { .. }) => {
                         return Err(error.halt("CreateExecution"));
                     }
-                    Err(error) => Err(error),
+                    written => (execution, written),
                 }
             }
         };
-        written.map_err(|error| error.halt("EnsureExecution"))?;
+        let halt = |error: WriteError| error.halt("EnsureExecution");
+        let written = written.map_err(halt)?;
+        if let Some(origin) = &origin {
+            origin.mark_written(self.host, &writer, &wanted, written).await.map_err(halt)?;
+        }
         self.draft.status.get_or_insert_default().execution_ref =
             Some(ObjectReference { name: self.key.name.clone(), namespace: self.key.namespace.clone() });
         Ok(())
@@ -106,20 +126,20 @@ impl InstallationReconciliation<'_> {
         execution.gate_targets = targets;
     }
 
-    /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.
-    /// Where signatures are required, a mark says last that its spec comes out of a signed blueprint (C-75).
-    fn annotate(&self, execution: &mut Execution) -> Step<()> {
+    /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it. A mark of
+    /// where its spec comes from is one of the spec before.
+    fn annotate(&self, execution: &mut Execution) {
         let annotations = execution.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::OPERATION.to_owned(), Operation::Reconcile.to_string());
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
         }
         annotations.remove(annotation::SIGNED_ORIGIN);
-        if self.host.policies.of(&self.key.namespace)?.requires_signatures()
-            && let Some(origin) = self.shared.blueprints.origin(&self.draft)
-        {
-            origin.mark(self.host, execution);
-        }
-        Ok(())
+    }
+
+    /// The signed blueprint that the Execution is marked with, where signatures are required (C-75).
+    fn origin(&self) -> Step<Option<SignedOrigin>> {
+        let is_required = self.host.policies.of(&self.key.namespace)?.requires_signatures();
+        Ok(is_required.then(|| self.shared.blueprints.origin(&self.draft)).flatten())
     }
 }

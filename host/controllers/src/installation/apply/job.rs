@@ -11,7 +11,10 @@ use orangery_core::{
 };
 
 use super::{
-    super::reconciliation::{InstallationReconciliation, InstallationWorker},
+    super::{
+        gather::imports::ImportsTurn,
+        reconciliation::{InstallationReconciliation, InstallationWorker},
+    },
     AppliedInstallation,
 };
 use crate::{
@@ -64,7 +67,7 @@ pub(super) async fn start<'a>(
 ) -> AppliedInstallation<'a> {
     let (host, deletes) = (&worker.host, installation.is_deleting());
     let job = host.rng.job_id();
-    let mark = worker.imports.mark(host, installation).await;
+    let mark = worker.imports.mark(host, installation, &ImportsTurn::default()).await;
     let mut draft = Installation::clone(installation);
     let status = draft.status.get_or_insert_default();
     let first = if deletes { Phase::INIT_DELETE } else { Phase::INIT };

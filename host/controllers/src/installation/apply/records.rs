@@ -1,12 +1,13 @@
 //! The DataObjects and Targets of an Installation: import copies, exports, and those of earlier jobs that are deleted.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use kube::ResourceExt;
-use orangery_api::{label, marks::Marks};
+use orangery_api::{convert::export_occupant, data_object::DataObject, label, marks::Marks};
 use orangery_blueprint::{
-    export::{self, ExportError},
-    record::{Record, RecordContent},
+    export::{self, ExportError, ExportOccupant},
+    import::Imported,
+    record::{Record, RecordContent, UndecryptableData},
 };
 use orangery_core::{
     error::{Code, Failure},
@@ -19,7 +20,13 @@ use super::super::{
     dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE},
     reconciliation::InstallationReconciliation,
 };
-use crate::{index::Index, object::owner_reference, record, stores::Stored};
+use crate::{
+    index::Index,
+    object::owner_reference,
+    record::{self, RecordOwner},
+    secret_data::clear_data,
+    stores::Stored,
+};
 
 /// A fatal failure of the exports.
 pub(in crate::installation) fn export_failed(operation: &str, error: &ExportError) -> Halt {
@@ -27,9 +34,14 @@ pub(in crate::installation) fn export_failed(operation: &str, error: &ExportErro
 }
 
 impl InstallationReconciliation<'_> {
-    /// Writes import copies or exports of this Installation.
-    pub(in crate::installation) async fn write_records(&self, records: &[Record]) -> Step<()> {
-        record::write(self.host, &self.key.namespace, &owner_reference(&self.draft), records).await
+    /// Writes exports of this Installation, which imports this.
+    pub(in crate::installation) async fn write_exports(
+        &self,
+        imported: &BTreeMap<String, Imported>,
+        records: &[Record],
+    ) -> Step<()> {
+        let reference = owner_reference(&self.draft);
+        record::write(self.host, &RecordOwner { namespace: &self.key.namespace, reference, imported }, records).await
     }
 
     /// Exports belong to one Installation: refuses to overwrite those of another.
@@ -37,15 +49,16 @@ impl InstallationReconciliation<'_> {
         let stores = &self.host.stores;
         for record in records {
             let key = Key { namespace: self.key.namespace.clone(), name: record.name.clone() };
-            let owner = match &record.content {
-                RecordContent::Data(_) => {
-                    stores.data_objects.get(&key).and_then(|object| object.parent_installation().map(str::to_owned))
-                }
-                RecordContent::Target(_) => {
-                    stores.targets.get(&key).and_then(|object| object.parent_installation().map(str::to_owned))
-                }
+            let (data, target) = (stores.data_objects.get(&key), stores.targets.get(&key));
+            let occupant = match &record.content {
+                RecordContent::Data(_) => data.as_deref().map(export_occupant),
+                RecordContent::Target(_) => target.as_deref().map(export_occupant),
             };
-            export::may_write(record, owner.as_deref(), &self.scope())
+            // What an Installation has left that does not exist any more goes with it, or is written by who exports it now.
+            let is_there = |owner: &str| stores.installations.get(&Key::new(&self.key.namespace, owner)).is_some();
+            let occupant = occupant
+                .map(|occupant| ExportOccupant { owner: occupant.owner.filter(|owner| is_there(owner)), ..occupant });
+            export::may_write(record, occupant, &self.scope())
                 .map_err(|error| export_failed("WriteExports", &error))?;
         }
         Ok(())
@@ -76,28 +89,36 @@ impl InstallationReconciliation<'_> {
         Ok(())
     }
 
-    /// What lives in the own context, by key: the `dataobjects` and `targets` of export executions.
-    pub(in crate::installation) fn context_values(&self) -> (BTreeMap<String, Value>, BTreeMap<String, Value>) {
-        let context = self.scope().own_context();
-        let (stores, namespace) = (&self.host.stores, &self.key.namespace);
-        let data = DATA_OF_CONTEXT.find(&stores.data_objects, namespace, &context);
-        let targets = TARGETS_OF_CONTEXT.find(&stores.targets, namespace, &context);
-        let key = |object: &dyn Labelled| object.value(label::KEY).map(str::to_owned);
-        (
-            data.iter().filter_map(|object| Some((key(object.as_ref())?, object.spec.data.clone()))).collect(),
-            targets
-                .iter()
-                .filter_map(|object| Some((key(object.as_ref())?, serde_json::to_value(object.as_ref()).ok()?)))
-                .collect(),
-        )
+    /// What lives in the own context, by key: the `dataobjects` of export executions.
+    pub(in crate::installation) fn context_data(&self) -> Step<BTreeMap<String, Value>> {
+        let (stores, context) = (&self.host.stores, self.scope().own_context());
+        let data = DATA_OF_CONTEXT.find(&stores.data_objects, &self.key.namespace, &context);
+        let keyed = data.iter().filter_map(|object| Some((object.label(label::KEY)?.to_owned(), object)));
+        keyed.map(|(key, object)| Ok((key, self.clear(object)?))).collect()
+    }
+
+    /// The same of Targets.
+    pub(in crate::installation) fn context_targets(&self) -> BTreeMap<String, Value> {
+        let (stores, context) = (&self.host.stores, self.scope().own_context());
+        let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &self.key.namespace, &context);
+        let keyed = targets.iter().filter_map(|target| Some((target.label(label::KEY)?.to_owned(), target)));
+        keyed.filter_map(|(key, target)| Some((key, serde_json::to_value(target.as_ref()).ok()?))).collect()
     }
 
     /// The exports of the deploy items, by item.
-    pub(in crate::installation) fn item_exports(&self) -> Option<Value> {
-        let execution = self.execution()?;
-        let reference = execution.status.as_ref()?.export_ref.clone()?;
+    pub(in crate::installation) fn item_exports(&self) -> Step<Option<Value>> {
+        let reference = self.execution().and_then(|execution| execution.status.as_ref()?.export_ref.clone());
+        let Some(reference) = reference else { return Ok(None) };
         let key = Key { namespace: self.key.namespace.clone(), name: reference.name };
-        self.host.stores.data_objects.get(&key).map(|object| object.spec.data.clone())
+        self.host.stores.data_objects.get(&key).map(|object| self.clear(&object)).transpose()
+    }
+
+    fn clear(&self, object: &DataObject) -> Step<Value> {
+        let unread = |error: UndecryptableData| {
+            let failure = Failure::new("ReadExports", UndecryptableData::REASON, error.to_string());
+            Halt::Stall(failure.with_code(Code::ConfigurationProblem))
+        };
+        clear_data(self.host.key.encryption(), object).map(Cow::into_owned).map_err(unread)
     }
 }
 

@@ -73,13 +73,20 @@ async fn trigger_dependents(host: &ControllerContext, installation: &Installatio
     for dependent in installation.status.iter().flat_map(|status| &status.dependents_to_trigger) {
         let key = Key { namespace: namespace.clone(), name: dependent.name.clone().into() };
         if let Some(sibling) = host.stores.installations.get(&key)
-            && sibling.operation().is_none()
+            && sibling.operation() != Some(Operation::Reconcile)
             && !sibling.is_deleting()
             && !is_about_to_read(!sibling.job_finished(), Phase::parse(sibling.phase()))
         {
             let mut after = Installation::clone(&sibling);
-            set_operation(&mut after, &Operation::Reconcile);
-            writer.update(&sibling, &after).await.map_err(|error| error.halt("TriggerSuccessor"))?;
+            // An interrupt comes first, and the request after it; what has no effect gives way.
+            let written = if sibling.operation() == Some(Operation::Interrupt) {
+                after.status.get_or_insert_default().pending_operation = Operation::Reconcile.to_string();
+                writer.update_status(&sibling, &after).await
+            } else {
+                set_operation(&mut after, &Operation::Reconcile);
+                writer.update(&sibling, &after).await
+            };
+            written.map_err(|error| error.halt("TriggerSuccessor"))?;
         }
     }
     Ok(())

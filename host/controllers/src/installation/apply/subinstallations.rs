@@ -14,12 +14,12 @@ use orangery_core::{
     name::{self, ObjectName},
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation::{self as plan, Existing},
-    step::{Halt, Step},
+    step::{Halt, Step, Verdict},
 };
 use orangery_reconcile::WriteError;
 use orangery_render::Subinstallation;
 
-use super::super::reconciliation::InstallationReconciliation;
+use super::super::{gather::related::related, reconciliation::InstallationReconciliation};
 use crate::object::{add_finalizer, controller_reference, uid_of};
 
 impl InstallationReconciliation<'_> {
@@ -40,8 +40,12 @@ impl InstallationReconciliation<'_> {
         let decided = plan::subinstallations(wanted.iter().map(|sub| sub.template.name.as_str()), &existing);
         if let Err(Halt::Wait(_)) = &decided {
             // One whose template is back is still being deleted: it needs this job to go on.
-            for object in objects.iter().filter(|object| object.is_deleting()) {
+            objects.retain(|object| object.is_deleting());
+            for object in &objects {
                 self.trigger_subinstallation(object, Phase::INIT_DELETE).await?;
+            }
+            if let (_, Ok(Verdict::Failed(failure))) = plan::orphans(&related(&objects), &self.workflow.job) {
+                return Err(Halt::Stall(failure));
             }
         }
         let plan = decided?;

@@ -13,6 +13,7 @@ use super::{
     related::related,
     siblings,
 };
+use crate::default_context;
 
 impl InstallationReconciliation<'_> {
     /// The Context.
@@ -20,7 +21,8 @@ impl InstallationReconciliation<'_> {
         let name = &self.draft.spec.context;
         let key = Key { namespace: self.key.namespace.clone(), name: name.clone().into() };
         if name == DEFAULT_CONTEXT && self.host.stores.contexts.get(&key).is_none() {
-            // Made for every namespace.
+            // Made for every namespace; where that has failed it is tried again here, and told.
+            default_context::ensure(self.host, &key.namespace).await.map_err(|error| error.halt("CreateContext"))?;
             return Ok(ContextState::Awaited);
         }
         let found = CONTEXT.find(self.host, &key).await?.is_some();

@@ -49,9 +49,8 @@ impl Blueprints {
         job: &JobId,
     ) -> Step<Arc<LoadedBlueprint>> {
         let (uid, generation) = (uid_of(of), generation_of(of));
-        check_source(host, of)?;
         let policy = host.policies.of(&Key::of(of).namespace)?;
-        component::check_signed(&policy, of)?;
+        component::check_source(&policy, of)?;
         if let Some(kept) = self.lock().get(uid)
             && (kept.generation, &kept.job, &kept.policy) == (generation, job, &policy)
         {
@@ -81,18 +80,7 @@ impl Blueprints {
     }
 }
 
-/// Whether the policy of the namespace allows where the blueprint comes from. At each use: a policy may change during a job.
-fn check_source(host: &ControllerContext, of: &Installation) -> Step<()> {
-    let component = of.spec.component_descriptor.as_ref();
-    let is_inline = of.spec.blueprint.inline.is_some() || component.is_some_and(|component| component.inline.is_some());
-    if !is_inline {
-        return Ok(());
-    }
-    let namespace = Key::of(of).namespace;
-    host.policies.check(&namespace, PolicySubject::Installation, PolicyRequest::InlineBlueprint)
-}
-
-/// Whether it allows the templates, before any of them is rendered.
+/// Whether the policy of the namespace allows the templates, before any of them is rendered.
 fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedBlueprint) -> Step<()> {
     let policy = host.policies.of(&Key::of(of).namespace)?;
     let blueprint = &loaded.blueprint;
@@ -106,12 +94,18 @@ fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedB
         let allowed =
             |request| policy.check(PolicySubject::Installation, request).map_err(|violation| refused(&violation));
         match execution.engine.as_str() {
-            BUNDLED_ENGINE => allowed(PolicyRequest::BlueprintComponent)?,
+            BUNDLED_ENGINE => {
+                allowed(PolicyRequest::BlueprintComponent)?;
+                let mib = host.plugins.bundled_memory_mib();
+                allowed(PolicyRequest::PluginMemory { plugin: BUNDLED_ENGINE, mib })?;
+            }
             engine => {
                 allowed(PolicyRequest::Template(engine))?;
-                if let Some(engine) = host.plugins.template_engine(engine).filter(|engine| !engine.identity().is_pinned)
-                {
-                    allowed(PolicyRequest::UnpinnedPlugin(&engine.identity().name))?;
+                let Some(engine) = host.plugins.template_engine(engine) else { continue };
+                let identity = engine.identity();
+                allowed(PolicyRequest::PluginMemory { plugin: &identity.name, mib: engine.memory_mib() })?;
+                if !identity.is_pinned {
+                    allowed(PolicyRequest::UnpinnedPlugin(&identity.name))?;
                 }
             }
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use orangery_api::installation::{Installation, InstallationStatus};
 use orangery_blueprint::{binding::ImportBindings, import};
-use orangery_cluster::{ObjectWatcher, Observed, Waiter};
+use orangery_cluster::{ClusterPool, ObjectWatcher, Observed, Waiter};
 use orangery_core::{
     error::{Code, Failure},
     name::{JobId, Kind, Namespace, ObjectName},
@@ -25,7 +25,7 @@ use orangery_reconcile::{Key, Queue};
 use super::{
     super::dependencies::awaits_imports,
     data_sources::DataSourceName,
-    imports::{GatheredImports, ImportNames, data_source_names, read_imports},
+    imports::{GatheredImports, ImportNames, ImportsTurn, data_source_names, read_imports},
     related::related,
     siblings,
 };
@@ -65,10 +65,10 @@ enum View {
 }
 
 impl ImportWatches {
-    /// Over a host; `queue` is that of the Installations, in which changes wake those who import.
-    pub(in crate::installation) fn new(host: &ControllerContext, queue: Queue) -> Self {
+    /// Over a host and its clusters; `queue` is that of the Installations, in which changes wake those who import.
+    pub(in crate::installation) fn new(host: &ControllerContext, pool: &ClusterPool, queue: Queue) -> Self {
         let wake = move |waiter: &Waiter| queue.wake(Key::new(&waiter.namespace, waiter.name.clone()));
-        let watcher = Arc::new(ObjectWatcher::new(host.client.clone(), wake));
+        let watcher = Arc::new(pool.object_watcher(host.client.clone(), wake));
         let watched = Arc::clone(&watcher);
         host.stores.installations.subscribe(move |change| {
             if let (Some(before), None) = (change.before, change.after) {
@@ -80,7 +80,12 @@ impl ImportWatches {
 
     /// The mark of a job that begins, or is about to read its imports: the hash of the imports, empty where they do not
     /// bind. Empty as well for an Installation that does not start jobs by them.
-    pub(in crate::installation) async fn mark(&self, host: &ControllerContext, installation: &Installation) -> Mark {
+    pub(in crate::installation) async fn mark(
+        &self,
+        host: &ControllerContext,
+        installation: &Installation,
+        turn: &ImportsTurn,
+    ) -> Mark {
         if !observes(installation) {
             return Mark { imports: String::new(), answers: Vec::new() };
         }
@@ -89,7 +94,7 @@ impl ImportWatches {
             // The first lists are not in, or one has not told yet of what is there already: they will know nothing older than
             // what is read now.
             View::Known(None) | View::Unknown | View::Forbidden(_) => {
-                let read = read_imports(host, installation, JobId::EMPTY).await;
+                let read = read_imports(host, installation, JobId::EMPTY, turn).await;
                 read.ok().map(|imported| import::content_hash(&imported))
             }
         };
@@ -107,7 +112,7 @@ impl ImportWatches {
         }
         let view = self.view(host, root);
         if let View::Forbidden(failure) = &view {
-            event::failed(host, root, None, Some(failure));
+            event::warn_of_lasting(host, root, failure);
         }
         let Key { namespace, name } = Key::of(root);
         let mut ahead = self.add(host, (&name, root), view, &mut roots);
@@ -168,7 +173,7 @@ impl ImportWatches {
         for (of, sight) in self.keep(host, installation) {
             match sight {
                 Observed::Present(object) => seen.push((of, object)),
-                Observed::Absent => {}
+                Observed::Absent | Observed::Gone(_) => {}
                 Observed::Unknown => return View::Unknown,
                 Observed::Forbidden(why) => {
                     return View::Forbidden(forbidden(&of.0.resource().kind, &namespace, &of.1, &why));

@@ -36,15 +36,21 @@ pub(in crate::installation) enum DataSourceKind {
 pub(in crate::installation) type DataSourceName = (DataSourceKind, ObjectName);
 
 impl DataSourceKind {
+    /// The Secret or ConfigMap that a source is.
+    pub(in crate::installation) fn named(source: DataSource<'_>) -> Option<DataSourceName> {
+        match source {
+            DataSource::Secret(reference) => Some((Self::Secret, reference.name.as_str().into())),
+            DataSource::ConfigMap(reference) => Some((Self::ConfigMap, reference.name.as_str().into())),
+            DataSource::DataObject(_) => None,
+        }
+    }
+
     /// The names of those of this kind that an Installation imports, each once. What cannot be a name names nothing.
     pub(in crate::installation) fn names(self, installation: &Installation) -> Vec<String> {
         let imports = ImportBindings::from(&installation.spec.imports);
-        let named = imports.data.iter().filter_map(|import| match (self, import.source()?) {
-            (Self::Secret, DataSource::Secret(reference)) => Some(reference.name.clone()),
-            (Self::ConfigMap, DataSource::ConfigMap(reference)) => Some(reference.name.clone()),
-            (_, DataSource::Secret(_) | DataSource::ConfigMap(_) | DataSource::DataObject(_)) => None,
-        });
-        let names: BTreeSet<String> = named.filter(|name| can_be_name(name)).collect();
+        let named = imports.data.iter().filter_map(|import| Self::named(import.source()?));
+        let names = named.filter(|(kind, _)| *kind == self).map(|(_, name)| name.to_string());
+        let names: BTreeSet<String> = names.filter(|name| can_be_name(name)).collect();
         names.into_iter().collect()
     }
 

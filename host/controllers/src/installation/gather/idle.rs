@@ -10,8 +10,8 @@ use orangery_reconcile::Key;
 
 use super::super::reconciliation::{InstallationReconciliation, InstallationWorker};
 use crate::{
-    controller_context::waiter, job::failure_of, object::generation_of, stores::StoredKind, tree::observing_root,
-    workflow::changed_answers,
+    controller_context::waiter, job::failure_of, namespace_policy::is_allowed_anew, object::generation_of,
+    stores::StoredKind, tree::observing_root, workflow::changed_answers,
 };
 
 /// What is known of an Installation at rest, of roots alone, and why gate expressions could not be asked.
@@ -33,7 +33,7 @@ pub(super) async fn gather(
         generations: (generation_of(installation), status.map_or(0, |status| status.observed_generation)),
         has_operation: installation.operation().is_some(),
         deleting: installation.is_deleting(),
-        is_allowed_anew: worker.host.policies.is_lifted(&Key::of(installation)),
+        is_allowed_anew: is_allowed_anew(&worker.host.policies, installation),
         failure: failure_of(installation.last_error()),
         name: Key::of(installation).name.into(),
         // Read in any case: a root that gives the policy up watches nothing any more.

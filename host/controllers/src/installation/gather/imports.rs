@@ -5,31 +5,62 @@ use std::{
     sync::Arc,
 };
 
-use orangery_api::{installation::Installation, label, marks::Marks};
+use orangery_api::{convert, installation::Installation, label, marks::Marks};
 use orangery_blueprint::plan::import::{Unread, unread};
 use orangery_blueprint::{
-    binding::ImportBindings,
-    import::{self, DataValue, Imported, Sources, TargetObject},
-    record::RecordWriter,
+    binding::{DataImport, ImportBindings},
+    import::{self, DataValue, ImportError, ImportFault, Imported, MOST_IMPORTED_BYTES, Sources, TargetObject},
+    record::{RecordWriter, UndecryptableData},
 };
 use orangery_core::{
     name::{JobId, Kind, Namespace, ObjectName},
     step::Step,
 };
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, slot};
+use orangery_turns::Turn;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use super::{
     super::dependencies::{CONFIG_MAPS, DATA_OBJECTS, SECRETS, TARGETS, TARGETS_OF_CONTEXT, awaits_imports},
     data_sources::{Content, DataSourceKind, DataSourceName},
 };
-use crate::{controller_context::ControllerContext, stores::Stores};
+use crate::{
+    controller_context::ControllerContext, encryption::EncryptionKey, namespace_calls::LoanedSlot,
+    secret_data::clear_data, stores::Stores,
+};
+
+/// The most memory, in bytes, that imports may take that wait for no turn.
+const MOST_SMALL_BYTES: u64 = 4 << 20;
+
+/// The turn of whoever keeps imports in memory that take much of it, from when that is found out to when it is dropped (C-99).
+#[derive(Default)]
+pub(in crate::installation) struct ImportsTurn(OnceCell<Turn>);
+
+impl ImportsTurn {
+    /// Waits for the turn, with nothing in memory, and lends the slot meanwhile.
+    async fn take(&self, host: &ControllerContext, namespace: &Namespace) {
+        let wait = async {
+            let _lent = LoanedSlot::of(slot());
+            host.large_imports.acquire(&Some(namespace.clone())).await
+        };
+        self.0.get_or_init(|| wait).await;
+    }
+
+    /// The bytes of memory that imports may take now.
+    fn most(&self) -> u64 {
+        if self.0.initialized() { MOST_IMPORTED_BYTES } else { MOST_SMALL_BYTES }
+    }
+}
 
 /// The objects of one namespace, as far as imports go.
 pub(in crate::installation) struct GatheredImports<'a> {
     stores: &'a Stores,
+    encryption: &'a EncryptionKey,
     namespace: Namespace,
     data_sources: BTreeMap<DataSourceName, Content>,
+    /// The Secret or ConfigMap whose text has no room any more, and the bytes that there are.
+    beyond: Option<(DataSourceName, u64)>,
 }
 
 /// The Secrets and ConfigMaps that an Installation imports.
@@ -64,21 +95,43 @@ impl ImportNames {
     }
 }
 
-/// Every import of an Installation in a job, by its name there.
+/// Every import of an Installation in a job, by its name there; large ones when it is their `turn`.
 pub(in crate::installation) async fn read_imports(
     host: &ControllerContext,
     installation: &Installation,
     job: &JobId,
+    turn: &ImportsTurn,
 ) -> Step<BTreeMap<String, Imported>> {
+    if let Some(imported) = read_in_turn(host, installation, job, turn).await? {
+        return Ok(imported);
+    }
+    turn.take(host, &Key::of(installation).namespace).await;
+    Ok(read_in_turn(host, installation, job, turn).await?.unwrap_or_default())
+}
+
+/// The same; `None` for large ones that have no turn.
+async fn read_in_turn(
+    host: &ControllerContext,
+    installation: &Installation,
+    job: &JobId,
+    turn: &ImportsTurn,
+) -> Step<Option<BTreeMap<String, Imported>>> {
     let imports = ImportBindings::from(&installation.spec.imports);
     let names = ImportNames::of(installation, job);
-    let gathered = GatheredImports::read(host, installation).await?;
+    let most = turn.most();
+    let gathered = GatheredImports::read(host, installation, most).await?;
     let mut asked = BTreeSet::new();
     loop {
-        let error = match import::read(&imports, &names.scope(), &gathered) {
-            Ok(imported) => return Ok(imported),
+        let read = gathered
+            .fits(&imports, &names)
+            .and_then(|()| import::read_within(&imports, &names.scope(), &gathered, most));
+        let error = match read {
+            Ok(imported) => return Ok(Some(imported)),
             Err(error) => error,
         };
+        if most < MOST_IMPORTED_BYTES && matches!(*error.fault, ImportFault::TooLarge { .. }) {
+            return Ok(None);
+        }
         match unread(&error, &asked, awaits_imports(installation)) {
             Unread::AskFor(named) => {
                 gathered.ask_for(host, &named.0, &named.1).await?;
@@ -91,18 +144,32 @@ pub(in crate::installation) async fn read_imports(
 
 impl<'a> GatheredImports<'a> {
     /// Reads the Secrets and ConfigMaps that an Installation imports; everything else is known.
-    async fn read(host: &'a ControllerContext, installation: &Installation) -> Step<Self> {
+    async fn read(host: &'a ControllerContext, installation: &Installation, most: u64) -> Step<Self> {
         let namespace = Key::of(installation).namespace;
-        let mut data_sources = BTreeMap::new();
+        let (mut data_sources, mut beyond, mut texts) = (BTreeMap::new(), None, 0);
         for (kind, name) in data_source_names(installation) {
             if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
                 if kind == DataSourceKind::Secret {
                     host.secrets.learn_secret(&Key::new(&namespace, &name), content.values());
                 }
+                texts += length(&content);
+                if texts > most {
+                    beyond = Some(((kind, name), most));
+                    break;
+                }
                 data_sources.insert((kind, name), content);
             }
         }
-        Ok(Self { stores: &host.stores, namespace, data_sources })
+        Ok(Self { stores: &host.stores, encryption: host.key.encryption(), namespace, data_sources, beyond })
+    }
+
+    /// Whether the texts had room; else the first import whose text had none.
+    fn fits(&self, imports: &ImportBindings, names: &ImportNames) -> Result<(), ImportError> {
+        let Some((beyond, most)) = &self.beyond else { return Ok(()) };
+        let is_beyond = |import: &&DataImport| import.source().and_then(DataSourceKind::named).as_ref() == Some(beyond);
+        let import = imports.data.iter().find(is_beyond).map(|import| import.name.clone()).unwrap_or_default();
+        let installation = format!("{}/{}", names.key.namespace, names.key.name);
+        Err(ImportError { import, installation, fault: Box::new(ImportFault::TooLarge { most: *most }) })
     }
 
     /// With these Secrets and ConfigMaps, as a watch knows them; nothing is read.
@@ -113,7 +180,19 @@ impl<'a> GatheredImports<'a> {
     ) -> Self {
         let data_sources =
             data_sources.into_iter().filter_map(|(of, object)| Some((of.clone(), of.0.content(&object)?)));
-        Self { stores: &host.stores, namespace: namespace.to_owned(), data_sources: data_sources.collect() }
+        let mut texts = 0;
+        // Those beyond are missing, and nothing binds then.
+        let data_sources = data_sources.take_while(|(_, content)| {
+            texts += length(content);
+            texts <= MOST_IMPORTED_BYTES
+        });
+        Self {
+            stores: &host.stores,
+            encryption: host.key.encryption(),
+            namespace: namespace.to_owned(),
+            data_sources: data_sources.collect(),
+            beyond: None,
+        }
     }
 
     /// Asks the server for an object that its store lacks; one that exists is known from then on.
@@ -130,9 +209,16 @@ impl<'a> GatheredImports<'a> {
     }
 }
 
+/// Bytes of the texts of a Secret or ConfigMap.
+fn length(content: &Content) -> u64 {
+    content.values().map(|text| text.len() as u64).sum()
+}
+
 impl Sources for GatheredImports<'_> {
-    fn data_object(&self, name: &str) -> Option<DataValue> {
-        self.stores.data_objects.get(&self.key(name)).map(|object| DataValue::from(object.as_ref()))
+    fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData> {
+        let Some(object) = self.stores.data_objects.get(&self.key(name)) else { return Ok(None) };
+        let data = clear_data(self.encryption, &object)?.into_owned();
+        Ok(Some(convert::data_value(&object, data)))
     }
 
     fn target(&self, name: &str) -> Option<TargetObject> {

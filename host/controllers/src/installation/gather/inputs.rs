@@ -44,6 +44,6 @@ impl InstallationReconciliation<'_> {
     /// Every import, by its name in the Installation. What may be waited for is watched before it is read.
     pub(in crate::installation) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
         self.shared.imports.watch(self.host, &self.draft);
-        read_imports(self.host, &self.draft, &self.workflow.job).await
+        read_imports(self.host, &self.draft, &self.workflow.job, &self.imports_turn).await
     }
 }

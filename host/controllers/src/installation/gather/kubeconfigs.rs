@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::dependencies::imported_targets;
-use crate::{controller_context::ControllerContext, target_access::Targets};
+use crate::{controller_context::ControllerContext, secret_values::SecretSource, target_access::Targets};
 
 /// Issues credentials for the templates of one job; the same is issued once.
 pub(in crate::installation) struct TargetKubeconfigs {
@@ -84,7 +84,7 @@ impl TargetKubeconfigs {
         targets.allowed(PolicyRequest::Credential(credential_kind)).map_err(fault)?;
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
         let issued = issue_credential(&kubeconfig, &key.1).await?;
-        let source = format!("credential {:?} of {}", key.1, self.whose);
+        let source = SecretSource::Issued(format!("{:?} of {}", key.1, self.whose));
         self.host.secrets.learn_kubeconfig(&self.namespace, source, &issued.kubeconfig);
         self.issued.lock().unwrap_or_else(PoisonError::into_inner).insert(key, issued.clone());
         Ok(issued)

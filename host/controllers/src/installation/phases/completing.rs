@@ -27,21 +27,21 @@ impl InstallationReconciliation<'_> {
         let mut rendering = self.rendering(&inputs, states);
         let bound = rendering.imports(imported, &self.draft.spec.import_data_mappings).await;
         let imports = self.rendered(&mut rendering, &mut secrets, bound).await?;
-        let exports = rendering.exports(&imports, self.export_values(), &self.draft.spec.export_data_mappings).await;
+        let exports = rendering.exports(&imports, self.export_values()?, &self.draft.spec.export_data_mappings).await;
         let exports = self.rendered(&mut rendering, &mut secrets, exports).await?;
         let wanted = (&self.draft.spec.exports).into();
         let records = export::records(&wanted, &exports, &names.scope())
             .map_err(|error| export_failed("CreateExports", &error))?;
         self.check_owners(&records)?;
         // Apply.
-        self.write_records(&records).await?;
+        self.write_exports(imported, &records).await?;
         Ok(Verdict::Done)
     }
 
     /// What the templates of exports see beside the imports.
-    fn export_values(&self) -> ExportValues {
-        let (data_objects, targets) = self.context_values();
-        ExportValues { deploy_items: self.item_exports(), data_objects, targets }
+    fn export_values(&self) -> Step<ExportValues> {
+        let (data_objects, targets) = (self.context_data()?, self.context_targets());
+        Ok(ExportValues { deploy_items: self.item_exports()?, data_objects, targets })
     }
 
     /// Nothing that `Init` saw may have changed: the spec, or an import.

@@ -18,7 +18,10 @@ use orangery_render::LoadedBlueprint;
 use super::super::{
     dependencies::GUARDED_CONFIG_MAPS, gather::inputs::RenderInputs, reconciliation::InstallationReconciliation,
 };
-use crate::{object::owner_reference, record};
+use crate::{
+    object::owner_reference,
+    record::{self, RecordOwner},
+};
 
 impl InstallationReconciliation<'_> {
     /// `Init`.
@@ -38,9 +41,10 @@ impl InstallationReconciliation<'_> {
         let records = import::copies(&loaded.blueprint.imports, &values, &names.scope())
             .map_err(|error| failed("CreateImports", &error))?;
         // Apply.
-        let (host, namespace, owner) = (self.host, self.key.namespace.clone(), owner_reference(&self.draft));
+        let namespace = self.key.namespace.clone();
+        let owner = RecordOwner { namespace: &namespace, reference: owner_reference(&self.draft), imported };
         // No subobject works before it has the job, so nobody reads a copy yet: they are written beside the subobjects.
-        let copies = record::write(host, &namespace, &owner, &records);
+        let copies = record::write(self.host, &owner, &records);
         let subobjects = async {
             let templates = rendering.subinstallations(&values, imported).await;
             let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
@@ -64,7 +68,7 @@ impl InstallationReconciliation<'_> {
         self.report_overwrite(&loaded);
         beginning::siblings(self.siblings(), &self.workflow.job)?;
         self.delete_old_exports().await?;
-        let mark = self.shared.imports.mark(self.host, &self.draft).await;
+        let mark = self.shared.imports.mark(self.host, &self.draft, &self.imports_turn).await;
         mark.put(self.draft.status.get_or_insert_default());
         GUARDED_CONFIG_MAPS.guard(self.host, &self.draft).await
     }

@@ -239,7 +239,7 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
     }
 
     async fn results(&self, sub: &Installation) -> Step<Value> {
-        let (data, _) = self.context_values();
+        let data = self.context_data()?;
         let exports = sub.spec.exports.data.iter();
         let exports: Map<String, Value> =
             exports.filter_map(|export| Some((export.name.clone(), data.get(&export.data_ref)?.clone()))).collect();

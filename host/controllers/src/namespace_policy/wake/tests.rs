@@ -69,8 +69,26 @@ async fn a_refused_root_is_called_when_something_else_counts_for_its_namespace()
     wake_refused(&host, queue.clone());
     select_a(&host);
     assert_eq!(names(&queue), ["a/refused"]);
-    assert!(host.policies.is_lifted(&Key::new("a", "refused")));
-    assert!(!host.policies.is_lifted(&Key::new("b", "elsewhere")));
+}
+
+#[tokio::test]
+async fn c_80_a_refused_root_keeps_what_counted_and_starts_where_something_else_does() {
+    let (host, code) = (host(), Violation::CODE.to_string());
+    let under = |root: &Installation| refused_under(&host.policies, root);
+    let mut refused = installation("refused", "a", None, Some(&code));
+    refused.status.as_mut().unwrap().refused_under = under(&refused);
+    assert!(under(&refused).starts_with("sha256:") && !is_allowed_anew(&host.policies, &refused));
+    select_a(&host);
+    assert!(is_allowed_anew(&host.policies, &refused));
+    refused.status.as_mut().unwrap().refused_under = under(&refused);
+    assert!(!is_allowed_anew(&host.policies, &refused), "it was refused once more");
+    for other in [
+        installation("failed", "a", None, Some("ERR_TIMEOUT")),
+        installation("working", "a", None, None),
+        installation("below", "a", Some("refused"), Some(&code)),
+    ] {
+        assert_eq!((under(&other), is_allowed_anew(&host.policies, &other)), (String::new(), false));
+    }
 }
 
 #[tokio::test]

@@ -83,6 +83,20 @@ async fn inv_6_a_deletion_goes_on_after_a_restart_before_and_in_the_deletion_of_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_6_nothing_that_a_stored_proposal_waits_for_is_deleted_before_the_status_says_so() {
+    let mut world = installed(&[waits()]).await;
+    delete(&world).await;
+    world.waiting("item", "ConfigMap default/hook").await;
+    world.cut_after(0);
+    world.patch_config_map("hook", json!({"data": {"k": "ready"}})).await;
+    world.in_time(async || world.is_cut().then_some(())).await.unwrap();
+    assert!(world.value("hook").await.is_some());
+    world.restart();
+    world.gone("item").await;
+    assert_eq!((world.value("a").await, world.value("hook").await), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_a_deletion_whose_time_is_up_fails_with_what_it_waited_for() {
     let world = installed(&[]).await;
     world.patch_config_map("a", json!({"metadata": {"finalizers": [HOLD]}})).await;
@@ -98,6 +112,22 @@ async fn c_08_a_deletion_whose_time_is_up_fails_with_what_it_waited_for() {
             &json!("the item did not finish within its timeout of 60m; waiting for ConfigMap default/a to be gone")
         )
     );
+    assert_eq!(status["providerStatus"]["managedResources"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_08_a_component_that_goes_on_for_ever_before_an_uninstall_is_ended_by_the_time_of_its_item() {
+    let world = Items::new().await;
+    let again = json!({"stages": [], "next": {"continueWith": [0]}});
+    let spec = json!({"config": {"uninstalls": [again]}, "timeout": "3s"});
+    world.create("item", &[proposal("a", json!({}))], spec).await;
+    world.job("item", "one").await;
+    delete(&world).await;
+    let status = world.finished("item", "two").await;
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert_eq!(status["phase"], "DeleteFailed", "{status:#}");
+    assert!(message.starts_with("the item did not finish within its timeout of 3s"), "{message}");
+    assert!(world.value("a").await.is_some(), "what it has deployed is still known: {status:#}");
     assert_eq!(status["providerStatus"]["managedResources"].as_array().unwrap().len(), 1);
 }
 

@@ -1,20 +1,30 @@
 //! A Target that names another cluster than before: nothing is deleted there, and what is left in the former one is deleted
 //! with the credentials of that time (C-35).
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Secret},
+};
 use kube::{
     Api, Client, Config,
     api::{Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+    runtime::wait::await_condition,
 };
-use orangery_api::target::Target;
+use orangery_api::{job::Job as _, target::Target};
 use orangery_embedded::{Options, Server, Storage, start};
+use orangery_reconcile::Key;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use super::items::{Items, proposal};
+use super::items::{Items, gated_on, proposal};
+use crate::{
+    objects::{installation, with},
+    world::{DEADLINE, Setup},
+};
 
 /// Another cluster, and how it is asked.
-async fn second() -> (Server, Client) {
+pub(super) async fn second() -> (Server, Client) {
     let clock = std::sync::Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
     let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
     let server = start(options).await.unwrap();
@@ -24,7 +34,7 @@ async fn second() -> (Server, Client) {
 }
 
 /// Has the Target of the items name another cluster, and waits until the controller knows.
-async fn retarget(world: &Items, kubeconfig: &str) {
+pub(super) async fn retarget(world: &Items, kubeconfig: &str) {
     let targets: Api<Target> = Api::default_namespaced(world.client.clone());
     let config = json!({"spec": {"config": {"kubeconfig": kubeconfig}}});
     let patched = targets.patch("cluster", &PatchParams::default(), &Patch::Merge(config)).await.unwrap();
@@ -33,15 +43,14 @@ async fn retarget(world: &Items, kubeconfig: &str) {
     drop(known.upsert(patched));
 }
 
-async fn has(client: &Client, name: &str) -> bool {
+pub(super) async fn has(client: &Client, name: &str) -> bool {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     maps.get_opt(name).await.unwrap().is_some()
 }
 
-/// The Secrets with credentials that were kept.
+/// How many Secrets have credentials that were kept.
 async fn kept(world: &Items) -> usize {
-    let is_kept = |secret: &Secret| secret.type_.as_deref() == Some("orangery.dev/kubeconfig");
-    world.secrets().await.iter().filter(|secret| is_kept(secret)).count()
+    world.kept().await.len()
 }
 
 /// A config map of somebody else.
@@ -107,12 +116,7 @@ async fn c_35_a_former_cluster_that_nobody_knows_how_to_reach_fails_the_deletion
     world.job("item", "one").await;
     let (server, _second) = second().await;
     retarget(&world, &server.kubeconfig()).await;
-    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
-    for secret in world.secrets().await {
-        if secret.type_.as_deref() == Some("orangery.dev/kubeconfig") {
-            secrets.delete(&secret.metadata.name.unwrap(), &Default::default()).await.unwrap();
-        }
-    }
+    world.lose_kept().await;
     world.delete("item").await;
     world.trigger("item", "two").await;
     let status = world.finished("item", "two").await;
@@ -128,4 +132,157 @@ async fn c_35_a_former_cluster_that_nobody_knows_how_to_reach_fails_the_deletion
     world.trigger("item", "three").await;
     world.gone("item").await;
     assert_eq!(kept(&world).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_a_cluster_that_is_swapped_in_the_middle_of_a_job_has_the_job_begin_anew_there() {
+    let world = Items::new().await;
+    world.create("item", &[gated_on("x", "ready")], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "to become ready").await;
+    let (server, second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    world.touch("item", "the target is another one").await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(second.clone());
+    let there = timeout(DEADLINE, await_condition(maps.clone(), "x", |map: Option<&ConfigMap>| map.is_some()));
+    there.await.expect("it is deployed to the new cluster").unwrap();
+    // The job may write it once more before it rests.
+    let ended = world.in_time(async || {
+        let ready = Patch::Merge(json!({"data": {"k": "ready"}}));
+        maps.patch("x", &PatchParams::default(), &ready).await.unwrap();
+        let item = world.items().get("item").await.unwrap();
+        item.finished_job(&"one".into()).then_some(item)
+    });
+    let status = json!(ended.await.expect("the job ends in the new cluster").status);
+    assert_eq!((&status["phase"], &status["lastError"]), (&json!("Succeeded"), &Value::Null), "{status:#}");
+    assert!(has(&second, "x").await && !has(&world.client, "x").await, "what the first cluster had is deleted there");
+    assert_eq!(status["providerStatus"].pointer("/orangery/former"), None);
+}
+
+/// An Installation, which has no job, that exports the Target `cluster`.
+async fn exported(world: &Items) {
+    let exports = json!({"exports": {"targets": [{"name": "out", "target": "cluster"}]}});
+    let mut exporter = with(installation("exporter", &json!({})), &exports);
+    exporter["metadata"]["annotations"] = json!({});
+    world.objects().apply(&exporter).await;
+    let known = world.host.as_ref().unwrap().stores.installations.clone();
+    let is_known = async || known.get(&Key::new("default", "exporter")).map(drop);
+    assert!(world.in_time(is_known).await.is_some(), "the controllers do not know the exporter");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_c_35_an_item_whose_exported_target_is_gone_is_uninstalled_with_what_was_kept_of_it() {
+    let world = Items::new().await;
+    exported(&world).await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    world.lose_target("cluster").await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert_eq!((has(&world.client, "x").await, kept(&world).await), (false, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_what_was_kept_of_a_target_that_its_user_deleted_is_not_used() {
+    let world = Items::new().await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    world.lose_target("cluster").await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    let status = world.finished("item", "two").await;
+    assert_eq!(status["phase"], "DeleteFailed", "{status:#}");
+    assert!(has(&world.client, "x").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_c_35_what_was_kept_and_leads_to_another_cluster_deletes_nothing_there() {
+    let world = Items::new().await;
+    exported(&world).await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let (server, second) = second().await;
+    made_by_another(&second, "x").await;
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    for secret in world.kept().await {
+        let elsewhere = Patch::Merge(json!({"data": {"kubeconfig": ByteString(server.kubeconfig().into_bytes())}}));
+        secrets.patch(&secret.metadata.name.unwrap(), &PatchParams::default(), &elsewhere).await.unwrap();
+    }
+    world.lose_target("cluster").await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    let status = world.finished("item", "two").await;
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert_eq!(status["phase"], "DeleteFailed", "{status:#}");
+    assert!(message.ends_with("but its credentials lead to another cluster now"), "{message}");
+    assert!(has(&world.client, "x").await && has(&second, "x").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_credentials_that_somebody_deleted_are_kept_again_by_the_next_job() {
+    let world = Items::new().await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let known = world.host.as_ref().unwrap().stores.secrets.clone();
+    assert!(world.in_time(async || (known.keys(None).len() == 1).then_some(())).await.is_some(), "it is watched");
+    world.lose_kept().await;
+    assert!(world.in_time(async || known.keys(None).is_empty().then_some(())).await.is_some(), "it is seen to go");
+    world.job("item", "two").await;
+    assert_eq!(kept(&world).await, 1);
+}
+
+/// An item with the ConfigMap `x`, which nobody lets go, in a cluster that its Target does not name any more; then the key of the
+/// operator is lost.
+async fn former_with_another_key() -> (Items, Server, Client) {
+    let mut world = Items::new().await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    world.patch_config_map("x", json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    let (server, second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    let status = world.job("item", "two").await;
+    assert!(status["providerStatus"].pointer("/orangery/former/0/managedResources/0").is_some(), "{status:#}");
+    world.restart_with(Setup { key: 1, ..Setup::default() });
+    (world, server, second)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_110_what_lies_in_a_former_cluster_outlives_the_key_of_the_operator() {
+    let (world, _server, second) = former_with_another_key().await;
+    let status = world.job("item", "three").await;
+    assert_eq!(status["phase"], "Succeeded", "{status:#}");
+    assert!(status["providerStatus"].pointer("/orangery/former/0/managedResources/0").is_some(), "{status:#}");
+    world.delete("item").await;
+    world.trigger("item", "four").await;
+    world.waiting("item", "ConfigMap default/x to be gone").await;
+    world.patch_config_map("x", json!({"metadata": {"finalizers": null}})).await;
+    world.gone("item").await;
+    assert_eq!((has(&world.client, "x").await, has(&second, "x").await, kept(&world).await), (false, false, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_110_a_target_that_changes_while_the_key_is_lost_leaves_nothing_behind() {
+    let mut world = Items::new().await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    world.restart_with(Setup { key: 1, ..Setup::default() });
+    let (server, second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    let status = world.job("item", "two").await;
+    assert_eq!(status["phase"], "Succeeded", "{status:#}");
+    assert_eq!((has(&world.client, "x").await, has(&second, "x").await), (false, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_110_without_key_and_credentials_a_former_cluster_is_told_and_not_forgotten() {
+    let (world, _server, _second) = former_with_another_key().await;
+    world.lose_kept().await;
+    world.delete("item").await;
+    world.trigger("item", "three").await;
+    let status = world.finished("item", "three").await;
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert_eq!(status["phase"], "DeleteFailed", "{status:#}");
+    assert!(message.contains("ConfigMap default/x stay in the cluster"), "{message}");
+    assert!(has(&world.client, "x").await);
 }

@@ -108,6 +108,57 @@ async fn orc_37_of_two_items_the_last_one_lets_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_109_a_guard_that_is_being_taken_away_stays_where_a_user_has_come_meanwhile() {
+    let world = guarded().await;
+    world.create("first", &[proposal("a", json!({}))], uses()).await;
+    world.job("first", "one").await;
+    world.objects().delete("Target", "garden").await;
+    // The guard controller has found no user of the Target, and what it writes is on its way.
+    world.objects().delay_write("/targets/garden");
+    world.delete("first").await;
+    world.trigger("first", "two").await;
+    world.gone("first").await;
+    world.objects().held().await;
+    world.create("second", &[proposal("b", json!({}))], uses()).await;
+    assert_eq!(world.job("second", "one").await["phase"], "Succeeded");
+    // A conflict has it look at the Target again.
+    let reads = || world.asked_about("/targets/garden").iter().filter(|asked| asked.method == "GET").count();
+    let (before, mut job) = (reads(), 0);
+    world.create("probe", &[proposal("probe", json!({}))], json!({})).await;
+    world.objects().let_pass();
+    while world.find("Target", "garden").await.is_some() && reads() == before {
+        world.job("probe", &format!("probe-{job}")).await;
+        job += 1;
+    }
+    let held = world.find("Target", "garden").await.expect("the Target of an item that is deployed");
+    assert!(is_guarded(&held) && is_deleting(&held), "{held:#}");
+    world.delete("second").await;
+    world.trigger("second", "two").await;
+    world.gone("second").await;
+    world.objects().gone("Target", "garden").await;
+    assert_eq!(world.value("b").await, None, "it could be uninstalled");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_109_what_has_lost_its_guard_and_is_being_deleted_is_not_used_any_more() {
+    let world = guarded().await;
+    world.create("first", &[proposal("a", json!({}))], uses()).await;
+    world.job("first", "one").await;
+    world.objects().patch("Target", "garden", &json!({"metadata": {"finalizers": [GUARD, "example.org/hold"]}})).await;
+    world.objects().delete("Target", "garden").await;
+    world.delete("first").await;
+    world.trigger("first", "two").await;
+    world.gone("first").await;
+    world.objects().sees_no_guard("garden").await;
+    world.create("second", &[proposal("b", json!({}))], uses()).await;
+    let status = world.job("second", "one").await;
+    let message = "Target default/garden is being deleted, and nothing keeps it any more; make it anew once it is gone, or name \
+        another one";
+    assert_eq!((&status["phase"], &status["lastError"]["message"]), (&json!("Failed"), &json!(message)));
+    assert_eq!(world.value("b").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orc_40_a_guard_that_was_taken_away_by_hand_comes_back_with_the_next_job() {
     let world = guarded().await;
     world.create("item", &[proposal("a", json!({}))], uses()).await;

@@ -1,5 +1,6 @@
 //! What a component keeps in the status of its item shows no value of a Secret there, and comes back to it whole (C-85).
 
+use orangery_controllers::SecretSource;
 use serde_json::{Value, json};
 
 use super::items::{Items, proposal};
@@ -9,7 +10,7 @@ const VALUE: &str = "hunter2-hunter2+hunter2";
 /// A component that keeps the value, fails with it, and asks for one more call.
 async fn keeping() -> Items {
     let world = Items::new().await;
-    world.host.as_ref().unwrap().secrets.learn(&"default".into(), "Secret s".to_owned(), [VALUE.to_owned()]);
+    world.host.as_ref().unwrap().secrets.learn(&"default".into(), SecretSource::Secret("s".into()), [VALUE.to_owned()]);
     let keeps = json!({"status": {"token": VALUE, "count": 1}});
     let first = proposal("a", json!({"status": keeps["status"], "next": {"continueWith": [1]}}));
     world.create("item", &[first, proposal("a", keeps)], json!({})).await;

@@ -7,10 +7,12 @@ use k8s_openapi::{
         core::v1::{ConfigMap, Namespace, Secret},
         events::v1::Event,
     },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
+    runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use orangery_api::job::Job;
 use serde_json::{Value, json};
@@ -221,4 +223,33 @@ async fn c_37_a_reference_to_exports_that_a_user_has_written_deletes_no_secret()
     assert_eq!(world.job("item", "one").await["phase"], "Succeeded");
     assert!(secrets.get_opt("victim").await.unwrap().is_some());
     assert!(world.items().get("item").await.unwrap().finished_job(&"one".into()));
+}
+
+/// While a proposal waits, one of its kinds comes to be served, and has no namespaces: it is put in order and checked as what it
+/// is, instead of tried again as what it cannot be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_78_a_stored_proposal_is_put_in_order_once_its_kind_is_served_without_namespaces() {
+    let world = Items::new().await;
+    let metadata = json!({"name": "x", "namespace": "default"});
+    let thing = json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": metadata});
+    let mut waiting = gated("ready");
+    let then = json!({"name": "then", "gate": "accepted", "writes": [{"object": thing, "how": "replace"}]});
+    waiting["stages"].as_array_mut().unwrap().push(then);
+    world.create("item", &[waiting], json!({})).await;
+    waits(&world, "item", "one").await;
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({"metadata": {"name": "things.example.org"}, "spec": {
+        "group": "example.org", "scope": "Cluster",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+    }});
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    definitions.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    await_condition(definitions, "things.example.org", is_crd_established()).await.unwrap();
+    world.patch_config_map("a", json!({"data": {"k": "ready"}})).await;
+    let status = world.finished("item", "one").await;
+    assert_eq!(status["phase"], "Succeeded", "{status:#}");
+    let managed = status["providerStatus"]["managedResources"].as_array().unwrap();
+    let thing = managed.iter().map(|entry| &entry["resource"]).find(|resource| resource["kind"] == "Thing").unwrap();
+    assert_eq!((&thing["name"], thing.get("namespace")), (&json!("x"), None), "{status:#}");
 }

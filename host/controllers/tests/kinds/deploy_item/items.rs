@@ -67,6 +67,20 @@ impl Items {
         api.create(&PostParams::default(), &serde_json::from_value(target).unwrap()).await.unwrap();
     }
 
+    /// The Secrets with credentials that were kept.
+    pub(crate) async fn kept(&self) -> Vec<Secret> {
+        let is_kept = |secret: &Secret| secret.type_.as_deref() == Some("orangery.dev/kubeconfig");
+        self.secrets().await.into_iter().filter(is_kept).collect()
+    }
+
+    /// Deletes what was kept of credentials.
+    pub(crate) async fn lose_kept(&self) {
+        let secrets: Api<Secret> = Api::default_namespaced(self.client.clone());
+        for secret in self.kept().await {
+            secrets.delete(&secret.metadata.name.unwrap(), &DeleteParams::default()).await.unwrap();
+        }
+    }
+
     /// Deletes a target, and waits until the controller knows: an item that needs it fails.
     pub(crate) async fn lose_target(&self, name: &str) {
         let api: Api<Target> = Api::default_namespaced(self.client.clone());

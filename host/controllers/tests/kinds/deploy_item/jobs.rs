@@ -106,6 +106,7 @@ async fn c_28_without_its_target_an_item_of_nobody_goes_if_it_says_so_and_the_co
         world.job(name, "one").await;
     }
     world.lose_target("cluster").await;
+    world.lose_kept().await;
     let calls = world.calls();
     for name in ["held", "left"] {
         world.delete(name).await;
@@ -376,17 +377,43 @@ async fn another_try_of_a_failed_look_keeps_its_error_to_be_seen() {
 async fn a_later_call_that_has_to_be_asked_again_keeps_its_checkpoint() {
     let mut world = Items::new().await;
     let first = proposal("a", json!({"next": {"continueWith": [1]}}));
-    world.create("item", &[first, json!({"later": 4, "then": proposal("b", json!({}))})], json!({})).await;
+    world.create("item", &[first, json!({"closed": proposal("b", json!({}))})], json!({})).await;
     world.trigger("item", "one").await;
-    world.waiting("item", "plugin scripted: not yet").await;
+    world.waiting("item", "plugin scripted: closed").await;
     let at = world.items().get("item").await.unwrap().status.unwrap().provider_status.unwrap()["orangery"]["progress"]
         ["at"]
         .clone();
     assert_eq!(at, json!({"calling": {}}));
     world.restart();
+    world.plugin.open();
     let status = world.finished("item", "one").await;
     assert_eq!(status["phase"], json!("Succeeded"), "{status:#}");
     let checkpoints: Vec<bool> =
         world.plugin.calls.lock().unwrap().iter().map(|item| item.checkpoint.is_some()).collect();
-    assert_eq!(checkpoints, [false, true, true, true]);
+    let (first, later) = checkpoints.split_first().unwrap();
+    assert!(!first && later.len() > 1 && later.iter().all(|has_one| *has_one), "{checkpoints:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_100_what_may_only_be_created_is_created_when_the_object_that_goes_is_gone() {
+    for owned in ["managed", "fallback"] {
+        let world = Items::new().await;
+        let metadata = json!({"name": "a", "finalizers": ["example.org/hold"]});
+        let theirs = json!({"metadata": metadata, "data": {"k": "theirs"}});
+        world.config_maps().create(&Default::default(), &serde_json::from_value(theirs).unwrap()).await.unwrap();
+        world.config_maps().delete("a", &Default::default()).await.unwrap();
+        let mut creates = proposal("a", json!({}));
+        let how = if owned == "managed" { "create" } else { "replace" };
+        orangery_proposal::overlay::overlay(
+            &mut creates["stages"][0]["writes"][0],
+            &json!({"how": how, "owned": owned}),
+        );
+        world.create("item", &[creates], json!({})).await;
+        world.trigger("item", "one").await;
+        world.waiting("item", "waiting for ConfigMap default/a to be gone").await;
+        world.patch_config_map("a", json!({"metadata": {"finalizers": null}})).await;
+        let status = world.finished("item", "one").await;
+        assert_eq!((&status["phase"], world.value("a").await.as_deref()), (&json!("Succeeded"), Some("v")), "{owned}");
+        assert_eq!(status["providerStatus"]["managedResources"].as_array().map(Vec::len), Some(1), "{owned}");
+    }
 }

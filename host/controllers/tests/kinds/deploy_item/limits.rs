@@ -1,9 +1,14 @@
 //! The limit of the host on items that are under way at once, and timeouts that cannot be read.
 
-use std::num::NonZeroU32;
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant},
+};
 
-use orangery_api::job::Job;
+use kube::{ResourceExt as _, api::ListParams, runtime::wait::await_condition};
+use orangery_api::{deploy_item::DeployItem, job::Job};
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::items::{Items, gated_on, proposal};
 
@@ -109,4 +114,52 @@ async fn c_08_a_component_that_recovers_has_as_much_time_again_and_no_more() {
         "{message}"
     );
     assert_eq!(world.calls(), 2);
+}
+
+/// How long so many objects may take on a busy machine, with nothing optimised.
+const LONG: Duration = Duration::from_secs(560);
+
+/// The objects of an item with the most that it may have.
+const MOST_OBJECTS: u64 = 20_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_94_limits_proposal_an_item_of_twenty_thousand_objects_is_deployed_and_deleted() {
+    let world = Items::new().await;
+    let many = |count: u64| json!({"many": count, "of": proposal("cm", json!({}))});
+    world.create("more", &[many(MOST_OBJECTS + 1)], json!({})).await;
+    let refused = world.job("more", "one").await;
+    let message = refused["lastError"]["message"].as_str().unwrap();
+    assert!(message.contains("20001") && message.contains("20000"), "{message}");
+
+    world.create("item", &[many(MOST_OBJECTS)], json!({"timeout": "none"})).await;
+    let begun = Instant::now();
+    world.trigger("item", "one").await;
+    let ended = |item: Option<&DeployItem>| item.is_some_and(|item| item.finished_job(&"one".into()));
+    let ended = timeout(LONG, await_condition(world.items(), "item", ended)).await.expect("in time").unwrap();
+    let deployed = begun.elapsed();
+    let status = json!(ended.unwrap().status);
+    assert_eq!(status["phase"], "Succeeded", "{}", status["lastError"]);
+    let named = status["providerStatus"]["orangery"]["large"]["secrets"].clone();
+    let named: Vec<String> = serde_json::from_value(named).unwrap();
+    let stored = world.secrets().await.into_iter().filter(|secret| named.contains(&secret.name_any()));
+    let sizes: Vec<usize> = stored.map(|secret| json!(secret).to_string().len()).collect();
+    let largest = sizes.iter().copied().chain([status.to_string().len()]).max().unwrap();
+    assert!(sizes.len() == named.len() && largest <= 1_000_000, "the status and Secrets of {sizes:?} bytes of JSON");
+
+    // The deletion goes by what lies in the Secrets.
+    let begun = Instant::now();
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    timeout(LONG, await_condition(world.items(), "item", |item: Option<&DeployItem>| item.is_none()))
+        .await
+        .expect("in time")
+        .unwrap();
+    let left = world.config_maps().list(&ListParams::default().limit(1)).await.unwrap();
+    let named = left.items.into_iter().filter(|map| map.name_any().starts_with("cm-")).count();
+    assert_eq!(named, 0);
+    println!(
+        "{MOST_OBJECTS} objects deployed in {deployed:?}, deleted in {:?}; the largest object has {largest} bytes, Secrets of the \
+         state {sizes:?}",
+        begun.elapsed()
+    );
 }

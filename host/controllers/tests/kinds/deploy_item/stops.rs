@@ -1,6 +1,6 @@
 //! A job stopped in each step in which it can wait: what a restart, an interrupt and a timeout make of it there.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api,
     api::{DeleteParams, PostParams},
@@ -217,7 +217,7 @@ impl Stop {
                 world.touch(self.name, "the time has come").await;
             }
             Release::Answer => {
-                world.plugin.is_open.store(true, std::sync::atomic::Ordering::SeqCst);
+                world.plugin.open();
                 world.touch(self.name, "the component answers").await;
             }
         }
@@ -303,4 +303,45 @@ async fn c_08_a_job_whose_time_is_up_fails_with_what_it_waited_for_in_every_step
         let inventory = status["providerStatus"]["managedResources"].as_array();
         assert!(inventory.is_some_and(|list| !list.is_empty()), "{}: the inventory stays: {status:#}", stop.name);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_08_limits_state_a_component_that_goes_on_for_ever_ends_its_job_also_without_a_timeout() {
+    let world = Items::new().await;
+    let endless = json!({"stages": [], "next": {"continueWith": [0]}});
+    let message = "plugin scripted was called 256 times in a row and goes on without waiting for anything, so it would go on \
+        for ever; correct it, or use another version";
+    world.create("item", std::slice::from_ref(&endless), json!({"timeout": "none"})).await;
+    let status = world.job("item", "one").await;
+    assert_eq!((&status["phase"], &status["lastError"]["message"]), (&json!("Failed"), &json!(message)));
+    let uninstalls = json!({"timeout": "none", "config": {"uninstalls": [endless]}});
+    world.create("other", &[proposal("a", json!({}))], uninstalls).await;
+    world.job("other", "one").await;
+    world.delete("other").await;
+    let status = world.job("other", "two").await;
+    assert_eq!((&status["phase"], &status["lastError"]["message"]), (&json!("DeleteFailed"), &json!(message)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_57_the_job_of_an_item_that_is_being_deleted_does_not_wait_for_a_namespace_that_is_being_terminated() {
+    let world = Items::new().await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let named = |fields: Value| serde_json::from_value(fields).unwrap();
+    namespaces.create(&PostParams::default(), &named(json!({"metadata": {"name": "doomed"}}))).await.unwrap();
+    let held: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "held", "finalizers": [HOLD]}})).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), "doomed");
+    maps.create(&PostParams::default(), &held).await.unwrap();
+    namespaces.delete("doomed", &DeleteParams::default()).await.unwrap();
+    let mut writes = proposal("a", json!({}));
+    writes["stages"][0]["writes"][0]["object"]["metadata"]["namespace"] = json!("doomed");
+    world.create("item", &[writes], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "because it is being terminated").await;
+    world.delete("item").await;
+    let status = world.finished("item", "one").await;
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert_eq!(status["phase"], "Failed", "{status:#}");
+    assert!(message.ends_with("; the item is being deleted, too, so its job ends, and it is uninstalled"), "{message}");
+    world.trigger("item", "two").await;
+    world.gone("item").await;
 }

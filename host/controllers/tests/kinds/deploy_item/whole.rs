@@ -1,6 +1,7 @@
 //! The whole status of a deploy item in its jobs, and what changes of it, of its spec and of its job make of them.
 
 use orangery_api::{deploy_item::DeployItem, job::Job as _};
+use orangery_core::error::brief;
 use serde_json::{Value, json};
 
 use super::items::{Items, gated, gated_on, proposal};
@@ -140,11 +141,13 @@ async fn c_06_a_deletion_observes_the_generation_that_it_began_with() {
 }
 
 /// How long an item waits for an external deployer in these tests: no longer than a test.
-const PICK_UP: Setup = Setup { guards: false, max_parallel: None, pick_up_timeout: std::time::Duration::from_secs(2) };
+fn pick_up() -> Setup {
+    Setup { pick_up_timeout: std::time::Duration::from_secs(2), ..Setup::default() }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_exe_33_an_item_that_no_deployer_begins_fails_and_names_what_is_missing() {
-    let world = Items::with(PICK_UP).await;
+    let world = Items::with(pick_up()).await;
     let triggered = |job: &str| {
         let now = world.host.as_ref().unwrap().clock.now();
         json!({"jobID": job, "jobIDGenerationTime": jiff::Timestamp::from_second(now.as_second()).unwrap().to_string()})
@@ -171,7 +174,7 @@ async fn c_08_exe_33_an_item_that_no_deployer_begins_fails_and_names_what_is_mis
             "conditions": [
                 format!("Ready=False PickupTimeout: {message} (1)"),
                 format!("Stalled=True PickupTimeout: {message} (1)"),
-                format!("Progressing=False PickupTimeout: {message} (1)"),
+                format!("Progressing=False PickupTimeout: {} (1)", brief(&message)),
             ],
             "transitionTimes": ["finishedTime"],
         });
@@ -188,7 +191,7 @@ async fn c_08_exe_33_an_item_that_no_deployer_begins_fails_and_names_what_is_mis
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_an_item_that_a_deployer_has_begun_in_time_is_its_own_from_then_on() {
-    let world = Items::with(PICK_UP).await;
+    let world = Items::with(pick_up()).await;
     let now = || jiff::Timestamp::from_second(world.host.as_ref().unwrap().clock.now().as_second()).unwrap();
     world.create("item", &[], json!({"type": "example.org/external"})).await;
     let begun = json!({"jobID": "one", "jobIDGenerationTime": now().to_string(), "phase": "Progressing",
@@ -211,7 +214,7 @@ async fn c_24_c_25_a_write_of_somebody_else_during_a_job_is_kept() {
     world.waiting("item", "plugin scripted: closed").await;
     let labels = json!({"team": "green"});
     world.patch("item", json!({"metadata": {"labels": labels}})).await;
-    world.plugin.is_open.store(true, std::sync::atomic::Ordering::SeqCst);
+    world.plugin.open();
     let status = world.finished("item", "one").await;
     let item = json!(world.items().get("item").await.unwrap());
     assert_eq!((&status["phase"], &item["metadata"]["labels"]), (&json!("Succeeded"), &labels));

@@ -1,6 +1,7 @@
 //! The phases of an Execution: the whole status where a job rests, and what interrupts, deletions, restarts and writes of others
 //! make of it.
 
+use orangery_core::error::brief;
 use serde_json::{Value, json};
 
 use super::{create, hand_down, plain, succeed, was_triggered};
@@ -204,7 +205,7 @@ async fn ins_72_ins_73_exe_25_an_interrupt_ends_each_item_that_has_not_finished_
             "conditions": [
                 format!("Ready=False InterruptOperation: {message} (1)"),
                 format!("Stalled=True InterruptOperation: {message} (1)"),
-                format!("Progressing=False InterruptOperation: {message} (1)"),
+                format!("Progressing=False InterruptOperation: {} (1)", brief(message)),
             ],
             "transitionTimes": ["finishedTime", "triggerTime"],
         })

@@ -247,6 +247,20 @@ async fn c_27_a_schedule_that_does_not_parse_starts_nothing_and_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_89_a_second_failure_is_told_in_its_own_words() {
+    let world = World::new().await;
+    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
+    world.fail("a", "boom").await;
+    let first = world.ended("Installation", "a", "Failed").await;
+    world.request("a").await;
+    world.fail("a", "crash").await;
+    world.ended_after("Installation", "a", "Failed", &first).await;
+    let [boom, crash] = ["boom", "crash"]
+        .map(|why| format!("Warning SubobjectsFailed: execution a failed: deploy item a failed: {why}"));
+    world.has_events("Installation", "a", &[&boom, &crash]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_43_to_46_c_14_only_a_success_triggers_roots_that_import_and_they_ask_anew() {
     let world = World::new().await;
     let link = |name: &str, imports: &[&str]| {
@@ -280,7 +294,14 @@ async fn ins_43_to_46_c_14_only_a_success_triggers_roots_that_import_and_they_as
     world.request("left").await;
     world.succeed("left").await;
     world.succeed("both").await;
-    world.ended("Installation", "both", "Succeeded").await;
+    let before = world.ended("Installation", "both", "Succeeded").await;
+    // An operation without effect gives way to the request.
+    let legacy = json!({"metadata": {"annotations": {"landscaper.gardener.cloud/operation": "force-reconcile"}}});
+    world.patch("Installation", "both", &legacy).await;
+    world.request("left").await;
+    world.succeed("left").await;
+    world.succeed("both").await;
+    world.ended_after("Installation", "both", "Succeeded", &before).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -297,7 +318,10 @@ async fn ins_21_ins_43_ins_61_promises_spare_the_look_at_siblings() {
     let spec = both(&json!({"imports": data(&["a"])}), &optimization("hasNoSiblingImports"));
     world.request("a").await;
     world.triggered("a").await;
-    world.apply(&data_object("a", &json!("by hand"))).await;
+    // As an export that has lost its owner.
+    let mut by_hand = data_object("a", &json!("by hand"));
+    by_hand["metadata"]["labels"] = json!({"data.landscaper.gardener.cloud/sourceType": "export"});
+    world.apply(&by_hand).await;
     world.apply(&with(installation("b", &importer), &spec)).await;
     world.succeed("b").await;
     let importer = world.ended("Installation", "b", "Succeeded").await;
@@ -333,6 +357,34 @@ async fn ins_25_ins_28_a_template_that_comes_back_while_its_orphan_goes_is_made_
     world.ended_after("Installation", "root", "Succeeded", &failed).await;
     let after = world.find_sub("x").await.unwrap();
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_28_exe_48_a_job_fails_with_the_deletion_that_it_waits_for_and_the_next_one_tries_again() {
+    let sub_x = json!({"subinstallations": [sub("x", &deploying(&[("x", &[])]), &json!({}))]});
+    for (blueprint, kind) in [(sub_x, "Installation"), (deploying(&[("x", &[])]), "Execution")] {
+        let world = World::new().await;
+        world.apply(&installation("root", &blueprint)).await;
+        world.succeed("x").await;
+        let first = world.ended("Installation", "root", "Succeeded").await;
+        world.apply(&installation("root", &json!({}))).await;
+        world.fail("x", "in use").await;
+        let failed = world.ended_after("Installation", "root", "Failed", &first).await;
+        world.apply(&installation("root", &blueprint)).await;
+        let waiting = async || {
+            let root = world.find("Installation", "root").await?;
+            let conditions = root["status"]["conditions"].to_string();
+            conditions.contains(&format!("waiting for {kind} ")).then_some(())
+        };
+        world.wait(&format!("root does not wait for the {kind}"), waiting).await;
+        world.fail("x", "still in use").await;
+        let again = world.ended_after("Installation", "root", "Failed", &failed).await;
+        assert!(message(&again).contains("still in use"), "{again:#}");
+        world.request("root").await;
+        world.succeed("x").await;
+        world.succeed("x").await;
+        world.ended_after("Installation", "root", "Succeeded", &again).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

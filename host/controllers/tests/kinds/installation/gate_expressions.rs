@@ -1,11 +1,12 @@
 //! Gate expressions of deploy items and of sub-installations, over imports, exports and live objects.
 
+use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
 use crate::{
     objects::{
-        data, data_export, data_import, data_object, deploying, exporting, installation, item, object, of_items, sub,
-        with,
+        SCRIPTED, data, data_export, data_import, data_object, deploying, exporting, installation, item, object,
+        of_items, sub, with,
     },
     world::{World, is_deleting, job_ended, message},
 };
@@ -160,6 +161,29 @@ async fn wf_04_wf_28_what_an_item_depends_on_stays_until_its_gate_says_that_it_i
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_gate_expressions_do_not_use_what_was_kept_of_a_target_that_its_user_deleted() {
+    let world = World::new().await;
+    want(&world, true).await;
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}});
+    let stage = json!({"name": "s", "gate": "accepted", "writes": [{"object": manifest, "how": "replace"}]});
+    let config = json!({"apiVersion": "example.org/v1", "kind": "Script",
+        "proposals": [{"stages": [stage], "next": {"finish": {}}}]});
+    let deployed = gated("deployed", &[], &json!({"type": SCRIPTED, "config": config}));
+    let asked = gated("asked", &[], &json!({"deletedWhen": over_metric("objects.metric == null")}));
+    apply_items(&world, &[deployed, asked]).await;
+    world.succeed("asked").await;
+    world.ended("Installation", "tree", "Succeeded").await;
+    world.delete("Target", "cluster").await;
+    let (targets, key) = (world.host.as_ref().unwrap().stores.targets.clone(), Key::new("default", "cluster"));
+    world.wait("the Target is known", async || targets.get(&key).is_none().then_some(())).await;
+    world.delete("Installation", "tree").await;
+    world.succeed("asked").await;
+    world.ended("Installation", "tree", "DeleteFailed").await;
+    let execution = world.find("Execution", "tree").await.unwrap();
+    assert_eq!(results(&execution, "asked"), [["deletedWhen", "Unknown", "NoTargetFound"].map(str::to_owned)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gate_expression_that_names_an_unknown_item_is_refused_before_anything_is_made() {
     let world = World::new().await;
     want(&world, true).await;
@@ -170,17 +194,32 @@ async fn a_gate_expression_that_names_an_unknown_item_is_refused_before_anything
     assert_eq!(world.list("DeployItem").await, Vec::<Value>::new());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_interrupt_ends_a_job_that_waits_for_a_gate() {
+/// A tree whose item `db` has succeeded, and whose job waits for a gate without an end.
+async fn waiting_for_a_gate() -> World {
     let world = World::new().await;
     want(&world, true).await;
     let ready = json!({"readyWhen": over_metric("objects.metric != null"), "timeout": "none"});
     apply_items(&world, &[gated("db", &[], &ready)]).await;
     world.succeed("db").await;
     world.says("Execution", "tree", "waiting for GateExpression db/readyWhen to be met").await;
+    world
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupt_ends_a_job_that_waits_for_a_gate() {
+    let world = waiting_for_a_gate().await;
     world.annotate("Installation", "tree", "operation", "interrupt").await;
     let failed = world.ended("Installation", "tree", "Failed").await;
     assert!(message(&failed).contains("interrupt"), "{failed:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_57_a_deletion_ends_a_job_that_waits_for_a_gate_and_for_nothing_that_works() {
+    let world = waiting_for_a_gate().await;
+    world.delete("Installation", "tree").await;
+    world.item("db", |item| is_deleting(item) && !job_ended(item)).await;
+    world.succeed("db").await;
+    world.gone("Installation", "tree").await;
 }
 
 /// A sub-installation with one item of its name, which exports its name and imports what these export.

@@ -327,3 +327,29 @@ async fn c_15_a_deletion_that_waits_for_a_successor_fails_with_it() {
     world.succeed("p").await;
     world.gone("Installation", "root").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_57_a_deletion_ends_a_job_that_waits_in_init_for_others() {
+    let world = World::new().await;
+    world
+        .apply(&with(
+            installation("before", &both(&deploying(&[("b", &[])]), &exporting("out", &json!(1)))),
+            &json!({"exports": data(&["out"])}),
+        ))
+        .await;
+    world.succeed("b").await;
+    world.ended("Installation", "before", "Succeeded").await;
+    let after = both(&deploying(&[("r", &[])]), &json!({"imports": [data_import("out")]}));
+    world.apply(&with(installation("root", &after), &json!({"imports": data(&["out"])}))).await;
+    world.succeed("r").await;
+    let first = world.ended("Installation", "root", "Succeeded").await;
+    world.request("before").await;
+    world.triggered("b").await;
+    world.request("root").await;
+    world.says("Installation", "root", "waiting for Installation before to finish").await;
+    world.delete("Installation", "root").await;
+    let item = world.item("r", |item| is_deleting(item) && !job_ended(item)).await;
+    assert_ne!(item["status"]["jobID"], first["status"]["jobID"]);
+    world.succeed("r").await;
+    world.gone("Installation", "root").await;
+}

@@ -237,3 +237,30 @@ async fn ins_24_exe_06_c_23_an_execution_that_lost_its_owner_is_used_again() {
     world.gone("Installation", "root").await;
     assert_eq!(world.find("Execution", "root").await, None);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_100_an_export_leaves_what_a_user_made_under_its_name() {
+    let world = World::new().await;
+    let mine = json!({"precious": true});
+    world.apply(&data_object("out", &mine)).await;
+    let before = world.find("DataObject", "out").await.unwrap();
+    let exports = json!({"exports": data(&["out"])});
+    world.apply(&with(installation("root", &exporting("out", &json!(1))), &exports)).await;
+    let failed = world.ended("Installation", "root", "Failed").await;
+    let expected = "WriteExports/ExportConflict: DataObject out exists already and was exported by no installation, so installation \
+                    default/root does not overwrite it; rename the export, or delete the object [ERR_CONFIGURATION_PROBLEM]";
+    assert_eq!(world.whole(&failed).await["lastError"], expected);
+    assert_eq!(world.find("DataObject", "out").await.unwrap(), before);
+    world.delete("DataObject", "out").await;
+    world.request("root").await;
+    world.ended_after("Installation", "root", "Succeeded", &failed).await;
+    // Its own it writes again, also where the owner was taken away.
+    let owned = world.find("DataObject", "out").await.unwrap();
+    world.patch("DataObject", "out", &json!({"metadata": {"ownerReferences": null}})).await;
+    world.request("root").await;
+    let again = async || {
+        let object = world.find("DataObject", "out").await?;
+        (object["metadata"]["uid"] != owned["metadata"]["uid"] && object["data"] == 1).then_some(())
+    };
+    world.wait("the export does not come back", again).await;
+}

@@ -38,7 +38,7 @@ pub(crate) struct Scripted {
     /// The calls before an uninstall.
     pub(crate) uninstalls: Mutex<Vec<Item>>,
     /// Whether proposals that are held back are answered.
-    pub(crate) is_open: AtomicBool,
+    is_open: AtomicBool,
     called: Arc<Notify>,
 }
 
@@ -64,19 +64,17 @@ impl Scripted {
         }
     }
 
+    /// From now on it answers what was closed.
+    pub(crate) fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+    }
+
     fn answer(&self, item: &Item) -> Result<Proposal, Fault> {
         self.calls.lock().unwrap().push(item.clone());
         self.called.notify_one();
         let proposal = item.config.pointer(&format!("/proposals/{}", number(item))).cloned();
         let mut proposal =
             proposal.ok_or_else(|| Fault::invalid(Code::ConfigurationProblem, "config.proposals is missing"))?;
-        // The answer may have to be asked for several times: `{"later": COUNT, "then": PROPOSAL}`.
-        if let Some(count) = proposal.get("later").and_then(Value::as_u64) {
-            if (self.calls.lock().unwrap().len() as u64) < count {
-                return Err(Fault::later(Code::Unfinished, "not yet"));
-            }
-            proposal = proposal["then"].take();
-        }
         // `{"closed": PROPOSAL}` is not answered before the component is open.
         if let Some(then) = proposal.get_mut("closed").map(Value::take) {
             if !self.is_open.load(Ordering::SeqCst) {
@@ -84,8 +82,25 @@ impl Scripted {
             }
             proposal = then;
         }
+        // `{"many": COUNT, "of": PROPOSAL}` has so many of its first write.
+        if let Some(count) = proposal.get("many").and_then(Value::as_u64) {
+            proposal = many(proposal["of"].take(), count);
+        }
         Ok(serde_json::from_value(proposal).unwrap())
     }
+}
+
+/// The same with so many of the first write, each under a name of its own.
+fn many(mut proposal: Value, count: u64) -> Value {
+    let write = proposal["stages"][0]["writes"][0].take();
+    let name = write["object"]["metadata"]["name"].as_str().unwrap_or_default();
+    let numbered = (0..count).map(|number| {
+        let mut write = write.clone();
+        write["object"]["metadata"]["name"] = json!(format!("{name}-{number}"));
+        write
+    });
+    proposal["stages"][0]["writes"] = numbered.collect();
+    proposal
 }
 
 impl Deployer for Scripted {

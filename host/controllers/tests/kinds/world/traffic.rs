@@ -20,6 +20,17 @@ pub(crate) struct Traffic {
     changed: Arc<Notify>,
     /// All of them, in order.
     asked: Mutex<Vec<SentRequest>>,
+    /// Which write waits on its way, until it is let through.
+    held: Mutex<Option<HeldWrite>>,
+}
+
+/// A write that waits on its way.
+struct HeldWrite {
+    /// What its path ends with.
+    path: String,
+    /// Whether it is on its way.
+    is_waiting: bool,
+    pass: Arc<Notify>,
 }
 
 /// A request of the controllers.
@@ -34,12 +45,42 @@ pub(crate) struct SentRequest {
 impl Traffic {
     pub(super) fn new(changed: Arc<Notify>) -> Arc<Self> {
         let (requests, left) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-        Arc::new(Self { requests, left, is_cut: AtomicBool::new(false), changed, asked: Mutex::default() })
+        let (is_cut, asked, held) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        Arc::new(Self { requests, left, is_cut, changed, asked, held })
     }
 
     /// So many more writes pass.
     pub(super) fn cut_after(&self, writes: usize) {
         self.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Holds the next write back whose path ends like this.
+    pub(super) fn delay_write(&self, path: &str) {
+        let held = HeldWrite { path: path.to_owned(), is_waiting: false, pass: Arc::default() };
+        *self.held.lock().unwrap() = Some(held);
+    }
+
+    /// Whether that write is on its way.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.lock().unwrap().as_ref().is_some_and(|held| held.is_waiting)
+    }
+
+    /// Lets it through.
+    pub(super) fn let_pass(&self) {
+        if let Some(held) = self.held.lock().unwrap().take() {
+            held.pass.notify_one();
+        }
+    }
+
+    /// What the write has to wait for, where it is the one that is held back.
+    fn wait_of(&self, request: &Request<Body>) -> Option<Arc<Notify>> {
+        let mut held = self.held.lock().unwrap();
+        let held = held.as_mut().filter(|held| {
+            !held.is_waiting && request.method() != Method::GET && request.uri().path().ends_with(&held.path)
+        })?;
+        held.is_waiting = true;
+        self.changed.notify_one();
+        Some(Arc::clone(&held.pass))
     }
 
     /// Whether a write was held back.
@@ -84,6 +125,9 @@ impl Traffic {
             async move {
                 if !traffic.passes(&request) {
                     std::future::pending::<()>().await;
+                }
+                if let Some(pass) = traffic.wait_of(&request) {
+                    pass.notified().await;
                 }
                 through.send(request).await
             }

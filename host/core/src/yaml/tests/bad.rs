@@ -146,3 +146,19 @@ fn limits_yaml_a_text_is_counted_by_the_memory_of_its_values() {
         "- description: what the field of the object means, in a sentence or two of sixty letters\n  type: string\n";
     assert!(decode(&definitions.repeat(30_000)).is_ok());
 }
+
+#[test]
+fn c_99_limits_yaml_a_text_is_decoded_as_far_as_there_is_room() {
+    let values = |count: usize| format!("[{}0]", "{\"\": 0}, ".repeat(count));
+    let (few, bomb) = (values(100), values(100_000));
+    let bytes = memory::of(&decode_or_text(&few));
+    assert_eq!(decode_or_text_within(&few, 2 * bytes), Some(decode_or_text(&few)));
+    assert_eq!([decode_or_text_within(&few, bytes / 2), decode_or_text_within(&bomb, 2 * bytes)], [None, None]);
+    assert_eq!(decode_or_text_within("a: b: c", 1_000), Some(Value::from("a: b: c")));
+    assert_eq!(
+        decode_or_text_within(&format!("a: b: {}", "c".repeat(2_000)), 1_000),
+        None,
+        "the text that it stays counts"
+    );
+    assert_eq!(decode_or_text_within(&bomb, u64::MAX), Some(Value::String(bomb.clone())));
+}

@@ -14,6 +14,9 @@ const SUSPENDED: &str = "Suspended";
 /// The manager of a Job that names none.
 const OWN: &str = "kubernetes.io/job-controller";
 
+/// The longest deadline that is waited for.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// How a Job ends.
 enum JobEnd<'a> {
     Well,
@@ -52,10 +55,11 @@ pub(super) fn job(scene: &Scene<'_>) -> Course {
     Course::Work { begun, done, simulation }
 }
 
-/// The deadline of the Job, where its work would take longer.
+/// The deadline of the Job, where its work would take longer and which is near enough for a timer.
 fn exceeded(scene: &Scene<'_>, simulation: &SimulationSpec) -> Option<Duration> {
     let deadline = Duration::from_secs(u64::try_from(scene.wanted("activeDeadlineSeconds")?).ok()?);
     match simulation.delay {
+        _ if deadline > LONGEST_DEADLINE => None,
         Delay::For(delay) if delay <= deadline => None,
         Delay::For(_) | Delay::Forever => Some(deadline),
     }
@@ -95,7 +99,7 @@ fn ended(scene: &Scene<'_>, end: &JobEnd<'_>) -> Value {
                 _ if !indexed => String::new(),
                 0 => String::new(),
                 1 => "0".to_owned(),
-                count => format!("0-{}", count - 1),
+                count => format!("0-{}", count.saturating_sub(1)),
             };
             let reached = ("CompletionsReached", "Reached expected number of succeeded pods");
             json!({

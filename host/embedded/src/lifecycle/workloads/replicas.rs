@@ -58,7 +58,7 @@ fn rolled_out(scene: &Scene<'_>, counts: &Counts, progressing: (&str, &str, &str
         "updatedReplicas": counts.updated,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.ready,
-        "unavailableReplicas": counts.all - counts.ready,
+        "unavailableReplicas": counts.all.saturating_sub(counts.ready),
         "conditions": [updated_condition(scene, "Available", available), updated_condition(scene, "Progressing", progressing)],
     }))
 }
@@ -125,7 +125,7 @@ pub(super) fn stateful_set(scene: &Scene<'_>) -> Course {
         let mut status = sparse(json!({
             "observedGeneration": scene.generation(),
             "readyReplicas": counts.ready,
-            "currentReplicas": if current == update { counts.all } else { counts.all - counts.updated },
+            "currentReplicas": if current == update { counts.all } else { counts.all.saturating_sub(counts.updated) },
             "updatedReplicas": counts.updated,
             "currentRevision": current,
             "updateRevision": update,
@@ -155,7 +155,7 @@ pub(super) fn daemon_set(scene: &Scene<'_>) -> Course {
             "observedGeneration": scene.generation(),
             "updatedNumberScheduled": counts.updated,
             "numberAvailable": counts.ready,
-            "numberUnavailable": counts.all - counts.ready,
+            "numberUnavailable": counts.all.saturating_sub(counts.ready),
         }));
         for (field, count) in [
             ("desiredNumberScheduled", counts.all),

@@ -174,5 +174,39 @@ fn removals_and_later_stages_count_as_objects_and_the_bounds_are_met_exactly() {
             &format!("{bytes} bytes of objects are proposed, but at most {less} are carried out")
         )
     );
-    assert_eq!(Bounds::default(), Bounds { objects: 5_000, bytes: 16_777_216 });
+    assert_eq!(Bounds::default(), Bounds { objects: 20_000, bytes: 33_554_432 });
+}
+
+#[test]
+fn c_97_a_provider_status_is_called_as_an_object_can_be_called() {
+    let proposed = |status: Value| checked(json!({"status": status, "next": {"finish": {}}}));
+    let fails = |status: Value, what: &str| {
+        let sentence = format!("the provider status that is proposed has the {what}");
+        assert_eq!(proposed(status), message_of(Code::ConfigurationProblem, &sentence));
+    };
+    let version = |value: Value| json!({"apiVersion": value, "kind": "K"});
+    let kind = |value: Value| json!({"apiVersion": "a/v1", "kind": value});
+    for status in
+        [json!({}), json!({"mine": 1}), version(json!("v1")), version(json!("a.b/v1")), kind(json!("Provider-Status2"))]
+    {
+        assert_eq!(proposed(status), Ok(()));
+    }
+    let rest = "which no object can have; write GROUP/VERSION, or leave it out";
+    for (value, shown) in [(json!(""), "\"\""), (json!("a/b/c"), "\"a/b/c\""), (json!(1), "1"), (Value::Null, "null")] {
+        fails(version(value), &format!("apiVersion {shown}, {rest}"));
+    }
+    let rest = "which no object can have; write letters and digits, or leave it out";
+    let long = "k".repeat(64);
+    for (value, shown) in [
+        (json!(""), "\"\"".to_owned()),
+        (json!("A b"), "\"A b\"".to_owned()),
+        (json!("1K"), "\"1K\"".to_owned()),
+        (json!("K-"), "\"K-\"".to_owned()),
+        (json!(long), format!("{long:?}")),
+        (json!({}), "{}".to_owned()),
+    ] {
+        fails(kind(value), &format!("kind {shown}, {rest}"));
+    }
+    let rest = "which API servers hold to the rules for objects; call it otherwise";
+    fails(json!({"metadata": {"name": "x"}}), &format!("key \"metadata\", {rest}"));
 }

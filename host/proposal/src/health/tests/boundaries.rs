@@ -244,3 +244,10 @@ fn equality_is_deep_and_blind_to_the_notation_of_numbers_alone() {
         assert!(!same(&left, &right) && !same(&right, &left), "{left} {right}");
     }
 }
+
+#[test]
+fn the_largest_numbers_are_numbers() {
+    let spec = json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": i64::MIN}}});
+    let status = json!({"desiredNumberScheduled": i64::MAX, "currentNumberScheduled": 1});
+    check(observed_workload("DaemonSet", spec, status), &format!("currentNumberScheduled is 1 of {}", i64::MAX));
+}

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use orangery_api::deploy_item::DeployItem;
 use orangery_cluster::ClusterPool;
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_policy::Policy;
+use orangery_policy::{Policy, TrustedSigner};
 use orangery_proposal::{
     Item,
     deployer::{Deployer, PluginIdentity, Reads},
@@ -54,7 +54,11 @@ fn gathered(signatures: Value, is_signed: bool, is_pinned: bool) -> GatheredItem
     let item = json!({"metadata": {"name": "a", "namespace": "n", "uid": "u"}, "spec": {"type": "x/y"}});
     let mut item: DeployItem = serde_json::from_value(item).unwrap();
     if is_signed {
-        SignedOrigin::new("example.org/app".into(), "release".into(), PEM).mark(&host, &mut item);
+        SignedOrigin::new("example.org/app".into(), "release".into(), TrustedSigner::PublicKey(PEM)).mark(
+            &host,
+            &item.clone(),
+            &mut item,
+        );
     }
     let identity = PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into(), is_pinned };
     let job = ItemJob { id: "job".into(), begun: Timestamp::UNIX_EPOCH, limit: None };

@@ -1,0 +1,74 @@
+//! Where the state of a deploy item is that has no room in its status (C-94): compressed, in Secrets that the item owns.
+
+use std::io::{Read as _, Write as _};
+
+use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
+use orangery_core::digest::sha256;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The key of a piece in its Secret.
+pub const STORED_CONTENT: &str = "proposal";
+
+/// The largest content that is read back, in bytes: more than the check of a proposal lets through.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Where a state is that has no room in the status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredState {
+    /// Of its JSON.
+    pub digest: String,
+    /// The names of the Secrets with its pieces, in order.
+    pub secrets: Vec<String>,
+}
+
+impl StoredState {
+    /// What a provider status says of it, if it says so.
+    pub fn of(provider_status: Option<&Value>) -> Option<Self> {
+        Self::deserialize(provider_status?.pointer("/orangery/large")?).ok()
+    }
+
+    /// The inventory in the pieces, put together: the list `managedResources`. `None` where it is another content, or none.
+    pub fn managed_resources(&self, compressed: &[u8]) -> Option<Value> {
+        let mut content: Value = serde_json::from_slice(&unpack(compressed, &self.digest)?).ok()?;
+        content.get_mut("managedResources").map(Value::take)
+    }
+}
+
+/// Compresses a content.
+///
+/// # Errors
+/// As writing to memory has them.
+pub fn pack(content: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content)?;
+    encoder.finish()
+}
+
+/// The content of this digest; `None` where it is another one, or none.
+pub fn unpack(compressed: &[u8], digest: &str) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    ZlibDecoder::new(compressed).take(LARGEST).read_to_end(&mut content).ok()?;
+    (sha256(&content) == digest).then_some(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_94_the_inventory_is_read_where_it_lies_and_only_if_it_is_the_one_that_is_meant() {
+        let content = json!({"managedResources": [1, 2]}).to_string();
+        let compressed = pack(content.as_bytes()).unwrap();
+        let stored = json!({"digest": sha256(content.as_bytes()), "secrets": ["a", "b"]});
+        let stored = StoredState::of(Some(&json!({"orangery": {"large": stored}}))).unwrap();
+        assert_eq!(stored.secrets, ["a", "b"]);
+        assert_eq!(stored.managed_resources(&compressed), Some(json!([1, 2])));
+        assert_eq!(stored.managed_resources(compressed.get(1..).unwrap()), None);
+        let other = StoredState { digest: "sha256:0".to_owned(), ..stored };
+        assert_eq!(other.managed_resources(&compressed), None);
+        assert_eq!(StoredState::of(Some(&json!({"managedResources": []}))), None);
+    }
+}

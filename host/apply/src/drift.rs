@@ -1,0 +1,333 @@
+//! Drift: whether live objects are still as an item has written them, and writing those again that are not (C-55 to C-60).
+//! What is compared is the manifest: what the last proposal of a job wrote, kept with the item.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use data_encoding::BASE64;
+use futures::{StreamExt, stream};
+use orangery_cluster::{Error, is_being_deleted};
+use orangery_core::step::{Halt, Step, Until};
+use orangery_proposal::{
+    Gate, Next, ObjectWrite, Ownership, Proposal, Stage, Write,
+    drift_rules::DriftRules,
+    executor::writes,
+    inventory::{Inventory, LocatedObject},
+    overlay::{Drift, Ignored, baseline, drift, overlay, spared, three_way},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    Job, Owner,
+    apply_error::ApplyError,
+    executor::AT_ONCE,
+    job_objects::JobObjects,
+    owner::{Claim, OWNER_ANNOTATION, claim, item},
+    write::{labelled, place_all},
+    writer::{ObjectHandle, ObjectWriter},
+};
+
+mod tracked;
+mod watch;
+
+pub use self::{
+    tracked::{DriftedSince, TrackedManifest},
+    watch::{ask, correct, watch},
+};
+
+/// The annotation of hooks of Helm, which run and end.
+const HOOK: &str = "helm.sh/hook";
+
+/// The type of the Secrets in which Helm keeps its releases: its own tools change them.
+const RELEASE: &str = "helm.sh/release.v1";
+
+/// How a live object differs from what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriftFinding {
+    /// It does not.
+    AsWritten,
+    /// It does not exist.
+    Missing,
+    /// It is being deleted.
+    BeingDeleted,
+    /// It is not the item's any more, in words: it is told, and never written.
+    TakenOver(String),
+    /// These fields do.
+    Different(Vec<Drift>),
+}
+
+/// The manifest of a job: what its proposals wrote and drift is looked for in, of each object what was written last. `before`
+/// is the manifest of those that came before this one. Hooks and records of Helm are left out, and what goes with the job;
+/// how an object is written stays as far as it counts for one that is there.
+pub fn manifest(before: Option<&Proposal>, proposal: &Proposal, inventory: &Inventory) -> Proposal {
+    let last: BTreeMap<LocatedObject, &ObjectWrite> =
+        before.into_iter().flat_map(writes).chain(writes(proposal)).collect();
+    let kept = last.into_iter().filter(|(located, write)| {
+        inventory.0.contains_key(located) && write.owned != Ownership::Ephemeral && !is_of_helm(&write.object)
+    });
+    let writes: Vec<ObjectWrite> = kept
+        .map(|(_, write)| {
+            let how = match &write.how {
+                how @ (Write::Apply | Write::ApplyAs(_) | Write::Create | Write::Fill) => how.clone(),
+                Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => Write::Overlay,
+            };
+            ObjectWrite { how, ..write.clone() }
+        })
+        .collect();
+    part(writes)
+}
+
+/// Whether a proposal alone says what was written of all these objects.
+pub fn writes_all(proposal: &Proposal, planned: &BTreeSet<LocatedObject>) -> bool {
+    let written: BTreeSet<LocatedObject> = writes(proposal).map(|(located, _)| located).collect();
+    planned.is_subset(&written)
+}
+
+/// The objects of a manifest that are in the inventory, each with the uid that was written.
+pub fn manifest_objects(
+    manifest: &Proposal,
+    inventory: &Inventory,
+) -> Vec<(LocatedObject, ObjectWrite, Option<String>)> {
+    let known = writes(manifest).filter_map(|(located, write)| {
+        let entry = inventory.0.get(&located)?;
+        Some((located, write.clone(), entry.uid.clone()))
+    });
+    known.collect()
+}
+
+/// A proposal of some objects of a manifest, as checks want it.
+pub fn part(writes: Vec<ObjectWrite>) -> Proposal {
+    let stage =
+        Stage { name: "manifest".to_owned(), removals: Vec::new(), writes, gate: Gate::Accepted, timeout: None };
+    Proposal {
+        stages: vec![stage],
+        next: Next::Finish(orangery_proposal::Completion::default()),
+        recover: None,
+        status: None,
+        deletion_order: Vec::new(),
+        pruning_order: Vec::new(),
+    }
+}
+
+fn is_of_helm(object: &Value) -> bool {
+    let is_record = object.get("type").and_then(Value::as_str) == Some(RELEASE);
+    is_record || object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(HOOK)).is_some()
+}
+
+/// What a write wants of its object, with the mark of the item, but for content that the host places.
+fn wanted(write: &ObjectWrite, owner: &Owner, labels: &[String]) -> Value {
+    let mut object = labelled(write, owner, labels);
+    let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
+    if let Some(texts) = object.get_mut("stringData").filter(|_| is_secret).map(Value::take) {
+        let texts = texts.as_object().cloned().unwrap_or_else(serde_json::Map::new);
+        let kept = texts
+            .iter()
+            .filter_map(|(name, text)| Some((name.clone(), json!(BASE64.encode(text.as_str()?.as_bytes())))));
+        overlay(&mut object, &json!({"data": kept.collect::<serde_json::Map<_, _>>()}));
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("stringData");
+        }
+    }
+    object
+}
+
+/// What a live object is held against as long as the server was not asked: what the write wants.
+fn unasked_baseline(write: &ObjectWrite, owner: &Owner, labels: &[String]) -> Value {
+    let wanted = wanted(write, owner, labels);
+    baseline(&wanted, &wanted)
+}
+
+/// What is found of a live object. `uid` is that of the object that was written; `kept` its [`baseline`].
+fn compare(
+    (write, uid, kept): (&ObjectWrite, Option<&str>, &Value),
+    live: Option<&Value>,
+    (owner, labels): (&Owner, &[String]),
+    ignored: &Ignored,
+) -> DriftFinding {
+    let Some(live) = live else { return DriftFinding::Missing };
+    let is_another = uid.is_some_and(|uid| live.pointer("/metadata/uid").and_then(Value::as_str) != Some(uid));
+    match claim(live, owner, labels) {
+        Claim::Other(mark) => return DriftFinding::TakenOver(format!("belongs to {} now", item(mark))),
+        Claim::Nobody | Claim::OwnByLabel if is_another => {
+            return DriftFinding::TakenOver("is another object, which somebody else has made".to_owned());
+        }
+        // Every job writes the mark: somebody has taken it away.
+        Claim::Nobody | Claim::OwnByLabel => {
+            return DriftFinding::TakenOver(format!("has lost the annotation {OWNER_ANNOTATION}"));
+        }
+        // As of what is deleted, a uid that differs is no proof: it was written again, and that was not stored.
+        Claim::Own => {}
+    }
+    if is_being_deleted(live) {
+        return DriftFinding::BeingDeleted;
+    }
+    let mut ignored = ignored.clone();
+    ignored.pointers.extend(write.inject.iter().map(|injection| injection.at.clone()));
+    let found = match write.how {
+        Write::Create => Vec::new(),
+        // It gives way to whatever others put there.
+        Write::Fill => drift(kept, live, &ignored).into_iter().filter(|one| matches!(one, Drift::Missing(_))).collect(),
+        Write::Apply | Write::ApplyAs(_) | Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
+            drift(kept, live, &ignored)
+        }
+    };
+    if found.is_empty() { DriftFinding::AsWritten } else { DriftFinding::Different(found) }
+}
+
+/// An object as the server has it; `None` where it does not exist, or its kind is not served any more.
+///
+/// # Errors
+/// The cluster cannot be asked.
+pub(crate) async fn read(job: &Job<'_>, located: &LocatedObject) -> Step<Option<Value>> {
+    let objects = JobObjects::new(job, &ObjectWriter::Server, None);
+    let read = async {
+        match objects.handle_in_any_version(located).await? {
+            Some(handle) => Ok(handle.get().await?),
+            None => Ok(None),
+        }
+    };
+    read.await.map_err(|error: ApplyError| error.halt)
+}
+
+/// The baseline of a write as the server has it: it is asked what it would make of the write, without doing it, so that a
+/// notation that it changes is no drift (C-55). What takes part in no tries is held against what was written.
+///
+/// # Errors
+/// The cluster cannot be asked, or the object changed meanwhile.
+async fn asked_baseline(job: &Job<'_>, located: &LocatedObject, write: &ObjectWrite, live: &Value) -> Step<Value> {
+    let objects = JobObjects::new(job, &ObjectWriter::Server, None);
+    let wanted = wanted(write, job.owner, job.labels);
+    let ask = async {
+        let handle = objects.handle(located).await?;
+        let body = three_way(&wanted, live, &wanted);
+        match handle.cluster.try_replace(&handle.resource, &handle.key, &body).await {
+            Ok(answer) => Ok(baseline(&wanted, &answer)),
+            Err(Error::Invalid { .. } | Error::Forbidden { .. } | Error::Missing { .. }) => {
+                Ok(baseline(&wanted, &wanted))
+            }
+            Err(error) => Err(ApplyError::from(error)),
+        }
+    };
+    ask.await.map_err(|error| error.halt)
+}
+
+/// How the objects of a manifest differ now, each read once: those that were written, with their uids.
+///
+/// # Errors
+/// A cluster cannot be asked.
+pub async fn find(
+    job: &Job<'_>,
+    written: Vec<(LocatedObject, ObjectWrite, Option<String>)>,
+    rules: &DriftRules,
+) -> Step<BTreeMap<LocatedObject, DriftFinding>> {
+    let finding = written.into_iter().map(|(located, write, uid)| async move {
+        let ignored = rules.ignored(&located.key);
+        let finding = find_one(job, &located, (&write, uid.as_deref()), &ignored).await?;
+        Ok((located, finding))
+    });
+    let found: Vec<Step<_>> = stream::iter(finding).buffer_unordered(AT_ONCE).collect().await;
+    found.into_iter().collect()
+}
+
+async fn find_one(
+    job: &Job<'_>,
+    located: &LocatedObject,
+    (write, uid): (&ObjectWrite, Option<&str>),
+    ignored: &Ignored,
+) -> Step<DriftFinding> {
+    let owner = (job.owner, job.labels);
+    let live = read(job, located).await?;
+    let kept = unasked_baseline(write, job.owner, job.labels);
+    match (compare((write, uid, &kept), live.as_ref(), owner, ignored), &live) {
+        (DriftFinding::Different(_), Some(live)) => {
+            let kept = asked_baseline(job, located, write, live).await?;
+            Ok(compare((write, uid, &kept), Some(live), owner, ignored))
+        }
+        (finding, _) => Ok(finding),
+    }
+}
+
+/// Writes an object again, as it is kept: what is ignored stays as it is. Answers the object as it is afterwards; `None`
+/// where it belongs to somebody else. Every write carries the version whose owner was looked at.
+///
+/// # Errors
+/// A wait for one that is being deleted; what the server refuses, or that it cannot be asked.
+pub(crate) async fn write_again(
+    job: &Job<'_>,
+    located: &LocatedObject,
+    (write, uid): (&ObjectWrite, Option<&str>),
+    ignored: &Ignored,
+) -> Step<Option<Value>> {
+    let objects = JobObjects::new(job, &ObjectWriter::Server, None);
+    let write_again = async {
+        let handle = objects.handle(located).await?;
+        let live = handle.get().await?;
+        let wanted = wanted(write, job.owner, job.labels);
+        let owners = (job.owner, job.labels);
+        match compare((write, uid, &baseline(&wanted, &wanted)), live.as_ref(), owners, ignored) {
+            DriftFinding::TakenOver(_) => return Ok(None),
+            DriftFinding::BeingDeleted => return Err(Halt::from(located.key.waiting(Until::Gone)).into()),
+            DriftFinding::AsWritten | DriftFinding::Missing | DriftFinding::Different(_) => {}
+        }
+        let placed = place_all(&objects, &handle.key, wanted, write).await?;
+        job.fence()?;
+        put(&handle, write, placed, live, ignored).await.map(Some)
+    };
+    write_again.await.map_err(|error: ApplyError| error.halt)
+}
+
+async fn put(
+    handle: &ObjectHandle<'_>,
+    write: &ObjectWrite,
+    wanted: Value,
+    live: Option<Value>,
+    ignored: &Ignored,
+) -> Result<Value, ApplyError> {
+    let Some(live) = live else {
+        let mut created = wanted;
+        if let Some(extra) = &write.at_creation {
+            let marks = created.pointer("/metadata/annotations").cloned();
+            overlay(&mut created, extra);
+            overlay(&mut created, &json!({"metadata": {"annotations": marks}}));
+        }
+        return Ok(match &write.how {
+            Write::Apply => handle.apply(None, &created).await?,
+            Write::ApplyAs(manager) => handle.apply(Some(manager), &created).await?,
+            Write::Create | Write::Fill | Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
+                handle.create(&created).await?
+            }
+        });
+    };
+    let mut wanted = spared(&wanted, &live, ignored);
+    let version = live.pointer("/metadata/resourceVersion").cloned();
+    let versioned = json!({"metadata": {"resourceVersion": version}});
+    Ok(match &write.how {
+        Write::Create => live,
+        Write::Apply => {
+            overlay(&mut wanted, &versioned);
+            handle.apply(None, &wanted).await?
+        }
+        Write::ApplyAs(manager) => {
+            overlay(&mut wanted, &versioned);
+            handle.apply(Some(manager), &wanted).await?
+        }
+        Write::Fill => {
+            let mut body = live;
+            orangery_proposal::overlay::fill(&mut body, &wanted);
+            handle.replace(&body).await?
+        }
+        Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
+            handle.replace(&three_way(&wanted, &live, &wanted)).await?
+        }
+    })
+}
+
+/// The field manager that changed an object last, but for our own.
+fn changed_last_by(live: &Value) -> Option<&str> {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let text = |entry: &'_ Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+    let others = entries.iter().filter(|entry| text(entry, "manager").as_deref() != Some("orangery"));
+    others.max_by_key(|entry| text(entry, "time"))?.get("manager")?.as_str()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use jiff::{SignedDuration, Timestamp};
+use orangery_cluster::{FeedEvent, NamespacedName};
+use orangery_core::{automatic::Schedule, port::Clock};
+use orangery_proposal::{
+    ClusterRef, ObjectKey,
+    inventory::{InventoryEntry, InventoryPolicy},
+};
+
+use super::{tracked::WrittenObject, *};
+
+fn owner() -> Owner {
+    Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() }
+}
+
+fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": {"k": value}})
+}
+
+fn write(name: &str, value: &str, how: &str) -> ObjectWrite {
+    serde_json::from_value(json!({"object": config_map(name, value), "how": how})).unwrap()
+}
+
+fn located(name: &str) -> LocatedObject {
+    let (namespace, name) = (Some("n".into()), name.into());
+    let key = ObjectKey { api_version: "v1".into(), kind: "ConfigMap".into(), namespace, name };
+    LocatedObject { on: ClusterRef::Target, key }
+}
+
+/// A live object with this uid and these annotations and labels.
+fn live(value: &str, uid: &str, metadata: &Value) -> Value {
+    let mut live = config_map("a", value);
+    overlay(&mut live, &json!({"metadata": {"uid": uid}}));
+    overlay(&mut live, &json!({"metadata": metadata}));
+    live
+}
+
+fn found(how: &str, live: Option<&Value>) -> DriftFinding {
+    let (write, owner, labels) = (write("a", "v", how), owner(), ["l".to_owned()]);
+    let kept = unasked_baseline(&write, &owner, &labels);
+    compare((&write, Some("1"), &kept), live, (&owner, &labels), &Ignored::default())
+}
+
+fn marked() -> Value {
+    json!({"annotations": {OWNER_ANNOTATION: "n/item/u"}, "labels": {"l": "item"}})
+}
+
+#[test]
+fn c_60_only_what_has_the_mark_of_the_item_is_the_items() {
+    let taken = |why: &str| DriftFinding::TakenOver(why.to_owned());
+    let table = [
+        (marked(), "1", DriftFinding::AsWritten),
+        (marked(), "2", DriftFinding::AsWritten),
+        (json!({"labels": {"l": "item"}}), "1", taken("has lost the annotation orangery.dev/owner")),
+        (json!({}), "1", taken("has lost the annotation orangery.dev/owner")),
+        (json!({"labels": {"l": "item"}}), "2", taken("is another object, which somebody else has made")),
+        (json!({}), "2", taken("is another object, which somebody else has made")),
+        (json!({"annotations": {OWNER_ANNOTATION: "n/x/u"}}), "1", taken("belongs to DeployItem n/x now")),
+        (json!({"annotations": {OWNER_ANNOTATION: "n/item/v"}}), "1", taken("belongs to DeployItem n/item now")),
+        (
+            json!({"annotations": {OWNER_ANNOTATION: "n/item/u"}, "labels": {"l": "x"}}),
+            "1",
+            taken("belongs to DeployItem x now"),
+        ),
+    ];
+    for (metadata, uid, expected) in table {
+        assert_eq!(found("replace", Some(&live("v", uid, &metadata))), expected, "{metadata} {uid}");
+    }
+}
+
+#[test]
+fn c_55_what_is_looked_at_follows_from_how_it_was_written() {
+    let different = DriftFinding::Different(vec![Drift::Different("/data/k".to_owned())]);
+    let theirs = live("theirs", "1", &marked());
+    let mut without = live("v", "1", &marked());
+    without["data"] = json!({});
+    let missing = DriftFinding::Different(vec![Drift::Missing("/data/k".to_owned())]);
+    for how in ["replace", "apply", "patch", "overlay"] {
+        assert_eq!(
+            (found(how, Some(&theirs)), found(how, Some(&without))),
+            (different.clone(), missing.clone()),
+            "{how}"
+        );
+    }
+    // What is filled gives way, and what is only created is not looked into.
+    assert_eq!((found("fill", Some(&theirs)), found("fill", Some(&without))), (DriftFinding::AsWritten, missing));
+    assert_eq!(found("create", Some(&without)), DriftFinding::AsWritten);
+    assert_eq!(found("create", None), DriftFinding::Missing);
+    let mut leaving = theirs;
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(found("replace", Some(&leaving)), DriftFinding::BeingDeleted);
+}
+
+#[test]
+fn c_58_a_manifest_has_the_last_write_of_each_object_but_for_hooks_and_what_goes_with_the_job() {
+    let proposal = |writes: Vec<ObjectWrite>| part(writes);
+    let first = proposal(vec![write("a", "1", "replace"), write("b", "1", "apply")]);
+    let mut hook = write("h", "1", "replace");
+    overlay(&mut hook.object, &json!({"metadata": {"annotations": {HOOK: "pre-install"}}}));
+    let mut record = write("r", "1", "replace");
+    record.object["type"] = json!(RELEASE);
+    let brief = ObjectWrite { owned: Ownership::Ephemeral, ..write("e", "1", "replace") };
+    let second = proposal(vec![write("a", "2", "patch"), hook, record, brief, write("gone", "1", "replace")]);
+    let entry = || InventoryEntry { policy: InventoryPolicy::Manage, uid: None, before_deletion: None };
+    let names = ["a", "b", "h", "r", "e"];
+    let inventory = Inventory(names.into_iter().map(|name| (located(name), entry())).collect());
+    let kept = manifest(Some(&first), &second, &inventory);
+    assert_eq!(kept, proposal(vec![write("a", "2", "overlay"), write("b", "1", "apply")]));
+    let planned: BTreeSet<LocatedObject> = [located("a")].into();
+    assert!(writes_all(&second, &planned) && !writes_all(&first, &[located("h")].into()));
+    assert!(writes_all(&first, &BTreeSet::new()));
+}
+
+/// A clock that stands still.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+fn tracked() -> (Arc<AtomicUsize>, TrackedManifest) {
+    let woken = Arc::<AtomicUsize>::default();
+    let (count, owner) = (Arc::clone(&woken), owner());
+    let wake = Arc::new(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let objects = vec![(located("a"), write("a", "v", "replace"), Some("1".to_owned()))];
+    let clock: Arc<dyn Clock> = Arc::new(Still);
+    let labels = ["l".to_owned()];
+    let tracked =
+        TrackedManifest::new(DriftRules::default(), (&owner, &labels), (&clock, wake), BTreeMap::new(), objects);
+    (woken, tracked)
+}
+
+/// The object with a value in a version.
+fn version(value: &str, version: u64) -> Value {
+    let mut live = live(value, "1", &marked());
+    live["metadata"]["resourceVersion"] = json!(version.to_string());
+    live
+}
+
+/// The server was asked what it makes of the write.
+fn ask(tracked: &TrackedManifest, live: &Value) {
+    let written = tracked.written(&located("a")).unwrap();
+    let kept = unasked_baseline(&written.write, &owner(), &["l".to_owned()]);
+    tracked.asked(&located("a"), written, kept, live);
+}
+
+#[test]
+fn c_59_what_is_older_than_what_is_known_says_nothing_unless_a_list_has_it() {
+    let (woken, tracked) = tracked();
+    let wakes = || woken.swap(0, Ordering::SeqCst);
+    assert!(!tracked.is_complete());
+    tracked.take(&located("a"), Some(&version("v", 5)));
+    assert_eq!((tracked.is_complete(), tracked.drifted().len(), wakes()), (true, 0, 1));
+    tracked.take(&located("a"), Some(&version("theirs", 7)));
+    assert_eq!((tracked.is_unasked(), tracked.drifted().len(), wakes()), (true, 0, 1), "the server is asked first");
+    ask(&tracked, &version("theirs", 7));
+    assert_eq!((tracked.is_unasked(), tracked.drifted().len()), (false, 1));
+    tracked.corrected(&located("a"), &version("v", 9), Timestamp::UNIX_EPOCH);
+    assert_eq!(tracked.drifted().len(), 0);
+    tracked.take(&located("a"), Some(&version("theirs", 7)));
+    assert_eq!((tracked.drifted().len(), wakes()), (0, 0), "the watch is behind the answer of the write");
+    // Storage was restored: versions go backward.
+    let place = NamespacedName { namespace: Some("n".into()), name: "a".into() };
+    let (api_version, kind) = ("v1".into(), "ConfigMap".into());
+    let restored = version("theirs", 3);
+    tracked.observe(&ClusterRef::Target, (&api_version, &kind), FeedEvent::Listed(&place, &restored));
+    assert_eq!((tracked.drifted().len(), wakes()), (1, 1));
+}
+
+#[test]
+fn c_60_the_answer_of_a_write_that_comes_after_the_end_of_its_object_brings_it_not_back() {
+    let (_, tracked) = tracked();
+    let findings = || tracked.drifted().into_values().map(|drifted| drifted.finding).collect::<Vec<_>>();
+    tracked.take(&located("a"), Some(&version("v", 9)));
+    tracked.take(&located("a"), None);
+    tracked.corrected(&located("a"), &version("v", 9), Timestamp::UNIX_EPOCH);
+    assert_eq!(findings(), [DriftFinding::Missing]);
+    tracked.corrected(&located("a"), &version("v", 11), Timestamp::UNIX_EPOCH);
+    assert_eq!(findings(), []);
+}
+
+#[test]
+fn c_59_a_watch_that_fails_begins_anew_and_says_why_where_nothing_is_known() {
+    let (woken, tracked) = tracked();
+    let (api_version, kind) = ("v1".into(), "ConfigMap".into());
+    let fail = || tracked.observe(&ClusterRef::Target, (&api_version, &kind), FeedEvent::Failed("no"));
+    fail();
+    let why = "ConfigMap objects of the target cluster cannot be watched: no";
+    assert_eq!((tracked.trouble().as_deref(), tracked.is_broken()), (Some(why), false));
+    tracked.take(&located("a"), Some(&version("v", 5)));
+    assert_eq!((tracked.trouble(), tracked.is_broken()), (None, true));
+    assert_eq!(woken.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn c_60_what_is_due_follows_from_the_schedule_and_from_how_often_it_was_written() {
+    let (_, tracked) = tracked();
+    let at = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+    let differs = |number: u64| {
+        tracked.take(&located("a"), Some(&version("theirs", number)));
+        ask(&tracked, &version("theirs", number));
+    };
+    assert_eq!(tracked.due(None, at(0)), (vec![], None));
+    differs(1);
+    assert_eq!(tracked.due(None, at(0)), (vec![located("a")], None));
+    let hourly = Schedule::parse("", Some("1h"), Schedule::AFTER_SUCCESS).unwrap();
+    assert_eq!(tracked.due(Some(&hourly), at(3599)), (vec![], Some(at(3600))));
+    assert_eq!(tracked.due(Some(&hourly), at(3600)), (vec![located("a")], None));
+    for (number, seconds) in [(2, 0), (4, 0)] {
+        tracked.corrected(&located("a"), &version("v", number), at(seconds));
+        differs(number + 1);
+    }
+    assert_eq!(tracked.due(None, at(0)), (vec![], Some(at(1))), "after the second in a row");
+    tracked.refused(&located("a"), "no".to_owned(), at(1));
+    assert_eq!(tracked.due(None, at(1)), (vec![], Some(at(3))), "a refusal counts, too");
+    let drifted = &tracked.drifted()[&located("a")];
+    assert_eq!((drifted.refused.as_deref(), drifted.corrected), (Some("no"), 3));
+    // What is another's when it is about to be written is due no more, until the feed tells something of it.
+    let before = tracked.drifted()[&located("a")].finding.clone();
+    tracked.pause(&located("a"), &DriftFinding::Missing);
+    assert_eq!(tracked.due(None, at(1_000)), (vec![located("a")], None), "something was told meanwhile");
+    tracked.pause(&located("a"), &before);
+    assert_eq!(tracked.due(None, at(1_000)), (vec![], None));
+    tracked.take(&located("a"), Some(&version("theirs", 8)));
+    assert_eq!(tracked.due(None, at(1_000)), (vec![located("a")], None));
+    // What belongs to somebody else is never due.
+    let mut theirs = version("theirs", 9);
+    theirs["metadata"]["annotations"] = json!({OWNER_ANNOTATION: "n/x/u"});
+    tracked.take(&located("a"), Some(&theirs));
+    assert_eq!(tracked.due(None, at(1_000_000)), (vec![], None));
+}
+
+#[test]
+fn c_59_what_was_written_is_packed_and_comes_back() {
+    let (_, tracked) = tracked();
+    let WrittenObject { write, uid, .. } = tracked.written(&located("a")).unwrap();
+    assert_eq!((write, uid.as_deref()), (self::write("a", "v", "replace"), Some("1")));
+    assert!(tracked.bytes() > 0 && tracked.bytes() < 400, "{}", tracked.bytes());
+}

@@ -1,0 +1,369 @@
+//! What is known of the drift of one manifest: for each object of its manifest what was written, packed, and whether the cluster
+//! still has it so. Feeds of clusters tell what changes; nothing here asks anybody.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{Read, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use jiff::Timestamp;
+use orangery_cluster::{FeedEvent, FeedHandle, NamespacedName};
+use orangery_core::{
+    automatic::Schedule,
+    error::{Code, Failure},
+    name::{ApiVersion, Kind},
+    port::Clock,
+    step::{Halt, Step},
+};
+use orangery_proposal::{
+    ClusterRef, ObjectKey, ObjectWrite,
+    drift_rules::{Corrections, DriftRules},
+    inventory::LocatedObject,
+    overlay::Ignored,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{DriftFinding, changed_last_by, compare, unasked_baseline};
+use crate::{Job, Owner};
+
+/// The largest object that is unpacked, in bytes of JSON: more than an API server takes.
+const LARGEST: u64 = 32 << 20;
+
+/// The manifest of one item that is watched.
+pub struct TrackedManifest {
+    rules: DriftRules,
+    owner: Owner,
+    labels: Vec<String>,
+    /// The uids of the clusters that were written to.
+    clusters: BTreeMap<ClusterRef, String>,
+    clock: Arc<dyn Clock>,
+    /// Called when there is something to tell or to do.
+    wake: Arc<dyn Fn() + Send + Sync>,
+    /// The memory that the packed objects took at first, in bytes.
+    bytes: u64,
+    /// Protects what is known. Held while one object is compared.
+    known: Mutex<KnownDrift>,
+    /// Protects the feeds that are held. Held to add one.
+    feeds: Mutex<Vec<FeedHandle>>,
+}
+
+#[derive(Default)]
+struct KnownDrift {
+    objects: BTreeMap<LocatedObject, TrackedObject>,
+    /// How many of them nothing is known of yet.
+    unseen: usize,
+    /// Those that differ from what was written, while the server was not asked what it makes of that.
+    unasked: BTreeSet<LocatedObject>,
+    drifted: BTreeMap<LocatedObject, DriftedSince>,
+    corrections: BTreeMap<LocatedObject, Corrections>,
+    /// Those that were found to be another's, or on their way out, when they were about to be written: the feed tells of them.
+    paused: BTreeSet<LocatedObject>,
+    /// Why a cluster cannot be watched.
+    trouble: Option<String>,
+}
+
+struct TrackedObject {
+    packed: Box<[u8]>,
+    /// The version that was looked at last; 0 where there was no object.
+    version: u64,
+    is_seen: bool,
+    is_asked: bool,
+}
+
+/// One object that is not as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriftedSince {
+    /// How it differs.
+    pub finding: DriftFinding,
+    /// When that was seen.
+    pub since: Timestamp,
+    /// The field manager that changed it last.
+    pub manager: Option<String>,
+    /// Why it was not written again.
+    pub refused: Option<String>,
+    /// How often it was written again in a row.
+    pub corrected: u32,
+}
+
+/// What was written.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct WrittenObject {
+    pub(super) write: ObjectWrite,
+    pub(super) uid: Option<String>,
+    /// What the server makes of it, once it was asked.
+    baseline: Option<Value>,
+}
+
+impl WrittenObject {
+    fn pack(&self) -> Box<[u8]> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        let json = serde_json::to_vec(self).unwrap_or_else(|_no_json| Vec::new());
+        let written = encoder.write_all(&json).and_then(|()| encoder.finish());
+        written.map(Vec::into_boxed_slice).unwrap_or_else(|_no_memory| Box::default())
+    }
+
+    fn unpack(packed: &[u8]) -> Option<Self> {
+        let mut json = Vec::new();
+        DeflateDecoder::new(packed).take(LARGEST).read_to_end(&mut json).ok()?;
+        serde_json::from_slice(&json).ok()
+    }
+}
+
+impl TrackedManifest {
+    /// For the objects of a manifest, of which nothing is known yet, each with the uid of what was written. `clusters` are the
+    /// uids of those that were written to; `wake` must not block.
+    pub fn new(
+        rules: DriftRules,
+        (owner, labels): (&Owner, &[String]),
+        (clock, wake): (&Arc<dyn Clock>, Arc<dyn Fn() + Send + Sync>),
+        clusters: BTreeMap<ClusterRef, String>,
+        objects: Vec<(LocatedObject, ObjectWrite, Option<String>)>,
+    ) -> Self {
+        let objects: BTreeMap<LocatedObject, TrackedObject> = objects
+            .into_iter()
+            .map(|(located, write, uid)| {
+                let packed = WrittenObject { write, uid, baseline: None }.pack();
+                (located, TrackedObject { packed, version: 0, is_seen: false, is_asked: false })
+            })
+            .collect();
+        let bytes = objects.values().map(|object| object.packed.len() as u64).sum();
+        let known = KnownDrift { unseen: objects.len(), objects, ..KnownDrift::default() };
+        Self {
+            rules,
+            owner: owner.clone(),
+            labels: labels.to_vec(),
+            clusters,
+            clock: Arc::clone(clock),
+            wake,
+            bytes,
+            known: Mutex::new(known),
+            feeds: Mutex::default(),
+        }
+    }
+
+    /// # Errors
+    /// A stall where a cluster is another one than the job wrote to (C-35), or that it cannot be asked.
+    pub(super) async fn check_clusters(&self, job: &Job<'_>) -> Step<()> {
+        for (on, uid) in &self.clusters {
+            if job.clusters.cluster(on).await?.uid().await?.is_some_and(|now| now != *uid) {
+                let message = format!("{on} is another cluster than the one that the last job wrote to");
+                let failure = Failure::new("Drift", "OtherCluster", message).with_code(Code::ConfigurationProblem);
+                return Err(Halt::Stall(failure));
+            }
+        }
+        Ok(())
+    }
+
+    /// All objects.
+    pub(super) fn objects(&self) -> Vec<LocatedObject> {
+        self.known().objects.keys().cloned().collect()
+    }
+
+    /// Holds a feed as long as the item is watched.
+    pub(super) fn keep_feed(&self, feed: FeedHandle) {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner).push(feed);
+    }
+
+    /// Takes in what a feed tells of objects of a kind.
+    pub(super) fn observe(&self, on: &ClusterRef, (api_version, kind): (&ApiVersion, &Kind), event: FeedEvent<'_>) {
+        let located = |place: &NamespacedName| {
+            let (namespace, name) = (place.namespace.clone(), place.name.clone());
+            let key = ObjectKey { api_version: api_version.clone(), kind: kind.clone(), namespace, name };
+            LocatedObject { on: on.clone(), key }
+        };
+        match event {
+            FeedEvent::Listed(place, live) => {
+                let located = located(place);
+                if let Some(object) = self.known().objects.get_mut(&located) {
+                    object.version = 0;
+                }
+                self.take(&located, Some(live));
+            }
+            FeedEvent::Is(place, live) => self.take(&located(place), Some(live)),
+            FeedEvent::Gone(place) => self.take(&located(place), None),
+            FeedEvent::Failed(why) => {
+                self.known().trouble = Some(format!("{kind} objects of {on} cannot be watched: {why}"));
+                (self.wake)();
+            }
+        }
+    }
+
+    /// Takes in what an object is now.
+    pub(super) fn take(&self, located: &LocatedObject, live: Option<&Value>) {
+        if self.known().take(self, located, live) {
+            (self.wake)();
+        }
+    }
+
+    /// What was written of an object.
+    pub(super) fn written(&self, located: &LocatedObject) -> Option<WrittenObject> {
+        let known = self.known();
+        known.objects.get(located).and_then(|object| WrittenObject::unpack(&object.packed))
+    }
+
+    /// The server was asked what it makes of a write.
+    pub(super) fn asked(&self, located: &LocatedObject, written: WrittenObject, baseline: Value, live: &Value) {
+        let packed = WrittenObject { baseline: Some(baseline), ..written }.pack();
+        let mut known = self.known();
+        known.unasked.remove(located);
+        if let Some(object) = known.objects.get_mut(located) {
+            *object = TrackedObject { packed, version: 0, is_seen: true, is_asked: true };
+        }
+        known.take(self, located, Some(live));
+    }
+
+    /// The object was written again, and is this now.
+    pub(super) fn corrected(&self, located: &LocatedObject, live: &Value, now: Timestamp) {
+        let mut known = self.known();
+        known.count(located, now);
+        known.take(self, located, Some(live));
+    }
+
+    /// The object was not written again, until something is told of it; it differed like this.
+    pub(super) fn pause(&self, located: &LocatedObject, before: &DriftFinding) {
+        let mut known = self.known();
+        if known.drifted.get(located).is_some_and(|drifted| drifted.finding == *before) {
+            known.paused.insert(located.clone());
+        }
+    }
+
+    /// The object was not written again, and why.
+    pub(super) fn refused(&self, located: &LocatedObject, why: String, now: Timestamp) {
+        let mut known = self.known();
+        known.count(located, now);
+        if let Some(drifted) = known.drifted.get_mut(located) {
+            drifted.refused = Some(why);
+        }
+    }
+
+    /// What differs while the server was not asked yet.
+    pub(super) fn unasked(&self) -> Vec<LocatedObject> {
+        self.known().unasked.iter().cloned().collect()
+    }
+
+    /// Whether something differs while the server was not asked yet.
+    pub fn is_unasked(&self) -> bool {
+        !self.known().unasked.is_empty()
+    }
+
+    /// Whether something is known of every object.
+    pub fn is_complete(&self) -> bool {
+        let known = self.known();
+        known.unseen == 0 && known.unasked.is_empty()
+    }
+
+    /// Whether what was known may not hold any more, for a cluster cannot be watched: it is watched anew then, with the
+    /// credentials that count by now.
+    pub fn is_broken(&self) -> bool {
+        let known = self.known();
+        known.trouble.is_some() && known.unseen == 0
+    }
+
+    /// Why a cluster cannot be watched, where something is not known for that.
+    pub fn trouble(&self) -> Option<String> {
+        let known = self.known();
+        known.trouble.clone().filter(|_| known.unseen > 0)
+    }
+
+    /// What is not as it was written.
+    pub fn drifted(&self) -> BTreeMap<LocatedObject, DriftedSince> {
+        let known = self.known();
+        let with_count = |(located, drifted): (&LocatedObject, &DriftedSince)| {
+            let corrected = known.corrections.get(located).map_or(0, |corrections| corrections.count);
+            (located.clone(), DriftedSince { corrected, ..drifted.clone() })
+        };
+        known.drifted.iter().map(with_count).collect()
+    }
+
+    /// The memory that the packed objects took at first, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What is to be written again now, and when the next of the others is: what is missing or different, at the times of
+    /// the schedule where there is one, and not too often.
+    pub fn due(&self, schedule: Option<&Schedule>, now: Timestamp) -> (Vec<LocatedObject>, Option<Timestamp>) {
+        let known = self.known();
+        let (mut due, mut next) = (Vec::new(), None);
+        for (located, drifted) in &known.drifted {
+            let is_ours = matches!(drifted.finding, DriftFinding::Missing | DriftFinding::Different(_));
+            if !is_ours || known.paused.contains(located) {
+                continue;
+            }
+            let scheduled = match schedule {
+                Some(schedule) => schedule.after(drifted.since),
+                None => Some(drifted.since),
+            };
+            let Some(scheduled) = scheduled else { continue };
+            let paced = known.corrections.get(located).map(|corrections| corrections.next());
+            let at = paced.map_or(scheduled, |paced| paced.max(scheduled));
+            if at <= now {
+                due.push(located.clone());
+            } else {
+                next = Some(next.map_or(at, |next: Timestamp| next.min(at)));
+            }
+        }
+        (due, next)
+    }
+
+    /// What is no drift of an object.
+    pub(super) fn ignored(&self, located: &LocatedObject) -> Ignored {
+        self.rules.ignored(&located.key)
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownDrift> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KnownDrift {
+    fn count(&mut self, located: &LocatedObject, now: Timestamp) {
+        let before = self.corrections.get(located).copied();
+        self.corrections.insert(located.clone(), Corrections::another(before, now));
+    }
+
+    /// Whether there is something new to tell or to do.
+    fn take(&mut self, of: &TrackedManifest, located: &LocatedObject, live: Option<&Value>) -> bool {
+        let Some(object) = self.objects.get_mut(located) else { return false };
+        // Of an object that is gone the last version stays known: the answer of a write that comes late brings it not back.
+        if let Some(version) = live.map(version_of) {
+            if object.is_seen && version != 0 && version <= object.version {
+                return false;
+            }
+            object.version = version;
+        }
+        let was_paused = self.paused.remove(located);
+        let was_seen = std::mem::replace(&mut object.is_seen, true);
+        let Some(WrittenObject { write, uid, baseline }) = WrittenObject::unpack(&object.packed) else { return false };
+        let is_asked = object.is_asked;
+        let kept = baseline.unwrap_or_else(|| unasked_baseline(&write, &of.owner, &of.labels));
+        let ignored = of.ignored(located);
+        let finding = compare((&write, uid.as_deref(), &kept), live, (&of.owner, &of.labels), &ignored);
+        self.unseen = self.unseen.saturating_sub(usize::from(!was_seen));
+        let is_news = match finding {
+            DriftFinding::AsWritten => self.unasked.remove(located) | self.drifted.remove(located).is_some(),
+            DriftFinding::Different(_) if !is_asked => self.unasked.insert(located.clone()),
+            finding => {
+                self.unasked.remove(located);
+                let before = self.drifted.get(located);
+                let is_news = before.is_none_or(|before| before.finding != finding);
+                let since = before.map_or_else(|| of.clock.now(), |before| before.since);
+                let refused = before.and_then(|before| before.refused.clone());
+                let manager = live.and_then(changed_last_by).map(str::to_owned);
+                let drifted = DriftedSince { finding, since, manager, refused, corrected: 0 };
+                self.drifted.insert(located.clone(), drifted);
+                is_news
+            }
+        };
+        self.unseen == 0 && (is_news || !was_seen || was_paused)
+    }
+}
+
+/// Resource versions are numbers that grow (KEP-5504); one that is not is always looked at.
+fn version_of(object: &Value) -> u64 {
+    let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,154 @@
+//! DataObjects with data of Secrets: marked (C-41), and encrypted with the operator's key where a policy says so (C-81).
+
+use std::borrow::Cow;
+
+use kube::ResourceExt as _;
+use orangery_api::{
+    annotation,
+    data_object::{DataObject, ENCRYPTED},
+    label,
+    marks::Marks as _,
+};
+use orangery_blueprint::{import::SecretData, record::UndecryptableData};
+use orangery_core::{digest::stored_hash, step::Step};
+use orangery_policy::{PolicyRequest, PolicySubject, SecretDataRule};
+use orangery_reconcile::Key;
+use serde_json::{Value, json};
+
+use crate::{encryption::EncryptionKey, namespace_policy::NamespacePolicies};
+
+/// The value of the label [`label::SECRET_DATA`].
+pub(crate) fn mark(secret: SecretData) -> &'static str {
+    match secret {
+        SecretData::Whole => label::SECRET_DATA_WHOLE,
+        SecretData::Partly => label::SECRET_DATA_PARTLY,
+    }
+}
+
+/// Whether a DataObject that is about to be written is to be encrypted.
+///
+/// # Errors
+/// A policy refuses data of Secrets in DataObjects, or it is not known yet what counts.
+pub(crate) fn is_encrypted(policies: &NamespacePolicies, key: &Key, secret: Option<SecretData>) -> Step<bool> {
+    if secret.is_none() {
+        return Ok(false);
+    }
+    policies.check(&key.namespace, PolicySubject::Installation, PolicyRequest::SecretData(&key.name))?;
+    Ok(policies.of(&key.namespace)?.secret_data() == SecretDataRule::Encrypted)
+}
+
+/// Encrypts the data of a DataObject that has its name, its namespace and the uid of its owner. Its hash is that of what is
+/// written then: one of the data would let whoever reads it try values.
+pub(crate) fn encrypt(key: &EncryptionKey, object: &mut DataObject, owner: &str) {
+    let encrypted = key.encrypt(&subject(object, owner), object.spec.data.to_string().as_bytes());
+    object.spec.data = json!({ENCRYPTED: encrypted});
+    let hash = stored_hash(&object.spec.data);
+    object.metadata.annotations.get_or_insert_default().insert(annotation::HASH.to_owned(), hash);
+}
+
+/// The data of a DataObject in clear.
+///
+/// # Errors
+/// It is encrypted, and not by this operator for this object of one of its owners.
+pub(crate) fn clear_data<'a>(key: &EncryptionKey, object: &'a DataObject) -> Result<Cow<'a, Value>, UndecryptableData> {
+    let Some(encrypted) = object.encrypted() else { return Ok(Cow::Borrowed(&object.spec.data)) };
+    let owners = object.metadata.owner_references.iter().flatten().take(MOST_OWNERS);
+    let mut opened = owners.filter_map(|owner| key.decrypt(&subject(object, &owner.uid), encrypted));
+    let clear = opened.next().and_then(|clear| serde_json::from_slice(&clear).ok());
+    clear.map(Cow::Owned).ok_or_else(|| UndecryptableData {
+        name: object.name_any(),
+        source_label: object.label(label::SOURCE).map(str::to_owned),
+    })
+}
+
+/// The most owners of a DataObject that are tried: it has one.
+const MOST_OWNERS: usize = 4;
+
+/// What data is encrypted for: one object of one owner.
+fn subject(object: &DataObject, owner: &str) -> String {
+    let (namespace, name) = (object.metadata.namespace.as_deref(), object.metadata.name.as_deref());
+    format!("DataObject {namespace:?} {name:?} of {owner}")
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+    use super::*;
+    use crate::seed::HostKey;
+
+    const CONTENT: &str = "hunter2";
+
+    fn object(name: &str, owner: &str) -> DataObject {
+        let metadata = json!({
+            "name": name, "namespace": "a", "labels": {"data.landscaper.gardener.cloud/source": "Inst.x"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": owner}],
+        });
+        serde_json::from_value(json!({"metadata": metadata, "data": {"password": CONTENT}})).unwrap()
+    }
+
+    #[test]
+    fn c_81_encrypted_data_says_nothing_and_is_read_where_it_was_written() {
+        let key = HostKey::new(&[1; 32]);
+        let mut written = object("d", "u");
+        encrypt(key.encryption(), &mut written, "u");
+        let text = serde_json::to_string(&written).unwrap();
+        assert!(!text.contains(CONTENT) && !text.contains(&stored_hash(&json!({"password": CONTENT}))), "{text}");
+        assert_eq!(clear_data(key.encryption(), &written).unwrap().as_ref(), &json!({"password": CONTENT}));
+        let mut again = object("d", "u");
+        encrypt(key.encryption(), &mut again, "u");
+        assert_eq!(again, written, "what says the same is written in the same way");
+        let readable = object("d", "u");
+        assert_eq!(clear_data(key.encryption(), &readable).unwrap().as_ref(), &json!({"password": CONTENT}));
+    }
+
+    #[test]
+    fn limits_masking_data_is_not_decrypted_for_any_number_of_owners() {
+        let key = HostKey::new(&[1; 32]);
+        let mut written = object("d", "u");
+        encrypt(key.encryption(), &mut written, "u");
+        let own = written.metadata.owner_references.take().unwrap().remove(0);
+        let among = |others: usize| {
+            let other = |number: usize| OwnerReference { uid: format!("other-{number}"), ..own.clone() };
+            let mut object = written.clone();
+            object.metadata.owner_references = Some((0..others).map(other).chain([own.clone()]).collect());
+            clear_data(key.encryption(), &object).map(Cow::into_owned).ok()
+        };
+        assert_eq!(among(MOST_OWNERS - 1), Some(json!({"password": CONTENT})));
+        assert_eq!(among(MOST_OWNERS), None);
+    }
+
+    #[test]
+    fn c_81_what_was_moved_edited_forged_or_is_of_another_key_is_told_by_name() {
+        let keys = [1, 2].map(|key| HostKey::new(&[key; 32]));
+        let mut written = object("d", "u");
+        encrypt(keys[0].encryption(), &mut written, "u");
+        let data = written.spec.data.clone();
+        let with = |name: &str, owner: &str, data: Value| {
+            let mut object = object(name, owner);
+            object.spec.data = data;
+            object
+        };
+        let mut elsewhere = written.clone();
+        elsewhere.metadata.namespace = Some("b".to_owned());
+        let mut orphan = written.clone();
+        orphan.metadata.owner_references = None;
+        let text = data[ENCRYPTED].as_str().unwrap();
+        let cut = json!({ENCRYPTED: text.get(..text.len() - 4)});
+        let others = [
+            (with("e", "u", data.clone()), "e"),
+            (with("d", "v", data.clone()), "d"),
+            (elsewhere, "d"),
+            (orphan, "d"),
+            (with("d", "u", cut), "d"),
+            (with("d", "u", json!({ENCRYPTED: text, "more": 1})), "d"),
+            (with("d", "u", json!({ENCRYPTED: {"deep": [text]}})), "d"),
+            (with("d", "u", json!({ENCRYPTED: ""})), "d"),
+        ];
+        let error = |name: &str| UndecryptableData { name: name.to_owned(), source_label: Some("Inst.x".to_owned()) };
+        for (object, name) in others {
+            assert_eq!(clear_data(keys[0].encryption(), &object), Err(error(name)), "{object:?}");
+        }
+        assert_eq!(clear_data(keys[1].encryption(), &written), Err(error("d")), "another key");
+    }
+}

@@ -1,0 +1,206 @@
+//! The workers of a host: those that make calls, and those that wait for the next one.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use orangery_turns::{Tenant, Turns};
+use tokio::time::timeout;
+
+use super::{
+    connection::Lost,
+    frame::WorkerCall,
+    host_calls,
+    process::{CompiledCode, WorkerCommand, WorkerProcess},
+    serve::MOST_CPU_SECONDS,
+};
+use crate::{
+    budget::{Budget, BudgetLimit},
+    capability::Capabilities,
+    error::Error,
+    export::{ExportAnswer, ExportRequest},
+    instance::{CallEnd, CallTerms},
+    meter::LENT_MEMORY,
+    transcript::Transcript,
+};
+
+/// How long the calls of one worker take together, of which it computes at most all of the time.
+const LONGEST_USE: Duration = Duration::from_secs(MOST_CPU_SECONDS);
+/// How long a worker waits for its next call before it is not used again.
+const LONGEST_IDLE: Duration = Duration::from_secs(50);
+
+/// What a worker serves, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct WorkerKey {
+    digest: String,
+    tenant: Tenant,
+    budget: Budget,
+}
+
+/// A worker that waits for its next call.
+struct IdleWorker {
+    key: WorkerKey,
+    process: WorkerProcess,
+    since: Instant,
+}
+
+/// The workers of a host.
+pub(crate) struct Workers {
+    command: WorkerCommand,
+    most: usize,
+    places: Arc<Turns>,
+    /// Protects those that wait, the one used last at the end; held for one look-up.
+    idle: Mutex<Vec<IdleWorker>>,
+}
+
+impl Workers {
+    /// At most so many processes at once, those that wait among them.
+    pub(crate) fn new(command: WorkerCommand, most: usize) -> Self {
+        Self { command, most, places: Turns::new(most), idle: Mutex::default() }
+    }
+
+    /// Starts a worker, which finds out whether the code can be used.
+    pub(crate) async fn check(&self, tenant: &Tenant, code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
+        let _place = self.places.acquire(tenant).await;
+        let key = WorkerKey { digest: code.digest.clone(), tenant: tenant.clone(), budget: budget.clone() };
+        let process = self.started(code, &key).await?;
+        self.keep(key, process);
+        Ok(())
+    }
+
+    /// Makes a call in a worker.
+    pub(crate) async fn call(
+        &self,
+        tenant: &Tenant,
+        code: &CompiledCode,
+        terms: CallTerms,
+        mut capabilities: Capabilities,
+        request: ExportRequest,
+    ) -> Result<ExportAnswer, Error> {
+        let _place = self.places.acquire(tenant).await;
+        let (budget, transcript) = (terms.budget.clone(), capabilities.transcript.clone());
+        if let Err(stop) = capabilities.meter.lend(LENT_MEMORY) {
+            return Err(CallEnd::Stop(stop).error(&budget, &transcript));
+        }
+        let key = WorkerKey { digest: code.digest.clone(), tenant: tenant.clone(), budget };
+        let call = WorkerCall { terms, request };
+        let mut left = Duration::from_millis(key.budget.wall_milliseconds);
+        if let Some(mut process) = self.waiting(&key) {
+            let begin = Instant::now();
+            let called = called(&mut process, &mut capabilities, &call, left).await;
+            // Where it died while nobody called it, another one takes its place.
+            if !matches!(called, Err(CallFailure::Lost(Lost::GoneBefore))) {
+                return self.ended(key, process, called, &transcript).await;
+            }
+            left = left.saturating_sub(begin.elapsed());
+        }
+        let mut process = self.started(code, &key).await?;
+        let called = called(&mut process, &mut capabilities, &call, left).await;
+        self.ended(key, process, called, &transcript).await
+    }
+
+    /// What a call means for its worker, and for whoever asked for it.
+    async fn ended(
+        &self,
+        key: WorkerKey,
+        process: WorkerProcess,
+        called: Result<Result<ExportAnswer, CallEnd>, CallFailure>,
+        transcript: &Mutex<Transcript>,
+    ) -> Result<ExportAnswer, Error> {
+        match called {
+            Ok(ended) => {
+                let ended = ended.map_err(|end| end.error(&key.budget, transcript));
+                self.keep(key, process);
+                ended
+            }
+            Err(CallFailure::Lost(lost)) => Err(process.end(lost).await),
+            // It is dropped, and so killed: whether it still computes or was frozen is all the same.
+            Err(CallFailure::TooLong) => Err(Error::limit(BudgetLimit::Wall, &key.budget)),
+        }
+    }
+
+    /// The worker for this key that was used last.
+    fn waiting(&self, key: &WorkerKey) -> Option<WorkerProcess> {
+        let mut idle = self.idle();
+        idle.retain_mut(|worker| worker.since.elapsed() < LONGEST_IDLE && worker.process.is_alive());
+        let at = idle.iter().rposition(|worker| worker.key == *key)?;
+        Some(idle.remove(at).process)
+    }
+
+    /// A new worker. Where there are as many as there may be, one that waits goes.
+    async fn started(&self, code: &CompiledCode, key: &WorkerKey) -> Result<WorkerProcess, Error> {
+        {
+            let mut idle = self.idle();
+            let too_many = (idle.len() + self.places.taken()).saturating_sub(self.most).min(idle.len());
+            idle.drain(..too_many);
+        }
+        WorkerProcess::start(&self.command, code, &key.budget).await
+    }
+
+    /// Keeps a worker for the next call, unless that might be more than the system lets the process compute.
+    fn keep(&self, key: WorkerKey, process: WorkerProcess) {
+        if process.used >= LONGEST_USE {
+            return;
+        }
+        self.idle().push(IdleWorker { key, process, since: Instant::now() });
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<IdleWorker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a worker is of no use after a call.
+enum CallFailure {
+    Lost(Lost),
+    /// The call took longer than it may.
+    TooLong,
+}
+
+/// Makes a call in this worker, for at most so long.
+async fn called(
+    process: &mut WorkerProcess,
+    capabilities: &mut Capabilities,
+    call: &WorkerCall,
+    left: Duration,
+) -> Result<Result<ExportAnswer, CallEnd>, CallFailure> {
+    let begin = Instant::now();
+    let answer = timeout(left, host_calls::call(process, capabilities, call)).await;
+    process.used += begin.elapsed();
+    answer.map_err(|_elapsed| CallFailure::TooLong)?.map_err(CallFailure::Lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a worker is used again that was kept so long ago, and whose calls took so long.
+    fn is_used_again(since: Duration, used: Duration) -> bool {
+        let command = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), "exec sleep 60".into()] };
+        let code = CompiledCode::new("sha256:0", vec![], b"").unwrap();
+        let workers = Workers::new(command.clone(), 1);
+        let key = WorkerKey { digest: code.digest.clone(), tenant: None, budget: Budget::default() };
+        let mut process = WorkerProcess::spawn(&command, &code).unwrap();
+        process.used = used;
+        workers.keep(key.clone(), process);
+        for worker in workers.idle().iter_mut() {
+            worker.since -= since;
+        }
+        workers.waiting(&key).is_some()
+    }
+
+    const SHORT: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn c_72_limits_workers_one_that_has_worked_for_long_makes_no_further_call() {
+        let used = [LONGEST_USE - SHORT, LONGEST_USE].map(|used| is_used_again(Duration::ZERO, used));
+        assert_eq!(used, [true, false]);
+    }
+
+    #[test]
+    fn c_72_limits_workers_one_that_has_waited_for_long_makes_no_further_call() {
+        let waited = [LONGEST_IDLE - SHORT, LONGEST_IDLE].map(|since| is_used_again(since, Duration::ZERO));
+        assert_eq!(waited, [true, false]);
+    }
+}

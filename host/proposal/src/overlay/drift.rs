@@ -1,0 +1,256 @@
+//! Where a live object is no longer as it was written (C-55 to C-57). Functions of JSON: no value is told, only where.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde_json::{Map, Value};
+
+use super::{
+    SERVER_OWNED,
+    three_way::{List, MergePosition, ids, place_of},
+};
+use crate::health::same;
+
+/// One field that is not as it was written. Holds no values: they may be secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Drift {
+    /// The field at a JSON pointer is not there any more.
+    Missing(String),
+    /// The field at a JSON pointer has another value.
+    Different(String),
+}
+
+impl Drift {
+    /// The JSON pointer.
+    pub fn pointer(&self) -> &str {
+        match self {
+            Drift::Missing(pointer) | Drift::Different(pointer) => pointer,
+        }
+    }
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Drift::Missing(pointer) => write!(f, "{pointer} is missing"),
+            Drift::Different(pointer) => write!(f, "{pointer} is different"),
+        }
+    }
+}
+
+/// Fields whose changes are no drift (C-57).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ignored {
+    /// JSON pointers (RFC 6901), each with all that lies below it. An index counts in the list as it was written.
+    pub pointers: BTreeSet<String>,
+    /// Field managers (`metadata.managedFields`): what one of them manages is its own.
+    pub managers: BTreeSet<String>,
+}
+
+/// What is remembered of a write: the fields that it named, with the values that the server made of them, so that a
+/// notation that the server changes (`1000m`, a port as text) is no drift (C-55). Fields that it did not name belong to others.
+pub fn baseline(written: &Value, answer: &Value) -> Value {
+    let mut kept = restrict(written, answer, place_of(written)).unwrap_or(Value::Null);
+    if let Some(fields) = kept.as_object_mut() {
+        fields.remove("status");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|name, _| !SERVER_OWNED.contains(&name.as_str()));
+        }
+    }
+    kept
+}
+
+/// What is wanted of a live object where some of it is ignored: there the live values are wanted (C-60).
+pub fn spared(wanted: &Value, live: &Value, ignored: &Ignored) -> Value {
+    spare(wanted, live, &FieldPosition::root(wanted, live, ignored), ignored).unwrap_or(Value::Null)
+}
+
+/// `None` where the field is ignored and the live object has none.
+fn spare(wanted: &Value, live: &Value, position: &FieldPosition<'_>, ignored: &Ignored) -> Option<Value> {
+    let member = |wanted: &Value, live: Option<&Value>, position: &FieldPosition<'_>| match live {
+        Some(live) => spare(wanted, live, position, ignored),
+        None if ignored.pointers.contains(&position.pointer) => None,
+        None => Some(wanted.clone()),
+    };
+    if ignored.pointers.contains(&position.pointer) {
+        return Some(live.clone());
+    }
+    let is_managed = !position.managed.is_empty();
+    match (wanted, live) {
+        (Value::Object(fields), Value::Object(others)) => {
+            let spared = fields.iter().filter_map(|(name, value)| {
+                Some((name.clone(), member(value, others.get(name), &position.field(name))?))
+            });
+            Some(Value::Object(spared.collect()))
+        }
+        (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
+            Some(partners) => {
+                let spared = entries.iter().zip(partners).enumerate().filter_map(|(index, (entry, partner))| {
+                    member(entry, partner.map(|(_, other)| other), &position.entry(index, partner))
+                });
+                Some(Value::Array(spared.collect()))
+            }
+            None => Some(if is_managed { live.clone() } else { wanted.clone() }),
+        },
+        (wanted, live) if !is_managed || same(wanted, live) => Some(wanted.clone()),
+        (_, live) => Some(live.clone()),
+    }
+}
+
+/// Where a live object differs from a [`baseline`], in the order of the baseline (C-56). Fields, and entries of lists with
+/// keys, that only the live object has belong to others.
+pub fn drift(baseline: &Value, live: &Value, ignored: &Ignored) -> Vec<Drift> {
+    let mut found = Vec::new();
+    let mut comparison = DriftSearch { ignored, found: &mut found };
+    comparison.compare(baseline, live, &FieldPosition::root(baseline, live, ignored));
+    found
+}
+
+/// The fields of `written` with the values of `answer`; `None` where it has none, as of a `null` that takes a field away.
+fn restrict(written: &Value, answer: &Value, place: MergePosition<'_>) -> Option<Value> {
+    match (written, answer) {
+        (_, Value::Null) => None,
+        (Value::Object(written), Value::Object(answer)) => {
+            let fields = written.iter().filter_map(|(name, value)| {
+                let kept = restrict(value, answer.get(name)?, place.field(name))?;
+                Some((name.clone(), kept))
+            });
+            Some(Value::Object(fields.collect::<Map<_, _>>()))
+        }
+        (Value::Array(written), Value::Array(answer)) => {
+            let partners = partners(written, answer, place);
+            let Some(partners) = partners else { return Some(Value::Array(answer.clone())) };
+            let entries = written.iter().zip(partners);
+            Some(Value::Array(entries.filter_map(|(entry, partner)| restrict(entry, partner?.1, place)).collect()))
+        }
+        (_, answer) => Some(answer.clone()),
+    }
+}
+
+/// For each entry of a list the one of another list that means the same, with its index. Lists without keys are compared
+/// entry by entry where they are equally long; `None` where that is not so either, for they are one value then.
+fn partners<'v>(
+    entries: &[Value],
+    others: &'v [Value],
+    place: MergePosition<'_>,
+) -> Option<Vec<Option<(usize, &'v Value)>>> {
+    let numbered = || others.iter().enumerate();
+    if let List::Set = place.list() {
+        return Some(entries.iter().map(|entry| numbered().find(|(_, other)| same(entry, other))).collect());
+    }
+    if let List::Keyed(keys) = place.list()
+        && let (Some(wanted), Some(there)) = (ids(entries, keys), ids(others, keys))
+    {
+        let partner = |id: &Vec<Value>| numbered().zip(&there).find(|(_, other)| *other == id).map(|(found, _)| found);
+        return Some(wanted.iter().map(partner).collect());
+    }
+    (entries.len() == others.len()).then(|| numbered().map(Some).collect())
+}
+
+/// Where in an object a comparison is.
+struct FieldPosition<'a> {
+    pointer: String,
+    /// What each ignored manager manages from here on: nodes of `fieldsV1`.
+    managed: Vec<&'a Value>,
+    place: MergePosition<'a>,
+}
+
+impl<'a> FieldPosition<'a> {
+    fn root(object: &Value, live: &'a Value, ignored: &Ignored) -> Self {
+        let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let trusted = entries.into_iter().flatten().filter(|entry| {
+            entry.get("manager").and_then(Value::as_str).is_some_and(|manager| ignored.managers.contains(manager))
+        });
+        let managed = trusted.filter_map(|entry| entry.get("fieldsV1")).collect();
+        Self { pointer: String::new(), managed, place: place_of(object) }
+    }
+
+    fn field(&self, name: &'a str) -> Self {
+        let escaped = name.replace('~', "~0").replace('/', "~1");
+        let own = format!("f:{name}");
+        self.below(&escaped, |node| node.get(&own), self.place.field(name))
+    }
+
+    fn entry(&self, index: usize, live: Option<(usize, &Value)>) -> Self {
+        let managed = |node: &'a Value| {
+            let (at, live) = live?;
+            node.as_object()?.iter().find(|(name, _)| names_entry(name, at, live)).map(|(_, node)| node)
+        };
+        self.below(&index.to_string(), managed, self.place)
+    }
+
+    fn below(&self, name: &str, node: impl Fn(&'a Value) -> Option<&'a Value>, place: MergePosition<'a>) -> Self {
+        // A node with nothing below it stands for all that is there.
+        let managed = self.managed.iter().filter_map(|above| if is_leaf(above) { Some(*above) } else { node(above) });
+        Self { pointer: format!("{}/{name}", self.pointer), managed: managed.collect(), place }
+    }
+}
+
+fn is_leaf(node: &Value) -> bool {
+    node.as_object().is_some_and(Map::is_empty)
+}
+
+/// Whether a name of `fieldsV1` means an entry of a list: `k:{…}` by its keys, `v:…` by its value, `i:…` by its index.
+fn names_entry(name: &str, at: usize, live: &Value) -> bool {
+    let Some((form, text)) = name.split_once(':') else { return false };
+    let Ok(named) = serde_json::from_str::<Value>(text) else { return false };
+    match (form, named) {
+        ("k", Value::Object(keys)) => {
+            keys.iter().all(|(key, value)| live.get(key).is_some_and(|other| same(value, other)))
+        }
+        ("v", value) => same(&value, live),
+        ("i", index) => index.as_u64().and_then(|index| usize::try_from(index).ok()) == Some(at),
+        _ => false,
+    }
+}
+
+struct DriftSearch<'a, 'f> {
+    ignored: &'a Ignored,
+    found: &'f mut Vec<Drift>,
+}
+
+impl DriftSearch<'_, '_> {
+    fn compare(&mut self, baseline: &Value, live: &Value, position: &FieldPosition<'_>) {
+        if self.ignored.pointers.contains(&position.pointer) {
+            return;
+        }
+        match (baseline, live) {
+            (Value::Object(baseline), Value::Object(live)) => {
+                for (name, value) in baseline {
+                    self.member(value, live.get(name), &position.field(name));
+                }
+            }
+            (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
+                Some(partners) => {
+                    for (index, (entry, partner)) in entries.iter().zip(partners).enumerate() {
+                        self.member(entry, partner.map(|(_, other)| other), &position.entry(index, partner));
+                    }
+                }
+                None => self.tell(Drift::Different(position.pointer.clone()), position),
+            },
+            (baseline, live) if same(baseline, live) => {}
+            _ => self.tell(Drift::Different(position.pointer.clone()), position),
+        }
+    }
+
+    fn member(&mut self, baseline: &Value, live: Option<&Value>, position: &FieldPosition<'_>) {
+        match live {
+            Some(live) => self.compare(baseline, live, position),
+            // An empty map or list is often left out by whoever writes the object next.
+            None if is_blank(baseline) || self.ignored.pointers.contains(&position.pointer) => {}
+            None => self.tell(Drift::Missing(position.pointer.clone()), position),
+        }
+    }
+
+    fn tell(&mut self, one: Drift, position: &FieldPosition<'_>) {
+        if position.managed.is_empty() {
+            self.found.push(one);
+        }
+    }
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use serde_json::json;
+
+use super::*;
+use crate::overlay::overlay;
+
+fn deployment(spec: Value) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
+}
+
+fn containers(list: Value) -> Value {
+    deployment(json!({"template": {"spec": {"containers": list}}}))
+}
+
+fn managed_by(manager: &str, fields: Value, mut object: Value) -> Value {
+    overlay(&mut object, &json!({"metadata": {"managedFields": [{"manager": manager, "fieldsV1": fields}]}}));
+    object
+}
+
+fn pointers(list: &[&str]) -> Ignored {
+    Ignored { pointers: list.iter().map(|pointer| (*pointer).to_owned()).collect(), ..Ignored::default() }
+}
+
+fn managers(list: &[&str]) -> Ignored {
+    Ignored { managers: list.iter().map(|name| (*name).to_owned()).collect(), ..Ignored::default() }
+}
+
+#[track_caller]
+fn check(written: &Value, live: &Value, ignored: &Ignored, expected: &[&str]) {
+    let found: Vec<String> = drift(written, live, ignored).iter().map(ToString::to_string).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn c_55_a_baseline_is_what_the_write_named_with_the_values_of_the_server() {
+    let written = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "x"},
+        "spec": {"paused": null, "template": {"spec": {"containers": [
+            {"name": "web", "resources": {"limits": {"cpu": "1000m"}}}]}}}, "status": {"replicas": 1}});
+    let answer = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "uid": "u", "generation": 1},
+        "spec": {"replicas": 1, "template": {"spec": {"dnsPolicy": "ClusterFirst", "containers": [
+            {"name": "injected"}, {"name": "web", "imagePullPolicy": "Always", "resources": {"limits": {"cpu": "1"}}}]}}},
+        "status": {"replicas": 0}});
+    let expected = containers(json!([{"name": "web", "resources": {"limits": {"cpu": "1"}}}]));
+    assert_eq!(baseline(&written, &answer), expected);
+    check(&baseline(&written, &answer), &answer, &Ignored::default(), &[]);
+}
+
+#[test]
+fn c_55_replicas_that_the_manifest_does_not_name_belong_to_the_autoscaler() {
+    let answer = |replicas: u32| deployment(json!({"replicas": replicas, "paused": false}));
+    let named = baseline(&answer(1), &answer(1));
+    let unnamed = baseline(&deployment(json!({"paused": false})), &answer(1));
+    check(&unnamed, &answer(7), &Ignored::default(), &[]);
+    check(&named, &answer(7), &Ignored::default(), &["/spec/replicas is different"]);
+}
+
+#[test]
+fn c_56_drift_tells_where_and_never_what() {
+    let written = json!({"metadata": {"labels": {"a/b": "x", "c~d": "y"}}, "spec": {"n": 3, "l": [{"n": 1}], "e": {}}});
+    let live = json!({"metadata": {"labels": {"a/b": "hunter2"}}, "spec": {"n": 3.0, "l": [{"n": 2, "more": 1}]}});
+    let expected =
+        ["/metadata/labels/a~1b is different", "/metadata/labels/c~0d is missing", "/spec/l/0/n is different"];
+    check(&written, &live, &Ignored::default(), &expected);
+}
+
+#[test]
+fn c_56_entries_with_keys_are_found_wherever_they_stand_and_those_of_others_are_no_drift() {
+    let written = containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
+    let live = containers(json!([{"name": "sidecar"}, {"name": "b", "image": "2"}, {"name": "a", "image": "1"}]));
+    check(&written, &live, &Ignored::default(), &["/spec/template/spec/containers/1/image is different"]);
+    let without = containers(json!([{"name": "a", "image": "1"}]));
+    check(&written, &without, &Ignored::default(), &["/spec/template/spec/containers/1 is missing"]);
+}
+
+#[test]
+fn c_56_a_list_without_keys_that_grew_or_shrank_is_one_difference() {
+    let custom = |list: Value| json!({"apiVersion": "example.org/v1", "spec": {"list": list}});
+    check(&custom(json!([1, 2])), &custom(json!([1, 2, 3])), &Ignored::default(), &["/spec/list is different"]);
+    check(&custom(json!([1, 2])), &custom(json!([1, 3])), &Ignored::default(), &["/spec/list/1 is different"]);
+}
+
+#[test]
+fn c_57_an_ignored_pointer_takes_in_what_lies_below_it_and_nothing_beside_it() {
+    let written = json!({"spec": {"a": {"b": 1}, "ab": 1, "gone": 1}});
+    let live = json!({"spec": {"a": {"b": 2}, "ab": 2}});
+    let all = ["/spec/a/b is different", "/spec/ab is different", "/spec/gone is missing"];
+    check(&written, &live, &Ignored::default(), &all);
+    check(&written, &live, &pointers(&["/spec/a"]), &all[1..]);
+    check(&written, &live, &pointers(&["/spec/a/b", "/spec/gone"]), &all[1..2]);
+    check(&written, &live, &pointers(&[""]), &[]);
+}
+
+#[test]
+fn c_57_what_an_ignored_manager_manages_is_its_own() {
+    let written = deployment(json!({"replicas": 1, "paused": false}));
+    let changed = deployment(json!({"replicas": 7, "paused": true}));
+    let live = managed_by("kube-controller-manager", json!({"f:spec": {"f:replicas": {}}}), changed);
+    let all = ["/spec/paused is different", "/spec/replicas is different"];
+    check(&written, &live, &managers(&["somebody"]), &all);
+    check(&written, &live, &managers(&["kube-controller-manager"]), &all[..1]);
+}
+
+#[test]
+fn c_57_entries_of_lists_are_managed_by_key_and_a_whole_list_by_its_field() {
+    let written = containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
+    let live = containers(json!([{"name": "b", "image": "2"}, {"name": "a", "image": "2"}]));
+    let below = |node: Value| json!({"f:spec": {"f:template": {"f:spec": {"f:containers": node}}}});
+    let of_a = below(json!({"k:{\"name\":\"a\"}": {".": {}, "f:image": {}}}));
+    let other = "/spec/template/spec/containers/1/image is different";
+    check(&written, &managed_by("updater", of_a, live.clone()), &managers(&["updater"]), &[other]);
+    check(&written, &managed_by("updater", below(json!({})), live), &managers(&["updater"]), &[]);
+}
+
+#[test]
+fn c_55_what_a_write_takes_away_is_not_remembered() {
+    let custom = |field: Value| json!({"apiVersion": "example.org/v1", "spec": {"field": field}});
+    let kept = baseline(&custom(Value::Null), &custom(Value::Null));
+    assert_eq!(kept, json!({"apiVersion": "example.org/v1", "spec": {}}));
+}
+
+#[test]
+fn c_56_finalizers_are_a_set() {
+    let object = |names: Value| json!({"apiVersion": "v1", "metadata": {"finalizers": names}});
+    check(&object(json!(["a", "b"])), &object(json!(["theirs", "b", "a"])), &Ignored::default(), &[]);
+    let missing = ["/metadata/finalizers/0 is missing"];
+    check(&object(json!(["a", "b"])), &object(json!(["theirs", "b"])), &Ignored::default(), &missing);
+}
+
+#[test]
+fn c_57_entries_without_keys_are_managed_by_value_and_by_index() {
+    let custom = |list: Value| json!({"apiVersion": "example.org/v1", "spec": {"list": list}});
+    let by = |node: &str| {
+        let live = managed_by("updater", json!({"f:spec": {"f:list": {node: {}}}}), custom(json!([1, 3])));
+        drift(&custom(json!([1, 2])), &live, &managers(&["updater"])).len()
+    };
+    assert_eq!(["v:3", "v:2", "i:1", "i:0", "x:1", "v"].map(by), [0, 1, 0, 1, 1, 1]);
+}
+
+#[test]
+fn c_60_what_is_ignored_stays_as_it_is_where_an_object_is_written_again() {
+    let wanted = deployment(json!({"replicas": 1, "paused": false, "gone": 1, "template": {"spec": {"containers": [
+        {"name": "a", "image": "1"}, {"name": "b", "image": "1"}]}}}));
+    let live = deployment(json!({"replicas": 7, "paused": true, "template": {"spec": {"containers": [
+        {"name": "b", "image": "2"}, {"name": "a", "image": "2"}]}}}));
+    let images = |list: [&str; 2]| json!([{"name": "a", "image": list[0]}, {"name": "b", "image": list[1]}]);
+    let expected = |replicas: u32, list: [&str; 2]| {
+        let containers = images(list);
+        deployment(json!({"replicas": replicas, "paused": false, "template": {"spec": {"containers": containers}}}))
+    };
+    assert_eq!(spared(&wanted, &live, &Ignored::default()), wanted);
+    let some = pointers(&["/spec/replicas", "/spec/gone", "/spec/template/spec/containers/1/image"]);
+    assert_eq!(spared(&wanted, &live, &some), expected(7, ["1", "2"]));
+    let fields = json!({"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers":
+        {"k:{\"name\":\"a\"}": {"f:image": {}}}}}}});
+    let mut managed = expected(7, ["2", "1"]);
+    overlay(&mut managed, &json!({"spec": {"gone": 1}}));
+    assert_eq!(spared(&wanted, &managed_by("hpa", fields, live), &managers(&["hpa"])), managed);
+}

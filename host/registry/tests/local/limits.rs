@@ -1,0 +1,107 @@
+//! Limits of repositories on this machine (`docs/limits.md`), each met from both sides where that is cheap.
+
+use std::{fs, path::Path};
+
+use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, ResourceReference};
+use serde_json::{Value, json};
+
+use crate::kit::*;
+
+/// A file of which nothing is written but its size.
+fn sparse(path: &Path, size: u64) {
+    fs::File::create(path).unwrap().set_len(size).unwrap();
+}
+
+/// A component version without references.
+fn alone(name: &str) -> Value {
+    descriptor(name, "1", &[], json!([]))
+}
+
+/// A component that refers to `c1`, `c2` and so on, so that it and they are so many.
+async fn wide(count: usize) -> Result<usize, String> {
+    let host = Host::new();
+    let mut archive = Transport::default();
+    let names: Vec<String> = (1..count).map(|index| format!("c{index}")).collect();
+    let references: Vec<_> = names.iter().map(|name| (name.as_str(), name.as_str(), "1")).collect();
+    archive.version(&descriptor("a", "1", &references, json!([])), false);
+    names.iter().for_each(|name| archive.version(&alone(name), false));
+    archive.write_folder(&host.components().join("a"));
+    let opened = host.open(transport("a"), "a", "1").await.map_err(|fault| fault.to_string())?;
+    Ok(opened.descriptors().len())
+}
+
+#[tokio::test]
+async fn limits_registry_a_component_version_needs_so_many_others_and_no_more() {
+    assert_eq!(wide(2_000).await, Ok(2_000));
+    assert_eq!(wide(2_001).await, Err("the component a:1 refers to more than 2000 component versions".to_owned()));
+}
+
+/// A descriptor that carries so many others.
+async fn carrying(count: usize) -> Result<usize, String> {
+    let names: Vec<String> = (0..count).map(|index| format!("c{index}")).collect();
+    let references: Vec<_> = names.iter().map(|name| (name.as_str(), name.as_str(), "1")).collect();
+    let mut document = descriptor("a", "1", &references, json!([]));
+    let references = document["component"]["componentReferences"].as_array_mut().unwrap();
+    for (reference, name) in references.iter_mut().zip(&names) {
+        reference["labels"] = json!([{ "name": INLINE_LABEL, "value": alone(name) }]);
+    }
+    let host = Host::new();
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(document))).await;
+    Ok(opened.map_err(|fault| fault.to_string())?.descriptors().len())
+}
+
+#[tokio::test]
+async fn limits_registry_a_descriptor_carries_so_many_others_and_no_more() {
+    assert_eq!(carrying(1_000).await, Ok(1_001));
+    assert_eq!(carrying(1_001).await, Err("the component descriptor carries more than 1000 others".to_owned()));
+}
+
+#[tokio::test]
+async fn limits_registry_an_index_a_manifest_and_a_descriptor_on_this_machine_have_a_size() {
+    let host = Host::new();
+    let mut archive = Transport::default();
+    archive.version(&alone("a"), false);
+    let folder = host.components().join("a");
+    archive.write_folder(&folder);
+    let index: Value = serde_json::from_slice(&fs::read(folder.join("artifact-index.json")).unwrap()).unwrap();
+    let file = |digest: &Value| format!("blobs/{}", digest.as_str().unwrap().replacen(':', ".", 1));
+    let manifest = file(&index["artifacts"][0]["digest"]);
+    let document: Value = serde_json::from_slice(&fs::read(folder.join(&manifest)).unwrap()).unwrap();
+    let layer = file(&document["layers"][0]["digest"]);
+    // The last one first: who reads the index finds it as it was.
+    for (name, most) in [(layer.as_str(), 16 << 20), (&manifest, 4 << 20), ("artifact-index.json", 64 << 20)] {
+        sparse(&folder.join(name), most + 1);
+        let expected = format!("the folder DIR/components/a: its file {name}: it has more than {most} bytes");
+        assert_eq!(host.refused(transport("a"), "a", "1").await, expected);
+    }
+}
+
+#[tokio::test]
+async fn limits_registry_a_blob_on_this_machine_has_a_size() {
+    let host = Host::new();
+    let mut archive = Transport::default();
+    let blob = archive.blob(b"small");
+    let resources = json!([resource("far", "plain", local_blob(&blob, "text/plain"))]);
+    archive.version(&descriptor("a", "1", &[], resources), false);
+    let folder = host.components().join("a");
+    archive.write_folder(&folder);
+    let name = format!("blobs/{}", blob.replacen(':', ".", 1));
+    sparse(&folder.join(&name), (512 << 20) + 1);
+    let opened = host.open(transport("a"), "a", "1").await.unwrap();
+    let message = opened.content(&ResourceReference::named("far")).await.unwrap_err().to_string();
+    assert!(message.ends_with(&format!("its file {name}: it has more than 536870912 bytes")), "{message}");
+}
+
+#[tokio::test]
+async fn limits_registry_indexes_within_indexes_on_this_machine_end() {
+    for (indexes, expected) in [(2, None), (3, Some("more than 3 indexes stand in one another"))] {
+        let host = Host::new();
+        let mut archive = Transport::default();
+        archive.version(&alone("a"), false);
+        (0..indexes).for_each(|_| archive.index_before_the_last());
+        archive.write_folder(&host.components().join("a"));
+        let opened = host.open(transport("a"), "a", "1").await.err().map(|fault| fault.to_string());
+        let ends = expected.map(|why| opened.as_ref().is_some_and(|message| message.ends_with(why)));
+        assert!(ends.unwrap_or(opened.is_none()), "{indexes}: {opened:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Limits of what registries answer (`docs/limits.md`).
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    extract::Request,
+    http::{StatusCode, header},
+};
+use orangery_core::digest::sha256;
+use orangery_ocm::{ComponentVersions, Credentials};
+use orangery_registry::oci::{DockerConfig, Keyring, PullLimits, RegistrySettings};
+use serde_json::{Value, json};
+
+use crate::{
+    filled_registry::{FilledRegistry, start_with},
+    server::{Server, client, endless, limits, manifest, small_manifest, status, with},
+};
+
+const REPOSITORY: &str = "components/component-descriptors/example.org/a";
+
+/// The path of the manifest of the component.
+fn manifest_path() -> String {
+    format!("/v2/{REPOSITORY}/manifests/1.0.0")
+}
+
+/// A registry with one component version, and its manifest.
+async fn with_a_component() -> (FilledRegistry, Value) {
+    let filled = FilledRegistry::open().await;
+    filled.component("example.org/a", &json!([]), &[]);
+    let document = serde_json::from_str(&filled.body(&manifest_path())).expect("JSON");
+    (filled, document)
+}
+
+/// The sentence about the component version, once its manifest is another one.
+async fn refused(filled: &FilledRegistry, document: &Value) -> String {
+    filled.put(&manifest_path(), StatusCode::OK, document.to_string().as_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings =
+        RegistrySettings { limits: PullLimits { blob: 64 << 20, ..limits() }, ..RegistrySettings::default() };
+    let opened = start_with(&folder, settings).open(&filled.request("example.org/a")).await;
+    opened.err().expect("refused").to_string()
+}
+
+#[tokio::test]
+async fn limits_registry_the_config_of_a_component_version_has_a_size() {
+    let (filled, mut document) = with_a_component().await;
+    document["config"]["size"] = json!((1 << 20) + 1);
+    let message = refused(&filled, &document).await;
+    assert!(message.contains("it has more than 1048576 bytes, which is the limit: it is announced with"), "{message}");
+}
+
+#[tokio::test]
+async fn limits_registry_a_descriptor_in_a_registry_has_a_size() {
+    let (filled, mut document) = with_a_component().await;
+    document["layers"][0]["size"] = json!((16 << 20) + 1);
+    let config = json!({"componentDescriptorLayer": document["layers"][0]}).to_string();
+    let kind = "application/vnd.ocm.software.component.config.v1+json";
+    document["config"] = filled.blob(REPOSITORY, kind, config.as_bytes());
+    let message = refused(&filled, &document).await;
+    assert!(message.contains("it has more than 16777216 bytes, which is the limit: it is announced with"), "{message}");
+}
+
+#[tokio::test]
+async fn limits_registry_the_index_of_a_chart_repository_has_a_size() {
+    let server = Server::start(|_: Request| async { status(200, endless()) }).await;
+    let limits = PullLimits { blob: 1 << 30, ..limits() };
+    let plain_http = [server.address.to_string()].into();
+    let settings = RegistrySettings { limits, plain_http, ..RegistrySettings::default() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifacts = start_with(&folder, settings).artifacts(&Credentials::default()).expect("artifacts");
+    let repository = format!("http://{}", server.address);
+    let fault = artifacts.helm_repository(&repository, "shop", "1.0.0").await.err().expect("refused").to_string();
+    assert!(fault.ends_with("it has more than 67108864 bytes, which is the limit"), "{fault}");
+}
+
+#[tokio::test]
+async fn limits_registry_the_answer_of_a_token_server_has_a_size() {
+    let server = Server::start(|request: Request| async move {
+        let host = request.headers().get(header::HOST).expect("a host").to_str().expect("text").to_owned();
+        match request.uri().path() {
+            "/token" => status(200, endless()),
+            _ => with(status(401, ""), header::WWW_AUTHENTICATE, &format!("Bearer realm=\"http://{host}/token\"")),
+        }
+    })
+    .await;
+    let fault = manifest(&client(), &server).await.expect_err("no token").to_string();
+    assert!(fault.ends_with("it has more than 262144 bytes, which is the limit"), "{fault}");
+}
+
+#[tokio::test]
+async fn limits_registry_the_body_of_an_error_is_read_so_far() {
+    for (filling, expected) in [(100, "answered 400 (NAME_INVALID)"), (64 * 1024, "answered 400")] {
+        let body = json!({"errors": [{"code": "NAME_INVALID"}], "more": "x".repeat(filling)}).to_string();
+        let server = Server::start(move |_: Request| {
+            let body = body.clone();
+            async move { status(400, body) }
+        })
+        .await;
+        let fault = manifest(&client(), &server).await.expect_err("refused").to_string();
+        assert!(fault.ends_with(&format!("the registry {expected}")), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn limits_registry_so_many_credentials_are_tried_for_one_answer() {
+    let sent = Arc::<Mutex<Vec<String>>>::default();
+    let seen = Arc::clone(&sent);
+    let server = Server::start(move |request: Request| {
+        let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().expect("text"));
+        seen.lock().expect("a lock").extend(authorization.map(str::to_owned));
+        let answer = match authorization {
+            Some(_) => status(403, ""),
+            None => with(status(401, ""), header::WWW_AUTHENTICATE, "Basic realm=\"r\""),
+        };
+        async move { answer }
+    })
+    .await;
+    let keyring = (0..12).fold(Keyring::default(), |keyring, index| {
+        let auths = json!({"auths": {server.address.to_string(): {"username": format!("u{index}"), "password": "p"}}});
+        let config = DockerConfig::read(&auths.to_string(), &format!("Secret team/s{index}"));
+        keyring.with_docker_config(config.expect("a configuration"))
+    });
+    client().manifest(&server.reference(":1"), &keyring).await.expect_err("refused");
+    let mut sent = sent.lock().expect("a lock").clone();
+    sent.dedup();
+    assert_eq!(sent.len(), 10);
+}
+
+#[tokio::test]
+async fn limits_registry_indexes_within_indexes_in_a_registry_end() {
+    for (indexes, expected) in [(2, None), (3, Some("more than 3 indexes stand in one another"))] {
+        let filled = FilledRegistry::open().await;
+        let mut content = small_manifest();
+        for _ in 0..indexes {
+            let digest = sha256(content.as_bytes());
+            filled.put(&format!("/v2/team/app/manifests/{digest}"), StatusCode::OK, content.as_bytes());
+            content = json!({"schemaVersion": 2, "manifests": [{"digest": digest, "size": 1}]}).to_string();
+        }
+        filled.put("/v2/team/app/manifests/1", StatusCode::OK, content.as_bytes());
+        let got = manifest(&client(), &filled.server).await.err().map(|fault| fault.to_string());
+        let ends = expected.map(|why| got.as_ref().is_some_and(|message| message.ends_with(why)));
+        assert!(ends.unwrap_or(got.is_none()), "{indexes}: {got:?}");
+    }
+}

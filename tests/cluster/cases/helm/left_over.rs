@@ -1,0 +1,128 @@
+//! What items have left that do not exist any more, and what belongs to others: hooks, objects and revisions of a release.
+
+use orangery_tests::{
+    chart::{deploy, deploy_well, end, hook, item, job, packed},
+    objects::Objects,
+    tree::{any, in_phase},
+};
+use serde_json::{Value, json};
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+fn template(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
+}
+
+fn release() -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1"})
+}
+
+/// The same item under another name.
+fn named(name: &str, mut item: Value) -> Value {
+    item["metadata"]["name"] = json!(name);
+    item
+}
+
+async fn delete(cluster: &Objects, name: &str) {
+    let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
+    cluster.delete(&any("DeployItem", name)).await;
+    cluster.annotate(&any("DeployItem", name), asks).await;
+    cluster.expect_absent(&any("DeployItem", name)).await;
+}
+
+/// Ends the Job of the hook, which is another one than that of this uid.
+async fn end_anew(cluster: &Objects, former: &Value) -> Value {
+    let is_new = |job: &Value| job.pointer("/metadata/uid") != Some(former);
+    let anew = cluster.expect_that(&job("migrate"), "is the former one", is_new).await;
+    end(cluster, "migrate", "Complete").await;
+    anew.pointer("/metadata/uid").cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn c_114_a_release_goes_on_where_an_item_has_left_it_that_does_not_exist_any_more() {
+    let cluster = crate::cluster().await;
+    let migrate = hook("migrate", "pre-install,pre-upgrade");
+    let (a, left) = (template("a"), template("left"));
+    let first = packed("1.0.0", &[("a.yaml", &a), ("left.yaml", &left), ("migrate.yaml", &migrate)]);
+    let second = packed("2.0.0", &[("a.yaml", &a), ("migrate.yaml", &migrate)]);
+    deploy(&cluster, &item(&first, &json!({}))).await;
+    let uid = end_anew(&cluster, &Value::Null).await;
+    cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    let stays = json!({"landscaper.gardener.cloud/delete-without-uninstall": "true"});
+    cluster.annotate(&any("DeployItem", "item"), stays).await;
+    delete(&cluster, "item").await;
+    cluster.expect(&config_map("left")).await;
+
+    deploy(&cluster, &named("again", item(&second, &json!({})))).await;
+    let uid = end_anew(&cluster, &uid).await;
+    cluster.expect(&in_phase("DeployItem", "again", "Succeeded")).await;
+    cluster.expect_absent(&config_map("left")).await;
+    delete(&cluster, "again").await;
+    cluster.expect_absent(&release()).await;
+    cluster.expect_absent(&config_map("a")).await;
+
+    // The hook of the release that was uninstalled is still there, as Helm leaves it.
+    deploy(&cluster, &item(&second, &json!({}))).await;
+    end_anew(&cluster, &uid).await;
+    cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn c_115_a_hook_of_an_item_that_lives_is_not_written_over_by_that_of_another() {
+    let cluster = crate::cluster().await;
+    let chart = packed("1.0.0", &[("migrate.yaml", &hook("migrate", "pre-install"))]);
+    deploy(&cluster, &item(&chart, &json!({}))).await;
+    let uid = end_anew(&cluster, &Value::Null).await;
+    cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    deploy(&cluster, &named("other", item(&chart, &json!({"config": {"name": "another"}})))).await;
+    let failed = cluster.expect(&in_phase("DeployItem", "other", "Failed")).await;
+    assert_eq!(
+        failed.pointer("/status/lastError/message"),
+        Some(&json!(
+            "plugin helm: pre-install hook Job migrate (app/templates/migrate.yaml): Job default/migrate has to be deleted before it is \
+             made anew, and stays: it belongs to DeployItem default/item; delete it by hand where it is not needed, or give one of the \
+             two another name"
+        ))
+    );
+    assert_eq!(cluster.expect(&job("migrate")).await.pointer("/metadata/uid"), Some(&uid));
+}
+
+#[tokio::test]
+async fn c_117_deletion_groups_of_a_release_delete_nothing_of_users() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&config_map("users")).await;
+    let groups = json!([{"customResourceGroup": {"resources": [{"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["default"]}],
+        "deleteAllResources": true}}]);
+    let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);
+    deploy_well(&cluster, &item(&chart, &json!({"config": {"deletionGroups": groups}}))).await;
+    delete(&cluster, "item").await;
+    cluster.expect_absent(&config_map("a")).await;
+    cluster.expect(&config_map("users")).await;
+}
+
+/// As Landscaper's deployer leaves the status of a release without workloads.
+#[tokio::test]
+async fn c_118_a_release_that_no_inventory_tells_of_is_uninstalled() {
+    let cluster = crate::cluster().await;
+    let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);
+    deploy_well(&cluster, &item(&chart, &json!({}))).await;
+    let status = json!({"providerStatus": {"managedResources": [], "orangery": null, "release": null}});
+    cluster.patch_status(&any("DeployItem", "item"), status).await;
+    delete(&cluster, "item").await;
+    cluster.expect_absent(&release()).await;
+    cluster.expect_absent(&config_map("a")).await;
+}
+
+#[tokio::test]
+async fn c_118_a_release_whose_configuration_is_invalid_by_now_is_uninstalled() {
+    let cluster = crate::cluster().await;
+    let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);
+    deploy_well(&cluster, &item(&chart, &json!({}))).await;
+    deploy(&cluster, &item(&chart, &json!({"config": {"chart": {"bogus": 1}}}))).await;
+    cluster.expect(&in_phase("DeployItem", "item", "Failed")).await;
+    delete(&cluster, "item").await;
+    cluster.expect_absent(&release()).await;
+    cluster.expect_absent(&config_map("a")).await;
+}

@@ -1,0 +1,121 @@
+//! What a job would be refused is said by a plan, before anything is written (C-87).
+
+use std::fs;
+
+use orangery_tests::{
+    binary::{Binary, Ended},
+    chart::deploy,
+    cluster::Cluster,
+    objects::NAMESPACE,
+    tree::{API, any, in_phase},
+};
+use serde_json::{Value, json};
+
+use super::{policy, put, refused};
+
+struct Plans {
+    binary: Binary,
+    cluster: Cluster,
+}
+
+impl Plans {
+    async fn start() -> Self {
+        let binary = crate::binary().await;
+        let cluster = crate::cluster_of(&binary, &[]).await;
+        let plans = Self { binary, cluster };
+        plans.write("kubeconfig", plans.cluster.kubeconfig());
+        plans
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.binary.folder().join(name), text).expect("the file can be written");
+    }
+
+    async fn of(&self, item: &Value, flags: &[&str]) -> Ended {
+        self.write("item.yaml", &item.to_string());
+        self.binary.run(&[&["plan", "--kubeconfig", "kubeconfig", "-f", "item.yaml"], flags].concat()).await
+    }
+
+    /// The line that refuses the plan of an item; the whole sentence.
+    #[track_caller]
+    fn refused(ended: &Ended, line: &str) -> String {
+        let said = ended.stderr.lines().last().unwrap_or_default();
+        assert!(ended.code == Some(1) && said.contains(&format!("line {line}")), "{line}: {ended:?}");
+        said.trim_start_matches("error: ").to_owned()
+    }
+}
+
+fn object(kind: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}})
+}
+
+/// An item that writes these objects to the Target `cluster`.
+fn item(name: &str, objects: &[Value]) -> Value {
+    let manifest = |object: &Value| json!({"policy": "manage", "manifest": object});
+    let config = json!({
+        "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+        "manifests": objects.iter().map(manifest).collect::<Vec<_>>(),
+    });
+    let target = json!({"name": "cluster", "namespace": NAMESPACE});
+    let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-manifest", "target": target, "config": config});
+    json!({"apiVersion": API, "kind": "DeployItem", "metadata": {"name": name}, "spec": spec})
+}
+
+#[tokio::test]
+async fn c_87_a_plan_says_what_a_policy_refuses_as_a_job_does_and_writes_nothing() {
+    let plans = Plans::start().await;
+    let planned = item("planned", &[object("ConfigMap", "map"), object("Secret", "mine")]);
+    let allowed = plans.of(&planned, &["--brief"]).await;
+    let summary = "+ ConfigMap default/map  (manifests)\n+ Secret default/mine  (manifests)\n\n\
+                   deploy item default/planned, by manifest 0.1.0: 2 to create\n";
+    assert_eq!((allowed.code, allowed.stdout.as_str()), (Some(0), summary));
+    // Which profile counts where no policy selects the namespace, the operator alone knows.
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}});
+    let scoped = item("scoped", &[namespace]);
+    let line = "line spec.targets.clusterScoped";
+    let noted = plans.of(&scoped, &[]).await;
+    let strict = "\n! where --default-policy is restricted, v1 Namespace mine outside of namespaces is refused by";
+    assert!(noted.code == Some(0) && noted.stdout.contains(strict) && noted.stdout.contains(line), "{noted:?}");
+    Plans::refused(&plans.of(&scoped, &["--default-policy=restricted"]).await, "spec.targets.clusterScoped");
+    assert!(!plans.of(&scoped, &["--default-policy=compatible"]).await.stdout.contains("refused"));
+
+    let lines = [
+        (json!({"items": {"types": [{"type": "*/helm"}]}}), "spec.items.types"),
+        (json!({"approval": "Required"}), "spec.approval"),
+        (json!({"targets": {"servers": ["https://clusters.example.org:*"]}}), "spec.targets.servers"),
+        (json!({"targets": {"kinds": {"deny": [{"group": "core", "kind": "Secret"}]}}}), "spec.targets.kinds.deny"),
+        (json!({"signatures": {"required": true}}), "spec.signatures.required"),
+    ];
+    for (fields, line) in lines {
+        let mut team = policy("team", fields);
+        team["spec"]["profile"] = json!("compatible");
+        // By the labels of the namespace, which a plan has to read.
+        team["spec"]["namespaces"] =
+            json!({"labelSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}});
+        put(&plans.cluster, &team).await;
+        let said = Plans::refused(&plans.of(&planned, &[]).await, line);
+        assert!(said.contains("NamespacePolicy team"), "{said}");
+        plans.cluster.expect_absent(&any("DeployItem", "planned")).await;
+        deploy(&plans.cluster, &planned).await;
+        assert_eq!(refused(&plans.cluster, &any("DeployItem", "planned"), "Failed", line).await, said);
+        plans.cluster.delete(&planned).await;
+        plans.cluster.annotate(&planned, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})).await;
+        plans.cluster.expect_absent(&any("DeployItem", "planned")).await;
+    }
+    plans.cluster.expect_absent(&object("ConfigMap", "map")).await;
+    plans.cluster.expect_absent(&object("Secret", "mine")).await;
+}
+
+#[tokio::test]
+async fn c_87_a_plan_says_which_object_stays_because_another_item_has_it() {
+    let plans = Plans::start().await;
+    let maps = |names: &[&str]| names.iter().map(|name| object("ConfigMap", name)).collect::<Vec<_>>();
+    for (name, names) in [("first", ["x", "y"]), ("second", ["x", "z"])] {
+        deploy(&plans.cluster, &item(name, &maps(&names))).await;
+        plans.cluster.expect(&in_phase("DeployItem", name, "Succeeded")).await;
+    }
+    let left = plans.of(&item("first", &maps(&["y"])), &["--default-policy=compatible"]).await;
+    let expected = "! ConfigMap default/x\n! ConfigMap default/x of the target cluster stays: it belongs to DeployItem \
+                    default/second\n\ndeploy item default/first, by manifest 0.1.0: 1 of somebody else, 1 as they should be\n";
+    assert_eq!((left.code, left.stdout.as_str()), (Some(0), expected));
+}
