@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::{
     binary::{Answers, Binary, Running},
     canary::{ShownText, published},
-    kube::{Kube, OPERATOR, Programs},
+    kube::{Kube, OPERATOR, Programs, SharedKube},
     objects::{DEADLINE, NAMESPACE, Objects, connect},
     tree::API,
 };
@@ -19,7 +19,7 @@ pub struct Cluster {
     process: Running,
     objects: Objects,
     /// The server, where it is not the embedded one.
-    server: Option<Kube>,
+    server: Option<SharedKube>,
     /// What commands of the same binary have answered.
     answers: Answers,
     /// Whether it was killed, so that there is nothing left to look at.
@@ -66,7 +66,7 @@ impl Cluster {
     /// Starts a real API server, and the operator with these arguments, which has the rights that the chart gives it;
     /// answers when the operator works.
     pub async fn start_on_kube(binary: &Binary, programs: &Programs, arguments: &[&str]) -> Cluster {
-        let server = Kube::start(programs, binary).await;
+        let server = Kube::shared(programs, binary).await;
         let objects = Objects::of(server.kubeconfig()).await;
         // The cases are those of one trusted team, as with Landscaper.
         server.allow_any_target_account().await;
@@ -85,7 +85,7 @@ impl Cluster {
 
     /// The processes of the server and its store, where they are not the operator's.
     pub fn server_processes(&self) -> Vec<u32> {
-        self.server.as_ref().map(Kube::processes).unwrap_or_default()
+        self.server.as_ref().map(|server| server.processes()).unwrap_or_default()
     }
 
     /// Ends all of it as a power cut does.

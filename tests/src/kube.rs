@@ -1,5 +1,8 @@
 //! A real API server on loopback: etcd, kube-apiserver and kube-controller-manager as `tests/kube/build.sh` builds them, with
-//! RBAC and throw-away certificates, for one test.
+//! RBAC and throw-away certificates, for one test at a time.
+
+mod pool;
+mod stored;
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +10,7 @@ use std::{
     io::Write as _,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
-    process::{self, Stdio},
+    process::{self, Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -17,10 +20,9 @@ use http::Request;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{
-    process::{Child, Command},
-    time::{Instant, interval},
-};
+use tokio::time::{Instant, interval};
+
+pub use pool::SharedKube;
 
 use crate::{
     binary::{Binary, Running},
@@ -92,6 +94,8 @@ impl Programs {
 /// The three servers; killed when dropped.
 pub struct Kube {
     port: u16,
+    /// That of etcd.
+    etcd: u16,
     folder: TempDir,
     /// How those of [`SERVERS`] are started, each after those before it.
     servers: [(&'static str, Vec<String>); 2],
@@ -102,7 +106,13 @@ pub struct Kube {
 pub const SERVERS: [&str; 2] = ["etcd", "kube-apiserver"];
 
 impl Kube {
-    /// Starts them, with our kinds and with the rights that the chart gives to the operator; answers when they serve.
+    /// Servers with our kinds and with the rights that the chart gives to the operator, which serve already: those of an
+    /// earlier test, with nothing of it left, or new ones.
+    pub async fn shared(programs: &Programs, binary: &Binary) -> SharedKube {
+        pool::take(programs, binary).await
+    }
+
+    /// Starts such servers for one test, which may kill them; answers when they serve.
     pub async fn start(programs: &Programs, binary: &Binary) -> Kube {
         Kube::start_with(programs, binary, &[]).await
     }
@@ -138,6 +148,7 @@ impl Kube {
         let [etcd_name, api_name] = SERVERS;
         let mut kube = Kube {
             port,
+            etcd,
             folder,
             servers: [(etcd_name, Vec::new()), (api_name, Vec::new())],
             processes: BTreeMap::new(),
@@ -181,18 +192,13 @@ impl Kube {
 
     /// Those of etcd and kube-apiserver.
     pub fn processes(&self) -> Vec<u32> {
-        SERVERS.iter().filter_map(|program| self.processes.get(program)).filter_map(Child::id).collect()
+        SERVERS.iter().filter_map(|program| self.processes.get(program)).map(Child::id).collect()
     }
 
     /// Kills some of [`SERVERS`] as `kill -9` does, all of them before the first has ended.
-    pub async fn kill(&mut self, programs: &[&'static str]) {
-        let mut killed: Vec<Child> = programs.iter().filter_map(|program| self.processes.remove(program)).collect();
-        for process in &mut killed {
-            process.start_kill().expect("it runs");
-        }
-        for process in &mut killed {
-            process.wait().await.expect("it ends");
-        }
+    pub fn kill(&mut self, programs: &[&'static str]) {
+        let killed = programs.iter().filter_map(|program| self.processes.remove(program)).collect();
+        end(killed);
     }
 
     /// Starts again those of [`SERVERS`] that do not run, over what they had stored; answers when they serve.
@@ -263,13 +269,16 @@ impl Kube {
             let file = self.folder.path().join(format!("{program}.{mode}"));
             fs::File::options().create(true).append(true).open(file).expect("a log")
         };
-        let started = Command::new(programs.0.join(program))
+        // Its standard input is a pipe that ends with the process of the tests, whatever ends that.
+        let started = Command::new("sh")
+            .args(["-c", WITH_THE_TESTS])
+            .arg(self.folder.path())
+            .arg(programs.0.join(program))
             .args(arguments)
             .current_dir(self.folder.path())
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(log("out"))
             .stderr(log("err"))
-            .kill_on_drop(true)
             .spawn();
         self.processes.insert(program, started.expect("the program starts"));
     }
@@ -354,6 +363,27 @@ impl Kube {
             "--secure-port=0".to_owned(),
             "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
         ]
+    }
+}
+
+/// Runs a program in the process of the shell; kills it, and takes its folder away, when the standard input ends.
+const WITH_THE_TESTS: &str =
+    r#"exec 3<&0; (cat <&3; kill -9 $$; rm -rf "$0") >/dev/null 2>&1 & exec "$@" </dev/null 3<&-"#;
+
+impl Drop for Kube {
+    fn drop(&mut self) {
+        end(std::mem::take(&mut self.processes).into_values().collect());
+    }
+}
+
+/// Kills processes, all of them before the first has ended.
+fn end(mut processes: Vec<Child>) {
+    // One that has ended by itself cannot be killed, and is waited for all the same.
+    for process in &mut processes {
+        let _ = process.kill();
+    }
+    for process in &mut processes {
+        process.wait().expect("a killed process ends");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Scaffolding for the suites beside this crate, written once: the binary under test, a fresh server and operator for
-//! each test, waiting on conditions with a deadline, cases that are folders of YAML.
+//! Scaffolding for the suites beside this crate, written once: the binary under test, for each test an operator and a server
+//! with nothing of other tests, waiting on conditions with a deadline, cases that are folders of YAML.
 //!
 //! Every test has a process of its own and talks to it over HTTP, as `kubectl` does. Nothing here polls: waiting is a
 //! watch, and every wait has a deadline whose failure says what was there instead.

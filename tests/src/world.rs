@@ -14,7 +14,7 @@ use crate::{
     binary::Binary,
     canary::{ShownText, published},
     cluster::own_target,
-    kube::{Kube, Programs},
+    kube::{Kube, Programs, SharedKube},
     objects::{NAMESPACE, Objects},
     proxy::{Fates, Proxy},
     tree::API,
@@ -29,8 +29,8 @@ pub struct World {
     operator: Option<Child>,
     /// The embedded server, where it is one.
     server: Option<Server>,
-    /// The real one, where it is one; killed when dropped.
-    _kube: Option<Kube>,
+    /// The real one, where it is one; of this test.
+    _kube: Option<SharedKube>,
 }
 
 /// What serves a world.
@@ -45,7 +45,7 @@ impl World {
     /// A server of its own, with our kinds. Nobody works on them until [`start`](Self::start).
     pub async fn on(ground: &Ground, binary: Binary, fates: Arc<dyn Fates>) -> World {
         let Ground::Kube(programs) = ground else { return World::embedded(binary, fates).await };
-        let kube = Kube::start(programs, &binary).await;
+        let kube = Kube::shared(programs, &binary).await;
         let world = World::over(&kube.kubeconfig(), binary, fates).await;
         World { _kube: Some(kube), ..world }
     }

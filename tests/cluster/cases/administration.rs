@@ -76,7 +76,7 @@ async fn c_38_two_tenants_cannot_hurt_each_other() {
             world.end().await;
         }
         Ground::Kube(programs) => {
-            let server = Kube::start(&programs, &binary).await;
+            let server = Kube::shared(&programs, &binary).await;
             let admin = Objects::of(server.kubeconfig()).await;
             let _operator = server.operator(&binary, OPERATOR[0], &[]);
             let [alice, bob] = [("alice", "team-a"), ("bob", "team-b")];

@@ -39,7 +39,7 @@ async fn refused(objects: &Objects, name: &str) {
 #[tokio::test]
 async fn c_80_a_policy_that_changes_while_no_operator_runs_counts_at_the_next_start() {
     let (binary, programs) = super::programs().await;
-    let server = Kube::start(&programs, &binary).await;
+    let server = Kube::shared(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
     objects.apply(&without("Secret")).await;
     objects.apply(&own_target(&server.kubeconfig())).await;
@@ -63,7 +63,7 @@ async fn c_80_a_policy_that_changes_while_no_operator_runs_counts_at_the_next_st
 #[tokio::test]
 async fn c_87_a_plan_by_a_user_without_the_right_to_read_policies_says_so() {
     let (binary, programs) = super::programs().await;
-    let server = Kube::start(&programs, &binary).await;
+    let server = Kube::shared(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
     objects.apply(&own_target(&server.kubeconfig())).await;
     let (group, metadata) = ("rbac.authorization.k8s.io", json!({"name": "plans", "namespace": "default"}));

@@ -58,7 +58,7 @@ async fn go_on_after_the_death_of(victims: &[&'static str]) {
         objects.apply(&deploying(&name)).await;
     }
     objects.expect(&config_map("tree-0-first")).await;
-    server.kill(victims).await;
+    server.kill(victims);
     server.start_again(&programs).await;
 
     for name in names() {
@@ -82,7 +82,7 @@ async fn go_on_after_the_death_of(victims: &[&'static str]) {
     for name in names() {
         objects.delete(&any("Installation", &name)).await;
     }
-    server.kill(victims).await;
+    server.kill(victims);
     server.start_again(&programs).await;
     for name in names() {
         objects.expect_absent(&any("Installation", &name)).await;
