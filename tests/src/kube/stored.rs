@@ -34,7 +34,8 @@ const MOST_CHANGES: usize = 100;
 
 /// The objects of a server at one time.
 pub(super) struct Stored {
-    etcd: Client,
+    /// The port of etcd.
+    etcd: u16,
     /// By key, in base64 as etcd answers it.
     values: BTreeMap<String, String>,
     /// The kinds that the server had, by their plural names.
@@ -44,8 +45,6 @@ pub(super) struct Stored {
 impl Stored {
     /// Those of the server now, whose etcd listens at this port.
     pub(super) async fn now(etcd: u16, server: Client) -> Stored {
-        let config = Config::new(loopback(etcd).parse().expect("an address is one of an URL"));
-        let etcd = Client::try_from(config).expect("a client can be made of it");
         let discovered = Discovery::new(server).run().await.expect("the server tells its kinds");
         let groups = discovered.groups().flat_map(|group| group.recommended_resources());
         let kinds = groups.map(|(kind, _)| (kind.plural.clone(), kind)).collect();
@@ -72,7 +71,7 @@ impl Stored {
                 break;
             }
             assert!(Instant::now() < until, "somebody still writes: {:?}", changes.first());
-            changed.extend(changes.iter().filter_map(|(key, _)| self.kind(key)));
+            changed.extend(changes.iter().filter_map(|(key, _)| self.kind(key)).cloned());
             for some in changes.chunks(MOST_CHANGES) {
                 let success: Vec<&Value> = some.iter().map(|(_, change)| change).collect();
                 self.ask("txn", &json!({"success": success})).await;
@@ -81,16 +80,16 @@ impl Stored {
         // A list without a version is answered when the server has seen what etcd has: what is served from memory after
         // it is not older.
         for plural in changed {
-            let Some(kind) = self.kinds.get(plural) else { continue };
+            let Some(kind) = self.kinds.get(&plural) else { continue };
             let api: Api<DynamicObject> = Api::all_with(server.clone(), kind);
             api.list(&ListParams::default()).await.expect("the server lists its objects");
         }
     }
 
     /// The plural name of the kind of an object: after the group, where that is not one of the server's own.
-    fn kind<'k>(&'k self, key: &'k str) -> Option<&'k str> {
-        let parts = key.strip_prefix(PREFIX)?.split('/');
-        parts.take(2).find(|part| self.kinds.contains_key(*part))
+    fn kind(&self, key: &str) -> Option<&String> {
+        let mut parts = key.strip_prefix(PREFIX)?.split('/').take(2);
+        parts.find_map(|part| self.kinds.get_key_value(part)).map(|(plural, _)| plural)
     }
 
     async fn read(&self) -> BTreeMap<String, String> {
@@ -107,8 +106,11 @@ impl Stored {
 
     /// Asks etcd by its gateway for JSON.
     async fn ask(&self, what: &str, question: &Value) -> Value {
+        // A client ends with the runtime that it was made in, which is that of one test.
+        let config = Config::new(loopback(self.etcd).parse().expect("an address is one of an URL"));
+        let client = Client::try_from(config).expect("a client can be made of it");
         let request = Request::post(format!("/v3/kv/{what}")).body(question.to_string().into_bytes());
-        let answer = self.etcd.request_text(request.expect("a request")).await;
+        let answer = client.request_text(request.expect("a request")).await;
         let answer = answer.unwrap_or_else(|error| crate::fail(&format!("etcd refuses {what}: {error}")));
         serde_json::from_str(&answer).expect("etcd answers JSON")
     }
