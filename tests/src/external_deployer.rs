@@ -30,7 +30,7 @@ impl ExternalDeployer<'_> {
     pub async fn succeed(&self, name: &str) {
         let item = self.triggered(name).await;
         if is_deleting(&item) {
-            self.0.merge(&named(&item, json!({"finalizers": null}))).await;
+            self.0.merge_where_there(&named(&item, json!({"finalizers": null}))).await;
         } else {
             self.write(&item, "Succeeded", item["status"]["jobID"].clone(), Value::Null).await;
         }
@@ -65,8 +65,10 @@ impl ExternalDeployer<'_> {
     }
 
     async fn write(&self, item: &Value, phase: &str, finished: Value, error: Value) {
-        if !is_deleting(item) {
-            self.0.merge(&named(item, json!({"finalizers": ["finalizer.landscaper.gardener.cloud"]}))).await;
+        let guarded = named(item, json!({"finalizers": ["finalizer.landscaper.gardener.cloud"]}));
+        // An item that is gone meanwhile needs nothing more.
+        if !is_deleting(item) && !self.0.merge_where_there(&guarded).await {
+            return;
         }
         let status = json!({
             "phase": phase,
