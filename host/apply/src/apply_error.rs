@@ -29,6 +29,16 @@ impl ApplyError {
         Self { halt: Halt::Stall(failure), key: Some(Box::new(key.clone())) }
     }
 
+    /// What is to be written is not the object that was checked (C-119).
+    pub(crate) fn another_object(key: &ObjectKey) -> Self {
+        let message = format!(
+            "{key} was checked, and another object would be written by what is merged in at creation or placed by the host; leave \
+             apiVersion, kind, metadata.name and metadata.namespace out of that"
+        );
+        let failure = Failure::new("Apply", "InvalidObject", message).with_code(Code::ConfigurationProblem);
+        Self { halt: Halt::Stall(failure), key: Some(Box::new(key.clone())) }
+    }
+
     /// An object was checked as one of a namespace, and its kind has none: it is checked anew.
     pub(crate) fn without_namespace(key: &ObjectKey) -> Self {
         let message = format!(

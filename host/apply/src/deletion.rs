@@ -18,7 +18,7 @@ use crate::{
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
     job_objects::JobObjects,
-    owner::{Deleted, marked_by},
+    owner::{Deleted, OWNER_ANNOTATION, marked_by},
     scope::clusters_of,
     writer::{ObjectHandle, ObjectWriter},
 };
@@ -48,6 +48,25 @@ pub(crate) type StaysBecause = String;
 /// The same with the object.
 pub(crate) fn stays(located: &LocatedObject, why: &str) -> String {
     format!("{} of {} stays: {why}", located.key, located.on)
+}
+
+/// An object with a last change laid over it. It stays the one that was looked at, in that version, and whose it is (C-119).
+fn laid_over(live: &Value, patch: &Value) -> Value {
+    let mut body = live.clone();
+    overlay(&mut body, patch);
+    for field in ["apiVersion", "kind"] {
+        overlay(&mut body, &json!({field: live.get(field)}));
+    }
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        if let Some(value) = live.pointer("/metadata").and_then(|metadata| metadata.get(field)) {
+            overlay(&mut body, &json!({"metadata": {field: value}}));
+        }
+    }
+    if let Some(mark) = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(OWNER_ANNOTATION))
+    {
+        overlay(&mut body, &json!({"metadata": {"annotations": {OWNER_ANNOTATION: mark}}}));
+    }
+    body
 }
 
 /// How often a deletion is tried that meets changes of others.
@@ -210,8 +229,7 @@ impl JobObjects<'_> {
         live: &Value,
         patch: &Value,
     ) -> Result<Option<Value>, Error> {
-        let mut body = live.clone();
-        overlay(&mut body, patch);
+        let body = laid_over(live, patch);
         if is_unchanged(live, &body) || self.job.fence().is_err() {
             return Ok(None);
         }

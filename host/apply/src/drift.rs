@@ -22,7 +22,7 @@ use crate::{
     executor::AT_ONCE,
     job_objects::JobObjects,
     owner::{Claim, OWNER_ANNOTATION, claim, item},
-    write::{labelled, place_all},
+    write::{created, is_the_checked, labelled, place_all, under_version_of},
     writer::{ObjectHandle, ObjectWriter},
 };
 
@@ -269,8 +269,12 @@ pub(crate) async fn write_again(
             DriftFinding::AsWritten | DriftFinding::Missing | DriftFinding::Different(_) => {}
         }
         let placed = place_all(&objects, &handle.key, wanted, write).await?;
+        let created = created(&placed, write, job.owner, job.labels);
+        for object in [&placed, &created] {
+            is_the_checked(object, located)?;
+        }
         job.fence()?;
-        put(&handle, write, placed, live, ignored).await.map(Some)
+        put(&handle, write, (placed, created), live, ignored).await.map(Some)
     };
     write_again.await.map_err(|error: ApplyError| error.halt)
 }
@@ -278,17 +282,11 @@ pub(crate) async fn write_again(
 async fn put(
     handle: &ObjectHandle<'_>,
     write: &ObjectWrite,
-    wanted: Value,
+    (wanted, created): (Value, Value),
     live: Option<Value>,
     ignored: &Ignored,
 ) -> Result<Value, ApplyError> {
     let Some(live) = live else {
-        let mut created = wanted;
-        if let Some(extra) = &write.at_creation {
-            let marks = created.pointer("/metadata/annotations").cloned();
-            overlay(&mut created, extra);
-            overlay(&mut created, &json!({"metadata": {"annotations": marks}}));
-        }
         return Ok(match &write.how {
             Write::Apply => handle.apply(None, &created).await?,
             Write::ApplyAs(manager) => handle.apply(Some(manager), &created).await?,
@@ -316,7 +314,7 @@ async fn put(
             handle.replace(&body).await?
         }
         Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
-            handle.replace(&three_way(&wanted, &live, &wanted)).await?
+            handle.replace(&under_version_of(&live, three_way(&wanted, &live, &wanted))).await?
         }
     })
 }

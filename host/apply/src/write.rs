@@ -6,6 +6,7 @@ use data_encoding::BASE64;
 use orangery_core::step::{Halt, Until};
 use orangery_proposal::{
     Injection, ObjectKey, ObjectWrite, Ownership, Write,
+    check::key_of,
     inventory::LocatedObject,
     overlay::{fill, is_unchanged, merge_patch, overlay, replacement, three_way, without_server_owned},
 };
@@ -44,15 +45,10 @@ impl JobObjects<'_> {
         self.job.fence()?;
         let handle = self.handle_to_change(located).await?;
         let desired = self.desired(&handle, write).await?;
-        let created = match &write.at_creation {
-            Some(extra) => {
-                let mut created = desired.clone();
-                overlay(&mut created, extra);
-                self.job.owner.put_on(&mut created);
-                created
-            }
-            None => desired.clone(),
-        };
+        let created = created(&desired, write, self.job.owner, self.job.labels);
+        for object in [&desired, &created] {
+            is_the_checked(object, located)?;
+        }
         let answer = match &write.how {
             Write::Create => return self.create(&handle, &created).await,
             Write::Apply if write.at_creation.is_some() && handle.get().await?.is_none() => {
@@ -133,12 +129,35 @@ impl JobObjects<'_> {
 /// The object as the component wants it, with the mark and the labels of the item.
 pub(crate) fn labelled(write: &ObjectWrite, owner: &Owner, labels: &[String]) -> Value {
     let mut object = write.object.clone();
+    put_marks(&mut object, owner, labels);
+    object
+}
+
+fn put_marks(object: &mut Value, owner: &Owner, labels: &[String]) {
     if !labels.is_empty() {
         let labels: Map<String, Value> = labels.iter().map(|label| (label.clone(), json!(owner.label()))).collect();
-        overlay(&mut object, &json!({"metadata": {"labels": labels}}));
+        overlay(object, &json!({"metadata": {"labels": labels}}));
     }
-    owner.put_on(&mut object);
-    object
+    owner.put_on(object);
+}
+
+/// The same where it does not exist yet: with what is merged in at creation, and the marks all the same.
+pub(crate) fn created(desired: &Value, write: &ObjectWrite, owner: &Owner, labels: &[String]) -> Value {
+    let mut created = desired.clone();
+    if let Some(extra) = &write.at_creation {
+        overlay(&mut created, extra);
+        put_marks(&mut created, owner, labels);
+    }
+    created
+}
+
+/// What is about to be written is the object that was checked, whatever was laid over it or placed in it (C-119).
+pub(crate) fn is_the_checked(object: &Value, located: &LocatedObject) -> Result<(), ApplyError> {
+    if key_of(object).is_ok_and(|key| key == located.key) {
+        Ok(())
+    } else {
+        Err(ApplyError::another_object(&located.key))
+    }
 }
 
 /// An object with the content that the host places.
@@ -166,7 +185,9 @@ fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
 }
 
 fn change(live: &Value, desired: &Value, how: &Write, labels: &[String]) -> Change {
-    let put = |body: Value| if is_unchanged(live, &body) { Change::Nothing } else { Change::Put(body) };
+    let put = |body: Value| {
+        if is_unchanged(live, &body) { Change::Nothing } else { Change::Put(under_version_of(live, body)) }
+    };
     match how {
         Write::Replace => put(replacement(live, desired)),
         Write::Fill => {
@@ -198,6 +219,14 @@ fn change(live: &Value, desired: &Value, how: &Write, labels: &[String]) -> Chan
         // Neither depends on the live object.
         Write::Apply | Write::ApplyAs(_) | Write::Create => Change::Nothing,
     }
+}
+
+/// A body under the version that was read, whatever it says itself: whose the object is was looked at in that one.
+pub(crate) fn under_version_of(live: &Value, mut body: Value) -> Value {
+    if let Some(version) = live.pointer("/metadata/resourceVersion") {
+        overlay(&mut body, &json!({"metadata": {"resourceVersion": version}}));
+    }
+    body
 }
 
 /// Says of an object whose it is from now on, whatever it has filled in.
@@ -245,6 +274,21 @@ mod tests {
                 json!({"metadata": {"labels": null, "resourceVersion": "7"}, "data": {"a": "new", "b": "new"}}),
             ),
         );
+    }
+
+    #[test]
+    fn c_119_no_strategy_writes_over_another_version_than_the_one_that_was_read() {
+        for version in [json!(""), json!("8"), Value::Null] {
+            let desired = json!({"metadata": {"name": "x", "resourceVersion": version}, "data": {"a": "new"}});
+            for how in [Write::Replace, Write::Patch, Write::Fill, Write::Overlay, Write::Merge(json!({}))] {
+                let (Change::Put(body) | Change::Patch(body)) = change(&live(), &desired, &how, &[]) else {
+                    // What is filled is there already.
+                    assert_eq!(how, Write::Fill);
+                    continue;
+                };
+                assert_eq!(body.pointer("/metadata/resourceVersion"), Some(&json!("7")), "{how:?} {version}");
+            }
+        }
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! proposal", 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within
 //! bounds.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Next, ObjectKey, ObjectWrite, Proposal,
+    ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Injection, Next, ObjectKey, ObjectWrite, Proposal,
     ReadinessRule, ReadinessScope, SecretContent, Selection, Stage,
     grant::{Grants, Refusal},
     health::Demand,
+    overlay::overlay,
 };
 use orangery_core::{
     error::{Code, Fault, Problem},
@@ -153,7 +154,9 @@ fn check_stage(stage: &Stage, grants: &Grants, bytes: &mut usize) -> Result<(), 
     }
     for write in &stage.writes {
         check_write(write, grants)?;
-        *bytes = bytes.saturating_add(write.object.to_string().len());
+        let parts = [Some(&write.object), write.at_creation.as_ref(), write.before_deletion.as_ref()];
+        let length: usize = parts.into_iter().flatten().map(|part| part.to_string().len()).sum();
+        *bytes = bytes.saturating_add(length);
     }
     match &stage.gate {
         Gate::Accepted | Gate::Gone => Ok(()),
@@ -171,11 +174,48 @@ fn check_stage(stage: &Stage, grants: &Grants, bytes: &mut usize) -> Result<(), 
 fn check_write(write: &ObjectWrite, grants: &Grants) -> Result<(), Fault> {
     let key = key_of(&write.object).map_err(invalid)?;
     granted(grants.write(&write.on, &key))?;
+    check_stays_itself(write, &key)?;
     for injection in &write.inject {
         let (SecretContent::TargetDocument(on) | SecretContent::Kubeconfig(on)) = &injection.content;
         granted(grants.cluster(on))?;
     }
     Ok(())
+}
+
+/// What is laid over an object, or placed in it, makes no other object of it: it would be written unchecked (C-119).
+fn check_stays_itself(write: &ObjectWrite, key: &ObjectKey) -> Result<(), Fault> {
+    let changes =
+        [("merged in at creation", &write.at_creation), ("laid over it before its deletion", &write.before_deletion)];
+    for (when, change) in changes {
+        if change.as_ref().is_some_and(|change| !stays_itself(key, change)) {
+            return Err(invalid(format!(
+                "{key} would be another object with what is {when}; leave apiVersion, kind, metadata.name and \
+                 metadata.namespace out of that"
+            )));
+        }
+    }
+    match write.inject.iter().find(|injection| is_what_an_object_is_called_by(&injection.at)) {
+        Some(Injection { at, .. }) => Err(invalid(format!(
+            "{key} is to have secret content at {at:?}, where an object says what it is; place it in its data"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether an object of this key is still the same with a change laid over it.
+fn stays_itself(key: &ObjectKey, change: &Value) -> bool {
+    let mut identity = json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}});
+    if let Some(namespace) = &key.namespace {
+        overlay(&mut identity, &json!({"metadata": {"namespace": namespace}}));
+    }
+    overlay(&mut identity, change);
+    key_of(&identity).is_ok_and(|changed| changed == *key)
+}
+
+fn is_what_an_object_is_called_by(pointer: &str) -> bool {
+    ["/apiVersion", "/kind", "/metadata"]
+        .iter()
+        .any(|place| pointer.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 fn check_scope(scope: &ReadinessScope, on: &ClusterRef, grants: &Grants) -> Result<(), Fault> {
@@ -230,8 +270,6 @@ fn limit(message: String) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     mod faults;

@@ -204,10 +204,10 @@ pub struct ObjectWrite {
     /// What the object is to the item.
     #[serde(default)]
     pub owned: Ownership,
-    /// Merged in at creation only.
+    /// Merged in at creation only. Makes no other object of it (C-119).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_creation: Option<Value>,
-    /// Merged into the live object right before it is deleted.
+    /// Merged into the live object right before it is deleted. Makes no other object of it (C-119).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_deletion: Option<Value>,
 }

@@ -234,6 +234,65 @@ async fn c_36_a_component_cannot_write_the_mark_of_another_item() {
 }
 
 #[tokio::test]
+async fn c_119_what_is_written_is_the_object_that_was_checked() {
+    let mut world = World::new().await;
+    let others = [
+        json!({"metadata": {"name": "b"}}),
+        json!({"metadata": {"name": null, "generateName": "b-"}}),
+        json!({"metadata": {"namespace": "kube-system"}}),
+        json!({"kind": "Secret"}),
+        json!({"apiVersion": "example.org/v1"}),
+        json!("b"),
+    ];
+    for (number, (how, extra)) in ["replace", "create", "apply", "fill"]
+        .into_iter()
+        .flat_map(|how| others.iter().map(move |extra| (how, extra)))
+        .enumerate()
+    {
+        let write = json!({"object": config_map("a", "1"), "how": how, "atCreation": extra});
+        let plan = proposal(json!({"stages": [stage(&[write])]}));
+        let Err(Halt::Stall(failure)) = world.reconcile(&number.to_string(), &plan).await else {
+            panic!("{how} {extra}: {:?}", names(&world).await)
+        };
+        let message = "ConfigMap default/a was checked, and another object would be written by what is merged in at creation or \
+            placed by the host; leave apiVersion, kind, metadata.name and metadata.namespace out of that";
+        assert_eq!(failure.message, message, "{how} {extra}");
+    }
+    assert!(names(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn c_119_what_is_merged_in_at_creation_takes_no_mark_away() {
+    let mut world = World::new().await;
+    let marks = json!({"metadata": {"labels": {LABEL: "b"}, "annotations": null}});
+    let write = json!({"object": config_map("a", "1"), "how": "replace", "atCreation": marks});
+    world.run("j", &proposal(json!({"stages": [stage(&[write])]}))).await;
+    let metadata = world.objects().await.remove("a").unwrap()["metadata"].take();
+    assert_eq!(
+        (&metadata["annotations"], &metadata["labels"]),
+        (&json!({OWNER_ANNOTATION: "default/item/uid-of-item"}), &json!({LABEL: "item"}))
+    );
+    world.delete().await;
+    assert!(names(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn c_119_a_last_change_makes_no_other_object_of_what_is_deleted() {
+    let mut world = World::new().await;
+    let change = json!({"kind": "Secret", "data": {"k": "bye"}, "metadata": {"name": "b", "uid": "u", "resourceVersion": "",
+        "annotations": {OWNER_ANNOTATION: "default/b/uid-of-b"}}});
+    let write = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": change});
+    world.run("j", &proposal(json!({"stages": [stage(&[write])]}))).await;
+    world.send("PATCH", &path("a"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    assert!(matches!(world.look_at_deletion().await, Err(Halt::Wait(_))));
+    let left = world.objects().await.remove("a").unwrap();
+    assert_eq!(
+        (&left["data"], &left["metadata"]["annotations"]),
+        (&json!({"k": "bye"}), &json!({OWNER_ANNOTATION: "default/item/uid-of-item"}))
+    );
+}
+
+#[tokio::test]
 async fn c_36_what_helm_is_told_to_keep_stays_in_every_spelling() {
     let mut world = World::new().await;
     let all = ["a", "b", "c", "d"].map(|name| write(name, "1"));

@@ -125,6 +125,61 @@ fn both_sorts_of_secret_content_need_their_cluster() {
 }
 
 #[test]
+fn c_119_what_is_laid_over_an_object_makes_no_other_of_it() {
+    let with = |fields: Value| {
+        let mut write = write("a");
+        crate::overlay::overlay(&mut write, &fields);
+        checked(json!({"stages": [stage(json!({"writes": [write]}))]}))
+    };
+    let moments = [("atCreation", "merged in at creation"), ("beforeDeletion", "laid over it before its deletion")];
+    for (field, when) in moments {
+        let whole = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "a"}});
+        for same in [json!({"metadata": {"annotations": {"name": "y"}}}), json!({"data": {"k": "v"}}), whole] {
+            assert_eq!(with(json!({field: same})), Ok(()), "{same}");
+        }
+        for other in [
+            json!({"metadata": {"name": "y"}}),
+            json!({"metadata": {"name": null, "generateName": "y-"}}),
+            json!({"metadata": {"namespace": "b"}}),
+            json!({"metadata": {"namespace": ""}}),
+            json!({"metadata": "x"}),
+            json!({"kind": "Secret"}),
+            json!({"apiVersion": "v2"}),
+            json!("x"),
+        ] {
+            let message = format!(
+                "ConfigMap a/x would be another object with what is {when}; leave apiVersion, kind, metadata.name and \
+                 metadata.namespace out of that"
+            );
+            assert_eq!(with(json!({field: other})), message_of(Code::ConfigurationProblem, &message), "{other}");
+        }
+    }
+    let placed = |at: &str| with(json!({"inject": [{"at": at, "content": {"kubeconfig": "target"}}]}));
+    for at in ["/metadata/name", "/metadata", "/metadata/annotations/orangery.dev~1owner", "/kind", "/apiVersion"] {
+        let message = format!(
+            "ConfigMap a/x is to have secret content at {at:?}, where an object says what it is; place it in its data"
+        );
+        assert_eq!(placed(at), message_of(Code::ConfigurationProblem, &message));
+    }
+    for at in ["/data/k", "/metadatas/k", "/spec/metadata/name"] {
+        assert_eq!(placed(at), Ok(()), "{at}");
+    }
+}
+
+#[test]
+fn c_119_what_is_laid_over_an_object_counts_as_bytes_of_it() {
+    let mut write = write("a");
+    let bytes = write["object"].to_string().len();
+    write["atCreation"] = json!({"data": {"a": "1"}});
+    write["beforeDeletion"] = json!({"data": {"b": "2"}});
+    let bytes = bytes + 2 * write["atCreation"].to_string().len();
+    let whole = proposal(json!({"stages": [stage(json!({"writes": [write]}))]}));
+    assert_eq!(check(&whole, &grants(), Bounds { objects: 1, bytes }), Ok(()));
+    let refused = check(&whole, &grants(), Bounds { objects: 1, bytes: bytes - 1 });
+    assert_eq!(refused.map_err(|fault| fault.problem().code.clone()), Err(Code::LimitExceeded));
+}
+
+#[test]
 fn a_managed_group_needs_no_grant_and_an_unmanaged_one_its_own() {
     let selection = json!({"apiVersion": "v1", "kind": "Secret"});
     for order in ["deletionOrder", "pruningOrder"] {
