@@ -49,6 +49,7 @@ mod refresh;
 mod refusal;
 mod removed;
 mod seal;
+mod sealed_state;
 mod secret_data;
 mod secret_imports;
 mod secret_values;

@@ -30,9 +30,7 @@ use serde_json::Value;
 use self::request::ItemJob;
 use super::{
     status::{
-        StatusWriter,
-        hidden::Hidden,
-        large_state,
+        StatusWriter, large_state,
         proposal_cache::ProposalCache,
         provider_status::{self, ReadStatus},
     },
@@ -43,6 +41,7 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     object::uid_of,
     seal::Sealer,
+    sealed_state::hidden::Hidden,
     stores::StoredKind,
     target_access::TargetConnections,
 };

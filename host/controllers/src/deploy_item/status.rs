@@ -36,7 +36,6 @@ use crate::{
 use self::{large_state::LargeState, proposal_cache::PackedProposal, provider_status::WrittenStatus};
 
 mod exports;
-pub(super) mod hidden;
 mod item_secrets;
 pub(super) mod large_state;
 pub(super) mod proposal_cache;

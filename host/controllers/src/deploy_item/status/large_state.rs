@@ -17,12 +17,11 @@ use orangery_core::{
 use orangery_proposal::inventory::Inventory;
 use orangery_reconcile::Key;
 
-use super::{
-    hidden::Hidden,
-    item_secrets::{self, ContentType},
-    provider_status::Additions,
+use super::item_secrets::{self, ContentType};
+use crate::{
+    object::message_of,
+    sealed_state::{Additions, hidden::Hidden},
 };
-use crate::object::message_of;
 
 /// The most bytes of JSON that the inventory, the progress and the order of deletion of an item take in its status.
 const MOST_IN_STATUS: usize = 256 << 10;

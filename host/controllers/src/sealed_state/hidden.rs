@@ -8,13 +8,13 @@ use orangery_proposal::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::provider_status::Additions;
+use super::Additions;
 
 /// What a component had in the status before, where not all of it was shown.
 #[derive(Default)]
-pub(super) struct ShownStatus {
-    pub(super) whole: Option<Value>,
-    pub(super) shown: Map<String, Value>,
+pub(crate) struct ShownStatus {
+    pub(crate) whole: Option<Value>,
+    pub(crate) shown: Map<String, Value>,
 }
 
 impl ShownStatus {
@@ -27,27 +27,27 @@ impl ShownStatus {
 /// What is encrypted.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::deploy_item) struct Hidden {
+pub(crate) struct Hidden {
     /// What the component keeps, without a mask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<Value>,
+    pub(crate) status: Option<Value>,
     /// The inventory with what is laid over objects before they are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) managed_resources: Option<Value>,
+    pub(crate) managed_resources: Option<Value>,
     /// Of what the host keeps, what has words of components in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) additions: Option<Additions>,
+    pub(crate) additions: Option<Additions>,
 }
 
 impl Hidden {
     /// Whether nothing is hidden.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// What a component keeps, as it may be shown. What was hidden before is hidden as long as it is the same, whatever is
     /// known to be secret by now. A kind that would have to be masked is left out.
-    pub(super) fn status(
+    pub(crate) fn status(
         &mut self,
         status: Option<&Value>,
         before: ShownStatus,
@@ -73,7 +73,7 @@ impl Hidden {
     }
 
     /// An inventory as it may be shown: it names its objects, whatever they are called, and not what is laid over them.
-    pub(super) fn inventory<'i>(&mut self, inventory: &'i Inventory, masker: &Masker) -> Cow<'i, Inventory> {
+    pub(crate) fn inventory<'i>(&mut self, inventory: &'i Inventory, masker: &Masker) -> Cow<'i, Inventory> {
         let shows = |change: &Value| masker.finds(&change.to_string());
         if !inventory.0.values().any(|entry| entry.before_deletion.as_ref().is_some_and(shows)) {
             return Cow::Borrowed(inventory);
@@ -87,7 +87,7 @@ impl Hidden {
     }
 
     /// What the host keeps, as it may be shown.
-    pub(super) fn additions(&mut self, additions: Additions, masker: &Masker) -> Additions {
+    pub(crate) fn additions(&mut self, additions: Additions, masker: &Masker) -> Additions {
         let (words, rest) = additions.clone().split();
         if !masker.finds(&json!(words).to_string()) {
             return additions;
