@@ -2,7 +2,7 @@
 //! objects there (C-35). In Secrets of the operator's own namespace, where no tenant reads them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -110,18 +110,24 @@ pub(crate) async fn usable(host: &ControllerContext, namespace: &Namespace, secr
     Ok(Some(kubeconfig))
 }
 
-/// The Secrets for the Targets of these items, by the name of the Target. What an item says of its cluster need not be its own
-/// word: the name of such a Secret follows from the Target, and leads to no other one.
-pub(crate) fn of_targets(items: &[Arc<DeployItem>]) -> BTreeMap<ClusterRef, String> {
-    let secret = |item: &Arc<DeployItem>| {
-        let target = &item.spec.target.as_ref()?.name;
-        let status = item.status.as_ref()?.provider_status.as_ref()?;
-        let clusters = status.pointer("/orangery/clusters").and_then(Value::as_array)?;
-        let own = clusters.iter().find(|cluster| cluster.get("on").is_some_and(|on| on == "target"))?;
-        let key = Key { name: target.clone(), ..Key::of(item.as_ref()) };
-        Some((ClusterRef::Named(target.to_string()), secret_of(&key, own.get("uid")?.as_str()?)))
+/// The Secrets for the Targets of these items, by the name of the Target. `cluster` is the uid of the cluster that an item has its
+/// objects in, as far as the operator vouches for it. Where the items of one Target are in several clusters none of these is that
+/// of the Target (C-120).
+pub(crate) fn of_targets(
+    items: &[Arc<DeployItem>],
+    cluster: impl Fn(&DeployItem) -> Option<String>,
+) -> BTreeMap<ClusterRef, String> {
+    let mut by_target: BTreeMap<ClusterRef, BTreeSet<String>> = BTreeMap::new();
+    for item in items {
+        if let Some((target, uid)) = item.spec.target.as_ref().zip(cluster(item)) {
+            let secret = secret_of(&Key { name: target.name.clone(), ..Key::of(item.as_ref()) }, &uid);
+            by_target.entry(ClusterRef::Named(target.name.to_string())).or_default().insert(secret);
+        }
+    }
+    let only = |(on, mut secrets): (ClusterRef, BTreeSet<String>)| {
+        secrets.pop_first().filter(|_| secrets.is_empty()).map(|secret| (on, secret))
     };
-    items.iter().filter_map(secret).collect()
+    by_target.into_iter().filter_map(only).collect()
 }
 
 /// Clusters for which a status that nothing vouches for may have a kubeconfig looked for.
@@ -193,6 +199,22 @@ mod tests {
     use orangery_proposal::inventory::Inventory;
 
     use super::*;
+
+    #[test]
+    fn c_120_a_target_whose_items_are_in_several_clusters_is_none_of_them() {
+        let item = |name: &str, target: &str| -> Arc<DeployItem> {
+            let object = json!({"metadata": {"namespace": "n", "name": name}, "spec": {"type": "t", "target": {"name": target}}});
+            Arc::new(serde_json::from_value(object).unwrap())
+        };
+        let items = [item("one", "a"), item("one-too", "a"), item("one", "b"), item("two", "b"), item("none", "c")];
+        let cluster = |item: &DeployItem| match item.metadata.name.as_deref() {
+            Some("one" | "one-too") => Some("1".to_owned()),
+            Some("two") => Some("2".to_owned()),
+            _ => None,
+        };
+        let a = (ClusterRef::Named("a".to_owned()), secret_of(&Key::new("n", "a"), "1"));
+        assert_eq!(of_targets(&items, cluster), BTreeMap::from([a]));
+    }
 
     #[test]
     fn c_110_limits_state_so_many_clusters_are_looked_for_and_each_by_its_target() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use orangery_api::stored_state::StoredState;
+use orangery_api::{deploy_item::DeployItem, stored_state::StoredState};
 use orangery_apply::ItemState;
 use orangery_core::{
     error::{Code, Failure},
@@ -13,6 +13,7 @@ use orangery_core::{
 };
 use orangery_proposal::{
     ClusterRef, DeletionGroup,
+    check::{HOST, MANAGED_RESOURCES},
     inventory::Inventory,
     item::{Progress, StoredProposal},
 };
@@ -95,7 +96,22 @@ pub(crate) fn unreadable(message: &str) -> Halt {
     Halt::Stall(Failure::new("ReadStatus", "UnreadableStatus", message).with_code(Code::InternalProblem))
 }
 
+/// The uid of the cluster in which an item has the objects of its own target, where the seal of its status is good: what others
+/// wrote there leads nowhere (C-120).
+pub(crate) fn cluster_of_target(item: &DeployItem, sealer: Sealer<'_>) -> Option<String> {
+    let status = item.status.as_ref()?.provider_status.as_ref()?;
+    let additions = Additions::sealed_in(status, sealer)?;
+    additions.clusters.into_iter().find(|cluster| cluster.on == ClusterRef::Target).map(|cluster| cluster.uid)
+}
+
 impl Additions {
+    /// What the host keeps in a provider status; `None` where its seal is not good.
+    pub(crate) fn sealed_in(status: &Value, sealer: Sealer<'_>) -> Option<Self> {
+        let additions = Self::deserialize(status.get(HOST)?).ok()?;
+        let shown = inventory(status.get(MANAGED_RESOURCES)).ok()?;
+        additions.verify(&shown, sealer).is_ok().then_some(additions)
+    }
+
     /// What the host keeps of a state that a job has come to.
     pub(crate) fn of(state: &ItemState, credentials: &BTreeMap<String, String>, job: &JobId) -> Self {
         let known = state.clusters.iter().map(|(on, uid)| KnownCluster { on: on.clone(), uid: uid.clone() });

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_api::{
+    deploy_item::DeployItem,
     execution::{DeployItemTemplate, Execution, records},
     marks::Marks as _,
 };
@@ -18,6 +19,8 @@ use crate::{
     kept_credentials,
     object::generation_of,
     removed,
+    seal::Sealer,
+    sealed_state,
     stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
@@ -57,10 +60,11 @@ impl<'a> ExecutionReconciliation<'a> {
         let connections = TargetConnections::named(host, pool, &key.namespace, format!("Execution {}", key.name));
         if execution.is_deleting() {
             // Copies of Targets may go before the items, of which gate expressions ask whether they are gone. With a Target of
-            // his own a user has taken the cluster away (C-28).
+            // his own a user has taken the cluster away (C-28). Which cluster that was is the operator's word alone (C-120).
             let mut items = deploy_items(&host.stores, &key);
             items.retain(|item| !removed::was_users_own(host, item));
-            connections.fall_back_on(kept_credentials::of_targets(&items));
+            let cluster = |item: &DeployItem| sealed_state::cluster_of_target(item, Sealer::of(host, item));
+            connections.fall_back_on(kept_credentials::of_targets(&items, cluster));
         }
         Self {
             host,

@@ -105,10 +105,7 @@ pub(in crate::deploy_item) fn read(
 
 /// The Secrets that a provider status names, where its seal is good.
 pub(in crate::deploy_item) fn secrets(status: Option<&Value>, sealer: Sealer<'_>) -> BTreeSet<String> {
-    let part = |name: &str| status.and_then(|status| status.get(name));
-    let additions = part(HOST).and_then(|additions| Additions::deserialize(additions).ok());
-    let sealed = additions.zip(inventory(part(MANAGED_RESOURCES)).ok());
-    let Some((additions, _)) = sealed.filter(|(additions, shown)| additions.verify(shown, sealer).is_ok()) else {
+    let Some(additions) = status.and_then(|status| Additions::sealed_in(status, sealer)) else {
         return BTreeSet::new();
     };
     let large = additions.large.iter().flat_map(large_state::secrets_of);

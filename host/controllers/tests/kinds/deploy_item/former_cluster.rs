@@ -3,11 +3,11 @@
 
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{ConfigMap, Secret},
+    api::core::v1::{ConfigMap, Namespace, Secret},
 };
 use kube::{
     Api, Client, Config,
-    api::{Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     runtime::wait::await_condition,
 };
@@ -17,10 +17,10 @@ use orangery_reconcile::Key;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::items::{Items, gated_on, proposal};
+use super::items::{Items, gated_on, key, proposal};
 use crate::{
-    objects::{installation, with},
-    world::{DEADLINE, Setup},
+    objects::{SCRIPTED, installation, item, object, with},
+    world::{DEADLINE, FINALIZER, Setup, message, name_of},
 };
 
 /// Another cluster, and how it is asked.
@@ -285,4 +285,68 @@ async fn c_110_without_key_and_credentials_a_former_cluster_is_told_and_not_forg
     assert_eq!(status["phase"], "DeleteFailed", "{status:#}");
     assert!(message.contains("ConfigMap default/x stay in the cluster"), "{message}");
     assert!(has(&world.client, "x").await);
+}
+
+/// An Execution `tree` that has deployed `base`, and after it `last`, which is deleted when the ConfigMap `metric` of its cluster is
+/// gone. Items on its Target have objects in the first cluster, too, which the Target does not name any more.
+async fn deployed_after_another_cluster() -> (Items, Server, Client) {
+    let world = Items::new().await;
+    world.create("left", &[proposal("x", json!({}))], json!({})).await;
+    world.job("left", "one").await;
+    world.patch_config_map("x", json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    let (server, second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    world.job("left", "two").await;
+    assert_eq!(kept(&world).await, 2, "of one Target and two clusters");
+    made_by_another(&second, "metric").await;
+    let scripted = |name: &str, after: &[&str], fields: &Value| {
+        let whole = json!({"type": SCRIPTED, "target": {"name": "cluster", "namespace": "default"},
+            "config": {"kind": "Script", "proposals": [proposal(name, json!({}))]}});
+        let mut item = item(name, after, &whole);
+        orangery_proposal::overlay::overlay(&mut item, fields);
+        item
+    };
+    let gone = json!({"expression": "objects.metric == null", "objects": {"metric": key("metric")}});
+    let items = [scripted("base", &[], &json!({})), scripted("last", &["base"], &json!({"deletedWhen": gone}))];
+    let mut execution = object("Execution", "tree", &json!({"context": "default", "deployItems": items}));
+    execution["metadata"]["finalizers"] = json!([FINALIZER]);
+    let objects = world.objects();
+    objects.apply(&execution).await;
+    objects.patch_status("Execution", "tree", &json!({"jobID": "one"})).await;
+    objects.ended("Execution", "tree", "Succeeded").await;
+    assert!(has(&second, "base").await && has(&second, "last").await);
+    (world, server, second)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_120_gate_expressions_ask_no_kept_cluster_that_somebody_wrote_into_a_status() {
+    let (world, _server, second) = deployed_after_another_cluster().await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let first = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
+    world.lose_target("cluster").await;
+    let objects = world.objects();
+    let base = objects.find_item("base").await.unwrap();
+    let (name, sealed) = (name_of(&base), &base["status"]["providerStatus"]);
+    let mut forged = sealed.clone();
+    // In the first cluster there is no metric.
+    forged["orangery"]["clusters"][0]["uid"] = json!(first);
+    assert_ne!(*sealed, forged);
+    objects.patch_status("DeployItem", &name, &json!({"providerStatus": forged})).await;
+    objects.delete("Execution", "tree").await;
+    objects.patch_status("Execution", "tree", &json!({"jobID": "two"})).await;
+    let failed = objects.ended("Execution", "tree", "DeleteFailed").await;
+    assert_eq!(
+        message(&failed),
+        "deletedWhen of deploy item last cannot be told: Execution tree needs Target default/cluster, which does not exist; create \
+         it and reconcile again"
+    );
+    assert!(has(&second, "base").await && !has(&second, "last").await, "what last depends on waits for the metric");
+    objects.patch_status("DeployItem", &name, &json!({"providerStatus": sealed})).await;
+    objects.patch_status("Execution", "tree", &json!({"jobID": "three"})).await;
+    objects.says("Execution", "tree", "waiting for GateExpression last/deletedWhen to be met").await;
+    assert!(has(&second, "base").await);
+    let metrics: Api<ConfigMap> = Api::default_namespaced(second.clone());
+    metrics.delete("metric", &DeleteParams::default()).await.unwrap();
+    objects.gone("Execution", "tree").await;
+    assert!(!has(&second, "base").await);
 }
