@@ -91,8 +91,17 @@ pub async fn deploy_well(objects: &Objects, item: &Value) {
 
 /// A template of a hook, which is a Job.
 pub fn hook(name: &str, at: &str) -> String {
+    annotated_hook(name, &format!("\"helm.sh/hook\": \"{at}\""))
+}
+
+/// The same with these delete policies.
+pub fn hook_with_policies(name: &str, at: &str, policies: &str) -> String {
+    annotated_hook(name, &format!("\"helm.sh/hook\": \"{at}\", \"helm.sh/hook-delete-policy\": \"{policies}\""))
+}
+
+fn annotated_hook(name: &str, annotations: &str) -> String {
     format!(
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, annotations: {{\"helm.sh/hook\": \"{at}\"}}}}\nspec: \
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\nspec: \
          {{template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: a}}]}}}}}}\n"
     )
 }

@@ -30,6 +30,35 @@ func stageOf(at helm.HookEvent, hook *helm.Hook) string {
 	return fmt.Sprintf("%s hook %s %s (%s)", at, hook.Kind, hook.Name, hook.Path)
 }
 
+// runAnnotation says on a hook that nothing has deleted before which run of it this is: one that is there already is another.
+const runAnnotation = "orangery.dev/hook-run"
+
+// creation names the stage that makes a hook which nothing has deleted before.
+func creation(stage string) string { return stage + ": create" }
+
+// isMadeOnce tells whether a hook is created and never written over: where no policy deletes it before. Server-side apply is sent
+// to whatever is there, as Helm does.
+func isMadeOnce(hook *helm.Hook, serverSide bool) bool {
+	return !serverSide && !removes(hook, beforeHookCreation)
+}
+
+// create is the stage that makes a hook which must not be there. Its gate looks whether it was this run that has made it.
+func (c *call) create(of *helm.Release, at helm.HookEvent, name string, objects []render.Object) wire.Stage {
+	run := fmt.Sprintf("%s/%d/%s", c.item.Job, of.Version, at)
+	stage := wire.Stage{Name: creation(name)}
+	var keys []wire.Key
+	for _, object := range objects {
+		marked := object.Marked(nil, map[string]string{runAnnotation: run})
+		stage.Writes = append(stage.Writes, wire.Write{Object: marked.Content, How: wire.Create, Owned: wire.Kept})
+		keys = append(keys, object.Key())
+	}
+	stage.Gate.Ready = []wire.Readiness{{
+		Name: "nothing of this name was there", Timeout: 1, Scope: wire.Scope{Keys: keys},
+		Rule: wire.Rule{{Path: "metadata.annotations['" + runAnnotation + "']", Operator: "==", Values: []any{run}}},
+	}}
+	return stage
+}
+
 // hooks runs the hooks of one point: each in a stage of its own, jobs and pods to their end.
 func (c *call) hooks(proposal *wire.Proposal, of *helm.Release, at helm.HookEvent) error {
 	hooks := event(of, at)
@@ -41,6 +70,10 @@ func (c *call) hooks(proposal *wire.Proposal, of *helm.Release, at helm.HookEven
 			return err
 		}
 		stage := wire.Stage{Name: unused(proposal, stageOf(at, hook))}
+		madeOnce := isMadeOnce(hook, serverSide)
+		if madeOnce {
+			proposal.Stages = append(proposal.Stages, c.create(of, at, stage.Name, objects))
+		}
 		for _, object := range objects {
 			key := object.Key()
 			if removes(hook, beforeHookCreation) {
@@ -49,13 +82,18 @@ func (c *call) hooks(proposal *wire.Proposal, of *helm.Release, at helm.HookEven
 			if removes(hook, helm.HookSucceeded) {
 				after.Removals = slices.Insert(after.Removals, 0, wire.Removal{Key: key})
 			}
-			// Helm leaves hooks where they are: only their policies delete them.
-			stage.Writes = append(stage.Writes, wire.Write{Object: object.Content, How: how(serverSide, false)(object, nil), Owned: wire.Kept})
+			if !madeOnce {
+				// Helm leaves hooks where they are: only their policies delete them.
+				write := wire.Write{Object: object.Content, How: how(serverSide, false)(object, nil), Owned: wire.Kept}
+				stage.Writes = append(stage.Writes, write)
+			}
 			if runs(key) {
 				stage.Gate.Completed = append(stage.Gate.Completed, key)
 			}
 		}
-		proposal.Stages = append(proposal.Stages, stage)
+		if !madeOnce || !stage.Gate.IsOpen() {
+			proposal.Stages = append(proposal.Stages, stage)
+		}
 		hook.LastRun = helm.HookExecution{StartedAt: c.item.Now, CompletedAt: c.item.Now, Phase: helm.HookPhaseSucceeded}
 	}
 	if len(after.Removals) > 0 {
@@ -81,10 +119,15 @@ func (c *call) failed(of *helm.Release, stage string) ([]wire.Removal, error) {
 	} {
 		hooks := event(of, at)
 		for i, hook := range hooks {
-			if stageOf(at, hook) != stage {
+			name := stageOf(at, hook)
+			if stage != name && stage != creation(name) {
 				continue
 			}
 			hook.LastRun = helm.HookExecution{StartedAt: c.item.Now, CompletedAt: c.item.Now, Phase: helm.HookPhaseFailed}
+			if stage != name {
+				// Helm deletes nothing where a hook could not be created: what is there is another one.
+				return nil, nil
+			}
 			return c.removals(of, hooks[:i], hook)
 		}
 	}

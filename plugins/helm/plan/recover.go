@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
@@ -26,8 +27,7 @@ func (c *call) recover() (*wire.Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	cause := c.item.Failed.Problem
-	cause.Message = fmt.Sprintf("%s: %s", c.item.Failed.Stage, cause.Message)
+	cause := c.cause()
 	proposal := &wire.Proposal{Next: wire.Next{Fail: &cause}}
 	revision := history.Find(at.Revision)
 	if revision != nil && revision.Status != common.StatusSuperseded && c.another(revision) {
@@ -59,6 +59,20 @@ func (c *call) recover() (*wire.Proposal, error) {
 		err = a.rollBack(proposal, history, cause)
 	}
 	return proposal, err
+}
+
+// cause is why a stage has failed. A hook that must not be there and is, is told as Helm tells it.
+func (c *call) cause() wire.Problem {
+	failed, cause := c.item.Failed, c.item.Failed.Problem
+	hook, isCreated := strings.CutSuffix(failed.Stage, creation(""))
+	if isCreated && failed.Key != nil && cause.Code == "ERR_TIMEOUT" {
+		cause.Code = wire.ConfigurationProblem
+		cause.Message = fmt.Sprintf("%s: %s exists already, and none of its policies deletes it before the hook runs; delete it by hand, or "+
+			"add before-hook-creation to its annotation helm.sh/hook-delete-policy", hook, failed.Key)
+		return cause
+	}
+	cause.Message = fmt.Sprintf("%s: %s", failed.Stage, cause.Message)
+	return cause
 }
 
 // fail stores the revision as failed, after the policies of a failed hook.

@@ -46,10 +46,11 @@ func TestAnInstallGoesInTheOrderOfHelm(t *testing.T) {
 	proposal := w.deploy(full(), nil)
 	sameTexts(t, names(proposal),
 		"crds", "begin release",
-		"pre-install hook ConfigMap early (app/templates/early.yaml)", "pre-install hook Job late (app/templates/late.yaml)",
+		"pre-install hook ConfigMap early (app/templates/early.yaml): create", "pre-install hook Job late (app/templates/late.yaml)",
 		"pre-install hooks: delete what has succeeded",
 		"write ConfigMap", "write ClusterRole", "write Deployment", "write Thing",
-		"post-install hook Job after (app/templates/after.yaml)", "post-install hooks: delete what has succeeded",
+		"post-install hook Job after (app/templates/after.yaml): create", "post-install hook Job after (app/templates/after.yaml)",
+		"post-install hooks: delete what has succeeded",
 		"finish release", "readiness")
 	late := stage(t, proposal, "pre-install hook Job late (app/templates/late.yaml)")
 	key := wire.Key{APIVersion: "batch/v1", Kind: "Job", Namespace: "demo", Name: "late"}

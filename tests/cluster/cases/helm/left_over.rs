@@ -1,7 +1,7 @@
 //! What items have left that do not exist any more, and what belongs to others: hooks, objects and revisions of a release.
 
 use orangery_tests::{
-    chart::{deploy, deploy_well, end, hook, item, job, packed},
+    chart::{deploy, deploy_well, end, hook, hook_with_policies, item, job, packed, revision},
     objects::Objects,
     tree::{any, in_phase},
 };
@@ -87,6 +87,53 @@ async fn c_115_a_hook_of_an_item_that_lives_is_not_written_over_by_that_of_anoth
         ))
     );
     assert_eq!(cluster.expect(&job("migrate")).await.pointer("/metadata/uid"), Some(&uid));
+}
+
+/// Waits until a job of the item has failed, and answers why.
+async fn failure(cluster: &Objects) -> String {
+    let failed = cluster.expect(&in_phase("DeployItem", "item", "Failed")).await;
+    failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn exists_already(at: &str) -> String {
+    format!(
+        "plugin helm: {at} hook Job migrate (app/templates/migrate.yaml): Job default/migrate exists already, and none of its policies \
+         deletes it before the hook runs; delete it by hand, or add before-hook-creation to its annotation helm.sh/hook-delete-policy"
+    )
+}
+
+#[tokio::test]
+async fn c_121_a_hook_that_no_policy_deletes_before_is_not_taken_for_one_that_has_run() {
+    let cluster = crate::cluster().await;
+    let migrate = hook_with_policies("migrate", "pre-install,pre-upgrade", "hook-failed");
+    let chart = packed("1.0.0", &[("migrate.yaml", &migrate)]);
+    deploy(&cluster, &item(&chart, &json!({}))).await;
+    let uid = end_anew(&cluster, &Value::Null).await;
+    cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    deploy(&cluster, &item(&chart, &json!({}))).await;
+    assert_eq!(failure(&cluster).await, exists_already("pre-upgrade"));
+    assert_eq!(cluster.expect(&job("migrate")).await.pointer("/metadata/uid"), Some(&uid), "it is still there");
+    cluster.expect(&revision(2, "failed")).await;
+    cluster.delete(&job("migrate")).await;
+    deploy(&cluster, &item(&chart, &json!({}))).await;
+    end_anew(&cluster, &uid).await;
+    cluster.expect(&revision(3, "deployed")).await;
+    cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn c_121_a_job_of_somebody_else_is_not_taken_for_a_hook() {
+    let cluster = crate::cluster().await;
+    let mut theirs = job("migrate");
+    let container = json!({"name": "theirs", "image": "theirs"});
+    theirs["spec"] = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}});
+    cluster.apply(&theirs).await;
+    end(&cluster, "migrate", "Complete").await;
+    let migrate = hook_with_policies("migrate", "pre-install", "hook-failed");
+    deploy(&cluster, &item(&packed("1.0.0", &[("migrate.yaml", &migrate)]), &json!({}))).await;
+    assert_eq!(failure(&cluster).await, exists_already("pre-install"));
+    let left = cluster.expect(&job("migrate")).await;
+    assert_eq!(left.pointer("/spec/template/spec/containers/0/name"), Some(&json!("theirs")));
 }
 
 #[tokio::test]
