@@ -9,7 +9,7 @@ use orangery_core::{
     error::{Code, Failure},
     phase::installation::Installation as Phase,
     plan::idle::IdlePlan,
-    step::Halt,
+    step::{Halt, Step},
     walk::{StatusUpdate, Transition},
 };
 use orangery_reconcile::NextCall;
@@ -115,6 +115,16 @@ impl InstallationReconciliation<'_> {
         let written = written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         let next = job::next(transition, None)?;
         Ok(if rest.ended && (triggers || is_requested(&written)) { NextCall::Again } else { next })
+    }
+
+    /// Writes what others have to see of a job before it goes on; where it rests is not said by that.
+    pub(super) async fn show(&mut self) -> Step<()> {
+        let writer = self.host.writer(&self.host.stores.installations);
+        let written = writer.update_status(&self.before, &self.draft).await;
+        let written = written.map_err(|error| error.halt("UpdateStatus"))?;
+        self.draft = Installation::clone(&written);
+        self.before = written;
+        Ok(())
     }
 
     /// The roots to be triggered after this job: those that import what this root exports, after a success only

@@ -128,11 +128,19 @@ impl InstallationReconciliation<'_> {
         if !self.workflow.items.has_gates {
             return Ok(());
         }
+        self.show_gate_targets().await?;
         GUARDED_TARGETS.guard(self.host, &self.draft).await?;
         let records = ask_of_imports(self).await;
         self.workflow.items = Arc::new(items(self.written_workflow(), &records, &self.shared.expressions));
         self.workflow.records = records;
         Ok(())
+    }
+
+    /// Others see which Targets gate expressions look at before these do: a guard is kept for whom a status names (C-122).
+    async fn show_gate_targets(&mut self) -> Step<()> {
+        let seen: BTreeSet<String> = GUARDED_TARGETS.names(&self.before).into_iter().collect();
+        let are_seen = GUARDED_TARGETS.names(&self.draft).iter().all(|target| seen.contains(target));
+        if are_seen || !self.host.guards { Ok(()) } else { self.show().await }
     }
 
     /// The subobjects that the workflow knows nothing of: the Execution, and what is being deleted for another reason.

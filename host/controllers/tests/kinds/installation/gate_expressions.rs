@@ -294,3 +294,32 @@ async fn c_01_wf_44_failed_subinstallations_are_reported_with_those_that_were_no
     assert!(message(&failed).starts_with("sub-installation db failed: "), "{failed:#}");
     assert!(message(&failed).ends_with("; not started for that reason: app"), "{failed:#}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_122_a_target_that_gate_expressions_are_about_to_look_at_is_not_let_go() {
+    let world = World::guarded().await;
+    want(&world, true).await;
+    set_metric(&world, "1").await;
+    let mut when = over_metric("objects.metric != null");
+    when["objects"]["metric"]["target"] = json!({"import": "cluster"});
+    let subs = json!([gated_sub("plain", &[], &json!({})), gated_sub("db", &[], &json!({"when": when}))]);
+    // The first look at the job has guarded the Target, and makes its sub-installations.
+    world.delay_write("/installations");
+    apply(&world, json!({"subinstallations": subs})).await;
+    world.held().await;
+    world.delete("Target", "cluster").await;
+    let held = "Warning InUse: is deleted as soon as nothing uses it: Installation tree; orangery why target/cluster names what does";
+    world.has_events("Target", "cluster", &[held]).await;
+    world.let_pass();
+    for name in ["plain", "db"] {
+        world.succeed(name).await;
+    }
+    world.ended("Installation", "tree", "Succeeded").await;
+    assert!(is_deleting(&world.find("Target", "cluster").await.unwrap()));
+    world.delete("Installation", "tree").await;
+    for name in ["plain", "db"] {
+        world.succeed(name).await;
+    }
+    world.gone("Installation", "tree").await;
+    world.gone("Target", "cluster").await;
+}
