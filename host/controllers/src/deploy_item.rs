@@ -25,6 +25,7 @@ use self::{
     apply::{Applied, apply, former::release_credentials},
     gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
+    timeout::look_again_in,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
 };
 use crate::{
@@ -129,7 +130,7 @@ impl DeployItemController {
             }
         }
         if let (Transition::Retry(_), Some(left)) = (&transition, left) {
-            self.queue.wake_in(gathered.key, left);
+            self.queue.wake_in(gathered.key, look_again_in(left));
         }
         job::next(transition, left)
     }

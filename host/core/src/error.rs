@@ -54,6 +54,20 @@ const CODES: [(Code, &str); 13] = [
     (Code::PolicyViolation, "ERR_POLICY_VIOLATION"),
 ];
 
+impl Code {
+    /// Whether it says that a deploy item cannot recover (`docs/wire.md` §3.3).
+    pub fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Code::Unauthorized
+                | Code::ConfigurationProblem
+                | Code::InternalProblem
+                | Code::Timeout
+                | Code::CyclicDependencies
+        )
+    }
+}
+
 impl From<String> for Code {
     fn from(text: String) -> Self {
         match CODES.iter().find(|(_, name)| *name == text) {
@@ -137,6 +151,14 @@ impl Fault {
     /// A capability that was not granted.
     pub fn denied(message: impl Into<String>) -> Self {
         Fault::Denied(Problem { code: Code::Forbidden, message: message.into(), at: None })
+    }
+
+    /// The code of the failure that it is. What is tried again has none that says that nothing helps: the original ends a job
+    /// by such a code, and goes on where an error has none (C-123).
+    pub fn code(&self) -> Option<Code> {
+        let code = &self.problem().code;
+        let is_said = !matches!(self, Fault::Later(_)) || !code.is_final();
+        is_said.then(|| code.clone())
     }
 
     /// What is told, whatever the sort of fault.
@@ -295,6 +317,23 @@ mod tests {
         let round: Vec<String> = texts.iter().map(|text| String::from(Code::from(text.clone()))).collect();
         assert_eq!(round, texts);
         assert_eq!(Code::from("ERR_MINE"), Code::Other("ERR_MINE".to_owned()));
+    }
+
+    #[test]
+    fn c_123_what_is_tried_again_has_no_code_that_says_that_nothing_helps() {
+        for (code, _) in CODES {
+            let later = Fault::later(code.clone(), "m").code();
+            let invalid = Fault::invalid(code.clone(), "m").code();
+            let is_kept = !matches!(
+                code.to_string().as_str(),
+                "ERR_UNAUTHORIZED"
+                    | "ERR_CONFIGURATION_PROBLEM"
+                    | "ERR_INTERNAL_PROBLEM"
+                    | "ERR_TIMEOUT"
+                    | "ERR_CYCLIC_DEPENDENCIES"
+            );
+            assert_eq!((later, invalid), (is_kept.then(|| code.clone()), Some(code)));
+        }
     }
 
     #[test]

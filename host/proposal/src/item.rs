@@ -196,8 +196,8 @@ pub fn classify(fault: Fault, by: &PluginIdentity) -> Halt {
         Fault::Later(problem) => ("PluginTryLater", problem),
         Fault::Denied(problem) => ("CapabilityDenied", problem),
     };
-    let failure =
-        Failure::new("Plan", reason, format!("plugin {}: {problem}", by.name)).with_code(problem.code.clone());
+    let mut failure = Failure::new("Plan", reason, format!("plugin {}: {problem}", by.name));
+    failure.codes.extend(fault.code());
     match fault {
         Fault::Invalid(_) | Fault::Denied(_) => Halt::Stall(failure),
         Fault::Later(_) => Halt::Retry(failure),
@@ -377,6 +377,9 @@ mod tests {
         let expected = Failure::new("Plan", "InvalidConfiguration", "plugin mine: no manifests");
         assert_eq!(stalled, Halt::Stall(expected.with_code(Code::ConfigurationProblem)));
         assert!(matches!(classify(Fault::denied("x"), &by), Halt::Stall(_)));
-        assert!(matches!(classify(Fault::later(Code::Timeout, "x"), &by), Halt::Retry(_)));
+        let later = |code| classify(Fault::later(code, "x"), &by);
+        let expected = Failure::new("Plan", "PluginTryLater", "plugin mine: x");
+        assert_eq!(later(Code::ConfigurationProblem), Halt::Retry(expected.clone()), "C-123");
+        assert_eq!(later(Code::Unfinished), Halt::Retry(expected.with_code(Code::Unfinished)));
     }
 }

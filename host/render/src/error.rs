@@ -100,9 +100,10 @@ impl RenderError {
 
     /// As a status shows it.
     pub fn failure(&self) -> Failure {
-        let failure = Failure::new(self.operation(), self.reason(), self.to_string());
+        let mut failure = Failure::new(self.operation(), self.reason(), self.to_string());
         if let RenderError::Component(fault) = self {
-            return failure.with_code(fault.problem().code.clone());
+            failure.codes.extend(fault.code());
+            return failure;
         }
         match self {
             _ if self.is_transient() => failure,

@@ -42,6 +42,15 @@ impl ItemReconciliation {
     }
 }
 
+/// The shortest time after which an item is looked at again whose time is running out.
+const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
+
+/// When an item at the latest is looked at again that is tried again and has so much time left: what it waits for may come when
+/// the pauses between failures are longer than what is left (C-123).
+pub(super) fn look_again_in(left: Duration) -> Duration {
+    (left / 4).max(SHORTEST_BACKOFF).min(left)
+}
+
 /// How long it is until then; nothing where it is over.
 fn until(now: Timestamp, end: Timestamp) -> Duration {
     Duration::try_from(end.duration_since(now)).unwrap_or_default()
@@ -57,4 +66,16 @@ pub(super) async fn in_time<T>(limit: Option<Duration>, work: impl Future<Output
         let message = "the work was cut off, because it went on when the time for it was up";
         Err(Halt::Retry(Failure::new("Progressing", "CutOff", message).with_code(Code::Timeout)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_123_an_item_that_is_tried_again_is_looked_at_as_long_as_it_has_time() {
+        let seconds = Duration::from_secs_f64;
+        let looks = [600.0, 60.0, 4.0, 2.0, 0.5, 0.0].map(|left| look_again_in(seconds(left)));
+        assert_eq!(looks, [150.0, 15.0, 1.0, 1.0, 0.5, 0.0].map(seconds));
+    }
 }

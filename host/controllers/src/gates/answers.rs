@@ -98,7 +98,8 @@ impl<T: Sync> Evaluator<'_, T> {
         evaluator.evaluate(&question).await.map_err(|fault| {
             let problem = fault.problem();
             let message = format!("component {problem}");
-            let failure = Failure::new("AskGateExpression", "ComponentFailed", message).with_code(problem.code.clone());
+            let mut failure = Failure::new("AskGateExpression", "ComponentFailed", message);
+            failure.codes.extend(fault.code());
             if matches!(fault, Fault::Later(_)) { Unanswered::Passing(failure) } else { Unanswered::Lasting(failure) }
         })
     }

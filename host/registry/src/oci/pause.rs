@@ -17,7 +17,8 @@ const LONGEST: Duration = Duration::from_secs(10 * 60);
 /// When a registry wants to be asked again: by nobody who would come with the same credentials.
 #[derive(Default)]
 pub(super) struct Pauses {
-    until: Mutex<HashMap<SessionKey, Instant>>,
+    /// Until when, and how long that was when it began: a refusal says the same as long as the pause lasts.
+    until: Mutex<HashMap<SessionKey, (Instant, Duration)>>,
 }
 
 impl Pauses {
@@ -25,9 +26,9 @@ impl Pauses {
     pub(super) fn is_over(&self, key: &SessionKey) -> Result<(), ExchangeRefusal> {
         let now = Instant::now();
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.retain(|_, until| *until > now);
+        until.retain(|_, (until, _)| *until > now);
         match until.get(&whole_registry(key)) {
-            Some(until) => Err(ExchangeRefusal::Limited(round_up(until.saturating_duration_since(now)))),
+            Some((_, wait)) => Err(ExchangeRefusal::Limited(*wait)),
             None => Ok(()),
         }
     }
@@ -35,10 +36,10 @@ impl Pauses {
     /// Begins the pause that an answer asks for; nothing where it asks for none.
     pub(super) fn begin(&self, key: SessionKey, headers: &HeaderMap) -> Result<(), ExchangeRefusal> {
         let Some(wait) = retry_after(headers) else { return Ok(()) };
-        let wait = wait.min(LONGEST);
+        let wait = round_up(wait.min(LONGEST));
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.insert(whole_registry(&key), Instant::now() + wait);
-        Err(ExchangeRefusal::Limited(round_up(wait)))
+        until.insert(whole_registry(&key), (Instant::now() + wait, wait));
+        Err(ExchangeRefusal::Limited(wait))
     }
 }
 

@@ -25,11 +25,11 @@ pub(super) enum ExchangeRefusal {
         with(tried)
     )]
     NotFound { tried: Vec<String> },
-    #[error("the registry takes no more requests for {} s (429)", .0.as_secs())]
+    #[error("the registry takes no more requests for {} s, as it has asked for (Retry-After)", .0.as_secs())]
     Limited(Duration),
     #[error("the registry takes no more requests at the moment (429) and does not say for how long")]
     LimitedForAWhile,
-    #[error("the registry answered {status}{}", codes(codes_told))]
+    #[error("the registry {}", answered(*status, codes_told))]
     Status { status: u16, codes_told: Vec<String> },
     #[error("the registry cannot be reached: {0}")]
     Unreachable(String),
@@ -114,8 +114,13 @@ fn with(tried: &[String]) -> String {
     }
 }
 
-fn codes(codes: &[String]) -> String {
-    if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) }
+fn answered(status: u16, codes: &[String]) -> String {
+    let codes = if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) };
+    if is_passing(status) {
+        format!("is not available at the moment: it answered {status}{codes}")
+    } else {
+        format!("answered {status}{codes}")
+    }
 }
 
 fn of(expected: &Option<u64>) -> String {

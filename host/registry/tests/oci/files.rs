@@ -133,7 +133,7 @@ async fn a_file_that_cannot_be_had_is_one_sentence() {
     let (host, _folder) = naming(&[&server]);
     let url = |path: &str| format!("http://{}/{path}", server.address);
     let cases = [
-        ("broken", "the server answered 500".to_owned()),
+        ("broken", "the server is not available at the moment: it answered 500".to_owned()),
         ("limited", "the server takes no more requests at the moment (429) and does not say for how long".to_owned()),
         ("hung", "nothing came for 1 s while waiting for an answer".to_owned()),
         ("stuck", "nothing came for 1 s while its content was read".to_owned()),

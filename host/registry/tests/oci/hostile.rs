@@ -65,7 +65,7 @@ async fn a_status_says_whether_it_may_pass() {
             || with(status(429, ""), header::RETRY_AFTER, "7"),
             Later,
             Code::ConfigurationProblem,
-            "the registry takes no more requests for 7 s (429)",
+            "the registry takes no more requests for 7 s, as it has asked for (Retry-After)",
         ),
         (
             || status(429, ""),
@@ -73,8 +73,18 @@ async fn a_status_says_whether_it_may_pass() {
             Code::ConfigurationProblem,
             "the registry takes no more requests at the moment (429) and does not say for how long",
         ),
-        (|| status(500, "hunter2"), Later, Code::ConfigurationProblem, "the registry answered 500"),
-        (|| status(503, ""), Later, Code::ConfigurationProblem, "the registry answered 503"),
+        (
+            || status(500, "hunter2"),
+            Later,
+            Code::ConfigurationProblem,
+            "the registry is not available at the moment: it answered 500",
+        ),
+        (
+            || status(503, ""),
+            Later,
+            Code::ConfigurationProblem,
+            "the registry is not available at the moment: it answered 503",
+        ),
         (|| status(418, ""), Final, Code::ConfigurationProblem, "the registry answered 418"),
         (|| status(204, ""), Final, Code::ConfigurationProblem, "the registry answered 204"),
         (

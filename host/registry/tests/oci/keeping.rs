@@ -141,7 +141,7 @@ async fn after_a_restart_the_registry_has_the_word_where_it_answers() {
     assert_eq!(fault.problem().code, Code::Unauthorized, "{fault}");
     filled.refuse(StatusCode::INTERNAL_SERVER_ERROR);
     let fault = text(start(&folder)).await.expect_err("it fails");
-    assert!(fault.to_string().ends_with("the registry answered 500"), "{fault}");
+    assert!(fault.to_string().ends_with("the registry is not available at the moment: it answered 500"), "{fault}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::{
 use axum::{
     Router,
     extract::Request,
-    http::{StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
 };
 use data_encoding::BASE64;
 use orangery_core::digest::sha256;
@@ -19,7 +19,7 @@ use orangery_tests::{
     chart::{deploy, item, packed},
     cluster::Cluster,
     repository,
-    tree::{API, in_phase},
+    tree::{API, any, in_phase},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -31,6 +31,8 @@ const USER: &str = "reader:hunter2";
 struct ChartServer {
     address: SocketAddr,
     answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    /// What it answers to everything, and for how many seconds it wants to be left alone then.
+    refusal: Arc<Mutex<Option<(StatusCode, Option<u32>)>>>,
     task: JoinHandle<()>,
 }
 
@@ -43,25 +45,37 @@ impl Drop for ChartServer {
 impl ChartServer {
     async fn start() -> Self {
         let answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
-        let known = Arc::clone(&answers);
+        let refusal: Arc<Mutex<Option<(StatusCode, Option<u32>)>>> = Arc::default();
+        let (known, refused) = (Arc::clone(&answers), Arc::clone(&refusal));
         let wanted = format!("Basic {}", BASE64.encode(USER.as_bytes()));
         let app = Router::new().fallback(move |request: Request| {
             let sent = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
             let is_known = sent == Some(&wanted) || request.uri().path().starts_with("/open/");
             let answer = known.lock().expect("a lock").get(request.uri().path()).cloned();
+            let refusal = *refused.lock().expect("a lock");
             async move {
-                let challenge = [(header::WWW_AUTHENTICATE, "Basic realm=\"charts\"")];
-                match answer {
-                    _ if !is_known => (StatusCode::UNAUTHORIZED, challenge, Vec::new()),
-                    Some(answer) => (StatusCode::OK, challenge, answer),
-                    None => (StatusCode::NOT_FOUND, challenge, Vec::new()),
+                let mut headers = HeaderMap::new();
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"charts\""));
+                match (refusal, answer) {
+                    (Some((status, pause)), _) => {
+                        headers.extend(pause.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
+                        (status, headers, Vec::new())
+                    }
+                    _ if !is_known => (StatusCode::UNAUTHORIZED, headers, Vec::new()),
+                    (None, Some(answer)) => (StatusCode::OK, headers, answer),
+                    (None, None) => (StatusCode::NOT_FOUND, headers, Vec::new()),
                 }
             }
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let task = tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
-        Self { address, answers, task }
+        Self { address, answers, refusal, task }
+    }
+
+    /// From now on everything is answered so; `None` for as before.
+    fn refuse(&self, refusal: Option<(StatusCode, Option<u32>)>) {
+        *self.refusal.lock().expect("a lock") = refusal;
     }
 
     fn put(&self, path: &str, content: &[u8]) {
@@ -277,4 +291,35 @@ async fn an_unavailable_chart_is_reported_in_one_sentence_and_nothing_is_written
     let secrets = cluster.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await;
     let releases: Vec<_> = secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").collect();
     assert_eq!(releases, Vec::<&Value>::new());
+}
+
+#[tokio::test]
+async fn c_123_c_09_a_registry_that_is_down_is_waited_for_within_the_time_of_its_item() {
+    let (shelf, cluster) = start().await;
+    shelf.push("1.0.0", &chart("late"));
+    let says = async |why: &str| {
+        let message =
+            format!("plugin helm: cannot get the manifest of {}/charts/app:1.0.0: the registry {why}", shelf.address);
+        let is_so = |item: &Value| {
+            let (status, error) = (&item["status"], &item["status"]["lastError"]);
+            let progress = status["conditions"].as_array().into_iter().flatten();
+            let progress = progress.filter(|condition| condition["type"] == "Progressing");
+            let reasons: Vec<&Value> = progress.map(|condition| &condition["reason"]).collect();
+            (&status["phase"], &error["message"]) == (&json!("Progressing"), &json!(message))
+                && (&error["reason"], &error["codes"], reasons.as_slice())
+                    == (&json!("PluginTryLater"), &Value::Null, [&json!("TransientError")].as_slice())
+        };
+        cluster.expect_that(&any("DeployItem", "late"), "does not say that its registry is down", is_so).await;
+    };
+    shelf.refuse(Some((StatusCode::SERVICE_UNAVAILABLE, None)));
+    let mut item = release("late", &json!({"ref": format!("{}/charts/app:1.0.0", shelf.address)}));
+    item["spec"]["timeout"] = json!("100s");
+    deploy(&cluster, &item).await;
+    says("is not available at the moment: it answered 503").await;
+    shelf.refuse(Some((StatusCode::TOO_MANY_REQUESTS, Some(3))));
+    says("takes no more requests for 3 s, as it has asked for (Retry-After)").await;
+    shelf.refuse(None);
+    let done = cluster.expect(&in_phase("DeployItem", "late", "Succeeded")).await;
+    assert_eq!(done["status"]["lastError"], Value::Null);
+    cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}})).await;
 }
