@@ -39,6 +39,10 @@ const DEADLINE: Duration = Duration::from_secs(180);
 /// The namespace that the chart of the host would be installed into.
 pub const HOST_NAMESPACE: &str = "orangery-system";
 
+/// The folder of what etcd stores, and of what it had stored once.
+const STORAGE: &str = "storage";
+const BACKUP: &str = "backup";
+
 /// Where kube-apiserver puts the certificate that it makes for itself.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 
@@ -104,6 +108,20 @@ pub struct Kube {
 
 /// The servers of objects. The third program only cleans up after them.
 pub const SERVERS: [&str; 2] = ["etcd", "kube-apiserver"];
+
+/// Copies a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder can be read") {
+        let entry = entry.expect("a folder can be read");
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("a file can be copied");
+        }
+    }
+}
 
 impl Kube {
     /// Servers with our kinds and with the rights that the chart gives to the operator, which serve already: those of an
@@ -205,6 +223,17 @@ impl Kube {
     pub async fn start_again(&mut self, programs: &Programs) {
         self.start_servers(programs);
         self.ready().await;
+    }
+
+    /// Keeps what etcd has stored, for [`Kube::restore`]. It must not run.
+    pub fn back_up(&self) {
+        copy(Path::new(&self.path(STORAGE)), Path::new(&self.path(BACKUP)));
+    }
+
+    /// Puts what etcd had stored then in the place of what it has now. It must not run.
+    pub fn restore(&self) {
+        fs::remove_dir_all(self.path(STORAGE)).expect("the storage is there");
+        copy(Path::new(&self.path(BACKUP)), Path::new(&self.path(STORAGE)));
     }
 
     fn start_servers(&mut self, programs: &Programs) {
@@ -323,7 +352,7 @@ impl Kube {
     fn etcd(&self, port: u16, peers: u16) -> Vec<String> {
         let (clients, peers) = (loopback(port), loopback(peers));
         vec![
-            format!("--data-dir={}", self.path("etcd")),
+            format!("--data-dir={}", self.path(STORAGE)),
             format!("--listen-client-urls={clients}"),
             format!("--advertise-client-urls={clients}"),
             format!("--listen-peer-urls={peers}"),

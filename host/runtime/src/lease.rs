@@ -64,6 +64,19 @@ pub enum LeaseError {
         /// What the server says.
         why: String,
     },
+    /// The server does not answer.
+    #[error(
+        "Lease {namespace}/{name}, by which one operator at a time is active, cannot be read or written: the API server does not \
+         answer: {why}; this operator stops, and is to be started again"
+    )]
+    Unanswered {
+        /// The operator's namespace.
+        namespace: Namespace,
+        /// The name of the Lease.
+        name: ObjectName,
+        /// What went wrong.
+        why: String,
+    },
     /// Another has it.
     #[error("Lease {name} is held by {by} now; this operator stops, what it has begun is done by the other")]
     Taken {
@@ -97,6 +110,62 @@ enum Claim {
     Take,
     /// Somebody has it, and keeps it for so long unless it is renewed.
     Wait(Duration),
+}
+
+/// What is known of a Lease by whoever waits for it.
+#[derive(Debug)]
+struct SeenLease {
+    /// As it is now; `None` where there is none.
+    now: Option<Lease>,
+    /// As somebody held it last, and since when it was so; `None` where nobody did, or he gave it back.
+    held: Option<(Lease, Instant)>,
+}
+
+impl SeenLease {
+    fn new(now: Option<Lease>) -> Self {
+        let held = now.clone().filter(is_held).map(|lease| (lease, Instant::now()));
+        Self { now, held }
+    }
+
+    /// Takes in how it is from now on. A Lease that vanishes, or is free as it was before somebody held it, as after a restore of the
+    /// cluster's storage, is not given back: its holder may write as long as it lasts (C-124).
+    fn see(&mut self, now: Option<Lease>) {
+        let gives_back = match (&now, &self.held) {
+            (Some(now), Some((held, _))) => now.metadata.uid == held.metadata.uid && renewed(now) >= renewed(held),
+            (Some(_) | None, None) => true,
+            (None, Some(_)) => false,
+        };
+        if now.as_ref().is_some_and(is_held) {
+            self.held = now.clone().map(|lease| (lease, Instant::now()));
+        } else if gives_back {
+            self.held = None;
+        }
+        self.now = now;
+    }
+
+    fn claim(&self) -> Claim {
+        match &self.held {
+            Some((held, since)) => claim(held.spec.as_ref(), since.elapsed()),
+            None => Claim::Take,
+        }
+    }
+
+    fn holder(&self) -> Option<&str> {
+        holder(&self.held.as_ref()?.0)
+    }
+}
+
+/// Who holds a Lease.
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+fn is_held(lease: &Lease) -> bool {
+    holder(lease).is_some()
+}
+
+fn renewed(lease: &Lease) -> Option<&MicroTime> {
+    lease.spec.as_ref()?.renew_time.as_ref()
 }
 
 /// The share of the duration after which a holder that could not renew stops writing.
@@ -152,13 +221,12 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
     let deadline = LeaseDeadline::new(Arc::clone(&config.clock));
     let lease = Arc::new(LeaseRequest { config, api, deadline });
     // A watch tries for ever where reading is not allowed; this says so.
-    let mut seen = lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?;
-    let mut since = Instant::now();
+    let mut seen = SeenLease::new(lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?);
     let mut events = watcher::watch_object(lease.api.clone(), &lease.config.name).default_backoff().boxed();
     let mut message = String::new();
     loop {
-        let until = match claim(seen.as_ref().and_then(|lease| lease.spec.as_ref()), since.elapsed()) {
-            Claim::Take => match lease.take(seen.as_ref()).await? {
+        let until = match seen.claim() {
+            Claim::Take => match lease.take(seen.now.as_ref()).await? {
                 Some(held) => {
                     drop(events);
                     let renewal = tokio::spawn(Arc::clone(&lease).renew(held));
@@ -169,13 +237,12 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
             },
             Claim::Wait(left) => Instant::now() + left,
         };
-        let holder = seen.as_ref().and_then(|lease| lease.spec.as_ref()?.holder_identity.clone()).unwrap_or_default();
-        if !holder.is_empty() && holder != message {
-            wait(&holder);
-            message = holder;
+        if let Some(holder) = seen.holder().filter(|holder| *holder != message) {
+            wait(holder);
+            message = holder.to_owned();
         }
         match timeout_at(until, events.try_next()).await {
-            Ok(Ok(Some(now))) if now != seen => (seen, since) = (now, Instant::now()),
+            Ok(Ok(Some(now))) if now != seen.now => seen.see(now),
             // The same once more, a watch that begins anew, or time that has passed.
             Ok(_) | Err(_) => {}
         }
@@ -184,10 +251,13 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
 
 impl LeaseRequest {
     fn unusable(&self, error: &kube::Error) -> LeaseError {
-        LeaseError::Unusable {
-            namespace: self.config.namespace.clone(),
-            name: self.config.name.clone(),
-            why: error.to_string(),
+        let (namespace, name) = (self.config.namespace.clone(), self.config.name.clone());
+        let why = error.to_string();
+        match error {
+            kube::Error::Api(status) if (400..500).contains(&status.code) && !matches!(status.code, 408 | 429) => {
+                LeaseError::Unusable { namespace, name, why }
+            }
+            _ => LeaseError::Unanswered { namespace, name, why },
         }
     }
 
@@ -247,12 +317,34 @@ impl LeaseRequest {
                 Ok(())
             }
             Ok(Err(error)) => {
-                // Somebody wrote to it: who holds it is what counts.
-                if let Ok(Ok(lease)) = timeout(patience, self.api.get(&self.config.name)).await {
-                    *held = lease;
+                match timeout(patience, self.api.get_opt(&self.config.name)).await {
+                    // Somebody wrote to it: who holds it is what counts.
+                    Ok(Ok(Some(lease))) => *held = lease,
+                    // Somebody deleted it, or the cluster is as it was before there was one.
+                    Ok(Ok(None)) => return self.make_anew(held).await,
+                    Ok(Err(_)) | Err(_) => {}
                 }
                 Err(error.to_string())
             }
+            Err(_) => Err(format!("no answer within {patience:?}")),
+        }
+    }
+
+    /// Makes a Lease anew that has vanished, unless another is faster: those who wait for it wait as long as it would have lasted.
+    async fn make_anew(&self, held: &mut Lease) -> Result<(), String> {
+        let began = self.deadline.now();
+        if !self.deadline.lasts() {
+            return Err("it has vanished".to_owned());
+        }
+        let mine = claimed(None, &self.config, self.config.clock.now());
+        let patience = self.config.duration / 6;
+        match timeout(patience, self.api.create(&PostParams::default(), &mine)).await {
+            Ok(Ok(lease)) => {
+                *held = lease;
+                self.deadline.extend(began, self.writing());
+                Ok(())
+            }
+            Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("no answer within {patience:?}")),
         }
     }

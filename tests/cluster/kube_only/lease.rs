@@ -2,7 +2,7 @@
 
 use orangery_tests::{
     external_deployer::ExternalDeployer,
-    kube::{Kube, OPERATOR},
+    kube::{Kube, OPERATOR, SERVERS},
     objects::Objects,
     tree::{any, asks, blueprint, in_phase, installation, items},
 };
@@ -96,4 +96,67 @@ async fn c_34_an_operator_that_stops_gives_its_lease_to_the_next() {
     ExternalDeployer(&objects).succeed("one-item").await;
     objects.expect(&in_phase("Installation", "one", "Succeeded")).await;
     drop(second);
+}
+
+#[tokio::test]
+async fn c_124_an_operator_whose_servers_are_away_ends_and_the_next_one_goes_on_when_they_are_back() {
+    let (binary, programs) = super::programs().await;
+    let mut server = Kube::start(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let deployer = ExternalDeployer(&objects);
+    let first = server.operator(&binary, OPERATOR[0], &QUICK);
+    objects.expect(&lease(0)).await;
+    objects.apply(&tree("under-way")).await;
+    deployer.triggered("under-way-item").await;
+    server.kill(&SERVERS).await;
+    let ended = first.finished().await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("Lease orangery could not be renewed for 2s, so another operator may begin; this one stops: "),
+        "{ended:?}"
+    );
+    // As its pod starts it again, which is too early.
+    let second = server.operator(&binary, OPERATOR[0], &QUICK).finished().await;
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.stderr.contains("the API server does not answer: "), "{second:?}");
+    server.start_again(&programs).await;
+    let third = server.operator(&binary, OPERATOR[0], &QUICK);
+    objects.expect(&lease(1)).await;
+    deployer.succeed("under-way-item").await;
+    objects.expect(&in_phase("Installation", "under-way", "Succeeded")).await;
+    drop(third);
+}
+
+#[tokio::test]
+async fn c_124_c_91_after_a_restore_an_operator_ends_and_the_next_one_takes_the_lease_of_a_dead_one() {
+    let (binary, programs) = super::programs().await;
+    let mut server = Kube::start(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let deployer = ExternalDeployer(&objects);
+    let first = server.operator(&binary, OPERATOR[0], &QUICK);
+    objects.expect(&lease(0)).await;
+    objects.apply(&tree("before")).await;
+    deployer.triggered("before-item").await;
+    server.kill(&SERVERS).await;
+    server.back_up();
+    first.finished().await;
+    server.start_again(&programs).await;
+    let second = server.operator(&binary, OPERATOR[1], &QUICK);
+    objects.expect(&lease(1)).await;
+    deployer.succeed("before-item").await;
+    objects.expect(&in_phase("Installation", "before", "Succeeded")).await;
+    // The Lease is the first one's again, which does not exist any more.
+    server.kill(&SERVERS).await;
+    server.restore();
+    server.start_again(&programs).await;
+    let ended = second.finished().await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("Lease orangery "), "{ended:?}");
+    let third = server.operator(&binary, OPERATOR[1], &QUICK);
+    objects.expect(&lease(1)).await;
+    deployer.succeed("before-item").await;
+    objects.expect(&in_phase("Installation", "before", "Succeeded")).await;
+    drop(third);
 }

@@ -109,6 +109,75 @@ async fn c_34_a_lost_lease_names_its_new_holder() {
 }
 
 #[tokio::test]
+async fn c_124_a_lease_that_vanishes_is_made_anew_by_its_holder() {
+    let (_server, client) = server().await;
+    let mut first = acquire(config(&client, "first", 3 * SECOND), |_| {}).await.unwrap();
+    let before = leases(&client).get("orangery").await.unwrap().metadata.uid;
+    leases(&client).delete("orangery", &Default::default()).await.unwrap();
+    let made_anew = async {
+        let events = watcher::watch_object(leases(&client), "orangery");
+        let is_new = |lease: Result<Option<Lease>, watcher::Error>| {
+            futures::future::ready(lease.unwrap().is_some_and(|lease| lease.metadata.uid != before))
+        };
+        events.any(is_new).await
+    };
+    assert!(timeout(PATIENCE, made_anew).await.unwrap());
+    assert_eq!(holder(&client).await, (Some("first".to_owned()), Some(0)));
+    assert!(first.deadline().lasts());
+    assert!(first.lost().now_or_never().is_none());
+}
+
+/// A Lease that is held and not renewed any more becomes this, and goes to a waiting holder.
+async fn taken_over_when_it(becomes: impl AsyncFn(&Api<Lease>, Lease)) {
+    let (_server, client) = server().await;
+    let first = acquire(config(&client, "first", 3 * SECOND), |_| {}).await.unwrap();
+    first.renewal.abort();
+    let (message, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    let asked = config(&client, "second", 3600 * SECOND);
+    let second = tokio::spawn(acquire(asked, move |holder: &str| message.send(holder.to_owned()).unwrap()));
+    assert_eq!(waits.recv().await.as_deref(), Some("first"));
+    let held = leases(&client).get("orangery").await.unwrap();
+    becomes(&leases(&client), held).await;
+    let second = timeout(PATIENCE, second).await.unwrap().unwrap().unwrap();
+    assert!(!first.deadline().lasts(), "the first one has stopped by then");
+    assert!(second.deadline().lasts());
+    assert_eq!(holder(&client).await.0.as_deref(), Some("second"));
+}
+
+#[tokio::test]
+async fn c_124_a_lease_that_vanishes_is_not_taken_before_its_holder_has_stopped() {
+    taken_over_when_it(async |leases, _| {
+        leases.delete("orangery", &Default::default()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn c_124_a_lease_that_is_free_as_it_was_before_is_not_taken_before_its_holder_has_stopped() {
+    taken_over_when_it(async |leases, mut held| {
+        let spec = held.spec.get_or_insert_default();
+        spec.holder_identity = None;
+        spec.renew_time = Some(MicroTime(Timestamp::UNIX_EPOCH));
+        leases.replace("orangery", &PostParams::default(), &held).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn c_124_a_server_that_does_not_answer_is_told_from_one_that_refuses() {
+    let away = axum::Router::new().fallback(|| async {
+        (
+            http::StatusCode::INTERNAL_SERVER_ERROR,
+            r#"{"kind":"Status","code":500,"message":"etcdserver: request timed out"}"#,
+        )
+    });
+    let client = in_process(away, &Requests::default());
+    let error = acquire(config(&client, "first", SECOND), |_| {}).await.err().unwrap().to_string();
+    assert!(error.contains("cannot be read or written: the API server does not answer: "), "{error}");
+    assert!(error.ends_with("; this operator stops, and is to be started again"), "{error}");
+}
+
+#[tokio::test]
 async fn c_34_an_edited_lease_is_still_held() {
     let (_server, client) = server().await;
     let mut first = acquire(config(&client, "first", SECOND), |_| {}).await.unwrap();
