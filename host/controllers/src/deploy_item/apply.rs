@@ -17,7 +17,7 @@ use orangery_proposal::{
     deployer::Deployer,
     drift_rules::DriftRules,
     inventory::LocatedObject,
-    item::{ItemAction, ProposalAction, is_overdue, proposal_action, timed_out},
+    item::{ItemAction, NextCall, ProposalAction, is_overdue, proposal_action, timed_out},
 };
 
 use super::dependencies;
@@ -244,6 +244,12 @@ impl ItemReconciliation {
             },
             ProposalAction::CallIn(left) => Err(Halt::Wait(Wait::poll(left))),
             ProposalAction::Call(call) => {
+                if purpose == Purpose::Uninstall
+                    && call == NextCall::default()
+                    && let Some(answered) = self.answered.take()
+                {
+                    return Ok(Some(answered));
+                }
                 if let (Some(stored), Purpose::Install) = (&stored, purpose) {
                     self.keep_manifest(stored, &planned(state), state).await?;
                 }

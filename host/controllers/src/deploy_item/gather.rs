@@ -210,6 +210,8 @@ pub(super) struct ItemReconciliation {
     invalid_timeout: Option<Failure>,
     /// What has to survive; `None` until it is read.
     pub(super) state: Option<ItemState>,
+    /// What the component has answered in this call that is not carried out yet.
+    pub(super) answered: Option<Arc<Proposal>>,
 }
 
 impl ItemReconciliation {
@@ -232,7 +234,7 @@ impl ItemReconciliation {
         let gathered = GatheredItem::new(host, pool, item, deployer, ItemJob { id, begun, limit });
         status.keep_credentials_of(&gathered.targets);
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
-        Self { gathered, cache, status, phase, deadline, invalid_timeout, state: None }
+        Self { gathered, cache, status, phase, deadline, invalid_timeout, state: None, answered: None }
     }
 
     /// What is decided from. An item that is to begin and changes something asks for a slot of the host.

@@ -86,13 +86,19 @@ impl ItemReconciliation {
     }
 
     /// Whether the component has something to take away that no inventory tells of: the original's Helm deployer lists
-    /// workloads alone, and of a release without any it lists nothing (C-118). Where it cannot say, it has.
-    async fn has_more(&self, state: &ItemState) -> bool {
+    /// workloads alone, and of a release without any it lists nothing (C-118). Where it cannot say, it has. What it answers is
+    /// what is carried out then.
+    async fn has_more(&mut self, state: &ItemState) -> bool {
         if state.status.is_none() || state.progress.is_some() {
             return state.progress.as_ref().is_some_and(|progress| progress.step != ExecutionStep::Deleting);
         }
-        let asked = self.gathered.ask(Purpose::Uninstall, NextCall::default(), state).await;
-        asked.map_or(true, |proposal| proposal.is_some_and(|proposal| !proposal.stages.is_empty()))
+        match self.gathered.ask(Purpose::Uninstall, NextCall::default(), state).await {
+            Ok(answer) => {
+                self.answered = answer.filter(|proposal| !proposal.stages.is_empty());
+                self.answered.is_some()
+            }
+            Err(_) => true,
+        }
     }
 
     /// An item that another deployer brought about has its deletion order in the configuration alone. A component that

@@ -36,6 +36,19 @@ async fn c_28_what_a_component_wants_done_before_is_done_and_deleted_with_the_re
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_118_a_component_is_asked_once_for_what_no_inventory_tells_of() {
+    let world = Items::new().await;
+    let spec = json!({"config": {"uninstalls": [proposal("hook", json!({}))]}, "timeout": "1h"});
+    world.create("item", &[proposal("a", json!({"stages": []}))], spec).await;
+    let status = world.job("item", "one").await;
+    assert_eq!(status["providerStatus"]["managedResources"], Value::Null, "{status:#}");
+    delete(&world).await;
+    world.gone("item").await;
+    let asked = world.plugin.uninstalls.lock().unwrap().len();
+    assert_eq!((asked, world.value("hook").await), (1, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_28_the_own_order_of_an_uninstall_replaces_that_of_the_item_and_none_keeps_it() {
     let order = json!([{"what": [{"managed": {"apiVersion": "v1", "kind": "ConfigMap", "names": ["a"]}}]}]);
     let world = installed(&[proposal("hook", json!({"deletionOrder": order}))]).await;
