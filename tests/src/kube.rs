@@ -181,8 +181,13 @@ impl Kube {
         kube.admits(&objects).await;
         // Only now: what the garbage collector does not find at its start it looks for half a minute later.
         write(&kube.folder, "admin.kubeconfig", &kube.kubeconfig());
-        kube.run(programs, "kube-controller-manager", &kube.controllers());
+        kube.start_controllers(programs);
         kube
+    }
+
+    /// Starts the controllers that clean up, which must not run.
+    pub fn start_controllers(&mut self, programs: &Programs) {
+        self.run(programs, "kube-controller-manager", &self.controllers());
     }
 
     /// Lets the operators ask for tokens of any service account, as the chart does with `targetAccounts: any`.

@@ -76,3 +76,17 @@ async fn a_crash_at_any_write_changes_nothing_in_the_end() {
         assert!(write > 20, "only {write} writes were broken");
     }
 }
+
+/// A component that only creates, as for the Secret of a Helm revision, learns whether it was this job that did.
+#[tokio::test]
+async fn what_was_created_right_before_a_crash_is_known_as_the_items_own() {
+    let mut world = World::new().await;
+    let create = json!({"object": config_map("a", "1"), "how": "create", "owned": "kept"});
+    // The inventory is recorded, the object is made, and the answer is lost.
+    world.traffic.break_at(1, Break::Answer);
+    let outcome = world.run("j", &proposal(json!({"stages": [stage(&[create])]}))).await;
+    assert_eq!((outcome, world.traffic.has_broken()), (Outcome::Finished, true));
+    let made = world.get("/api/v1/namespaces/default/configmaps/a").await.unwrap();
+    let known: Vec<Option<&str>> = world.status.state.inventory.0.values().map(|entry| entry.uid.as_deref()).collect();
+    assert_eq!(known, [made["metadata"]["uid"].as_str()]);
+}

@@ -52,6 +52,25 @@ async fn a_definition_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
+async fn scope_and_kind_of_a_definition_cannot_be_changed() {
+    let (server, client) = serve_things().await;
+    let api = definitions(&client);
+    for (patch, why) in [
+        (json!({"spec": {"scope": "Cluster"}}), "spec.scope: Invalid value: \"Cluster\": field is immutable"),
+        (
+            json!({"spec": {"names": {"kind": "Other"}}}),
+            "spec.names.kind: Invalid value: \"Other\": field is immutable",
+        ),
+    ] {
+        let refused = refusal(api.patch("things.example.com", &PatchParams::default(), &Patch::Merge(patch)).await);
+        let message = format!("CustomResourceDefinition.apiextensions.k8s.io \"things.example.com\" is invalid: {why}");
+        assert_eq!(refused, (422, message));
+    }
+    create(&things(&client, "ns"), thing("t", json!({"size": 1}))).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn objects_are_completed_pruned_and_judged() {
     let (server, client) = serve_things().await;
     let api = things(&client, "ns");

@@ -1,0 +1,60 @@
+//! A garbage collector that is slow: what it has still to take is in nobody's way.
+
+use orangery_tests::{
+    kube::{Kube, OPERATOR},
+    objects::Objects,
+    tree::{API, any, blueprint, in_phase, installation, subinstallation},
+};
+use serde_json::{Value, json};
+
+const KEY: &str = "data.landscaper.gardener.cloud/key";
+
+/// A sub-installation that exports this value as `out`, and as its own name.
+fn exporting(name: &str, value: &str) -> Value {
+    let export = |name: &str| json!({"name": name, "type": "data", "schema": {}});
+    let template = json!({"exports": {"out": value, name: value}}).to_string();
+    let blueprint = blueprint(json!({
+        "exports": [export("out"), export(name)],
+        "exportExecutions": [{"name": "e", "type": "Jinja", "template": template}],
+    }));
+    let mut sub = subinstallation(name, &blueprint);
+    sub["exports"] = json!({"data": [{"name": "out", "dataRef": "out"}, {"name": name, "dataRef": name}]});
+    sub
+}
+
+fn tree(sub: &Value) -> Value {
+    installation("tree", &blueprint(json!({"subinstallations": [sub]})))
+}
+
+fn exported(key: &str, value: &str) -> Value {
+    json!({"apiVersion": API, "kind": "DataObject", "metadata": {"labels": {KEY: key}}, "data": value})
+}
+
+#[tokio::test]
+async fn c_125_a_renamed_sub_installation_exports_what_the_former_one_has_left() {
+    let (binary, programs) = super::programs().await;
+    let mut server = Kube::start(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let operator = server.operator(&binary, OPERATOR[0], &[]);
+    objects.apply(&tree(&exporting("former", "1"))).await;
+    let first = objects.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    objects.expect(&exported("out", "1")).await;
+    server.kill(&["kube-controller-manager"]).await;
+    objects.apply(&tree(&exporting("renamed", "2"))).await;
+    let has_ended = |tree: &Value| {
+        let status = &tree["status"];
+        tree["metadata"]["name"] == "tree"
+            && status["jobID"] == status["jobIDFinished"]
+            && status["jobID"] != first["status"]["jobID"]
+    };
+    let ended = objects.expect_that(&any("Installation", "tree"), "did not end its second job", has_ended).await;
+    assert_eq!(ended["status"]["phase"], "Succeeded", "{ended:#}");
+    objects.expect(&exported("out", "2")).await;
+    objects.expect(&exported("former", "1")).await;
+    // The collector takes what is the former one's, and nothing of the new one.
+    server.start_controllers(&programs);
+    objects.expect_absent(&exported("former", "1")).await;
+    objects.expect(&exported("out", "2")).await;
+    objects.expect(&exported("renamed", "2")).await;
+    drop(operator);
+}
