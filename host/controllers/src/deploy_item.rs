@@ -25,7 +25,6 @@ use self::{
     apply::{Applied, apply, former::release_credentials},
     gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
-    timeout::look_again_in,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
 };
 use crate::{
@@ -130,7 +129,7 @@ impl DeployItemController {
             }
         }
         if let (Transition::Retry(_), Some(left)) = (&transition, left) {
-            self.queue.wake_in(gathered.key, look_again_in(left));
+            self.queue.wake_in(gathered.key, timeout::look_again_in(left));
         }
         job::next(transition, left)
     }

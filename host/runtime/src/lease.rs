@@ -155,7 +155,7 @@ impl SeenLease {
     }
 }
 
-/// Who holds a Lease.
+/// The holder of a Lease.
 fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
