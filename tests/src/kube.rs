@@ -218,7 +218,7 @@ impl Kube {
         SERVERS.iter().filter_map(|program| self.processes.get(program)).map(Child::id).collect()
     }
 
-    /// Kills some of [`SERVERS`] as `kill -9` does, all of them before the first has ended.
+    /// Kills some of the servers as `kill -9` does, all of them before the first has ended.
     pub fn kill(&mut self, programs: &[&'static str]) {
         let killed = programs.iter().filter_map(|program| self.processes.remove(program)).collect();
         end(killed);

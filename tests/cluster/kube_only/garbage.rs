@@ -39,7 +39,7 @@ async fn c_125_a_renamed_sub_installation_exports_what_the_former_one_has_left()
     objects.apply(&tree(&exporting("former", "1"))).await;
     let first = objects.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     objects.expect(&exported("out", "1")).await;
-    server.kill(&["kube-controller-manager"]).await;
+    server.kill(&["kube-controller-manager"]);
     objects.apply(&tree(&exporting("renamed", "2"))).await;
     let has_ended = |tree: &Value| {
         let status = &tree["status"];

@@ -108,7 +108,7 @@ async fn c_124_an_operator_whose_servers_are_away_ends_and_the_next_one_goes_on_
     objects.expect(&lease(0)).await;
     objects.apply(&tree("under-way")).await;
     deployer.triggered("under-way-item").await;
-    server.kill(&SERVERS).await;
+    server.kill(&SERVERS);
     let ended = first.finished().await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
@@ -139,7 +139,7 @@ async fn c_124_c_91_after_a_restore_an_operator_ends_and_the_next_one_takes_the_
     objects.expect(&lease(0)).await;
     objects.apply(&tree("before")).await;
     deployer.triggered("before-item").await;
-    server.kill(&SERVERS).await;
+    server.kill(&SERVERS);
     server.back_up();
     first.finished().await;
     server.start_again(&programs).await;
@@ -148,7 +148,7 @@ async fn c_124_c_91_after_a_restore_an_operator_ends_and_the_next_one_takes_the_
     deployer.succeed("before-item").await;
     objects.expect(&in_phase("Installation", "before", "Succeeded")).await;
     // The Lease is the first one's again, which does not exist any more.
-    server.kill(&SERVERS).await;
+    server.kill(&SERVERS);
     server.restore();
     server.start_again(&programs).await;
     let ended = second.finished().await;
