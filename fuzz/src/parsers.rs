@@ -18,6 +18,7 @@ use orangery_core::{
     masking::{MASK, Masker, SHORTEST_MASKED},
     memory,
     name::Namespace,
+    network::{self, Network},
     pattern,
     yaml::{self, MOST_ALIASED_BYTES, MOST_YAML_BYTES, MOST_YAML_DEPTH},
 };
@@ -166,11 +167,12 @@ fn kubeconfig(bytes: &[u8]) {
     }
 }
 
-/// An address: what is denied is denied in all clothes of IPv6.
+/// An address: what is denied is denied in all clothes of IPv6, and what is reserved is reserved.
 fn address(bytes: &[u8]) {
     if let Some(four) = bytes.first_chunk::<4>() {
         let plain = Ipv4Addr::from(*four);
-        let denied = orangery_egress::denied(IpAddr::V4(plain)).is_some();
+        let denied = network::denied(IpAddr::V4(plain)).is_some();
+        let reserved = network::reserved(IpAddr::V4(plain)).next();
         let [a, b, c, d] = *four;
         let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let dressed = [
@@ -179,11 +181,15 @@ fn address(bytes: &[u8]) {
             Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
         ];
         for six in dressed {
-            assert!(!denied || orangery_egress::denied(IpAddr::V6(six)).is_some(), "{six} hides {plain}");
+            assert!(!denied || network::denied(IpAddr::V6(six)).is_some(), "{six} hides {plain}");
+            assert_eq!(network::reserved(IpAddr::V6(six)).next(), reserved, "{six} hides {plain}");
         }
     }
     if let Some(six) = bytes.first_chunk::<16>() {
-        let _ = orangery_egress::denied(IpAddr::V6(Ipv6Addr::from(*six)));
+        let six = IpAddr::V6(Ipv6Addr::from(*six));
+        let _ = network::denied(six);
+        let mut read = network::reserved(six);
+        assert!(read.all(|(address, _)| Network::of_one(address).contains(address)), "{six} is no network");
     }
 }
 

@@ -31,7 +31,11 @@ mod tests {
             ours: &[],
             never: &["kube", "k8s-openapi", "tokio", "futures", "wasmtime", "anyhow", "tracing"],
         },
-        Wall { name: "orangery-egress", ours: &[], never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "tracing"] },
+        Wall {
+            name: "orangery-egress",
+            ours: &["orangery-core"],
+            never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "tracing"],
+        },
         Wall {
             name: "orangery-core",
             ours: &["orangery-expression"],

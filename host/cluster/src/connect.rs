@@ -1,5 +1,5 @@
-//! Which clusters there are: pooled by the digest of their kubeconfig, so that all items of a target share connections,
-//! discovery and watches. Kubeconfigs of one server share its limit of requests and what is known of its silence, and
+//! Which clusters there are: pooled by the digest of their kubeconfig and the networks that it may be in, so that all items of a
+//! target share connections, discovery and watches, and no namespace those of one that may connect elsewhere (C-102). Kubeconfigs of one server share its limit of requests and what is known of its silence, and
 //! nothing that credentials have shown.
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::header::InvalidHeaderValue;
-use orangery_core::digest::sha256;
+use orangery_core::{digest::sha256, name::Namespace, network::AllowedNetworks};
 use orangery_turns::SharedBytes;
 
 use crate::{
@@ -27,7 +27,7 @@ const KEPT: usize = 256;
 /// All clusters in use.
 pub struct ClusterPool {
     wake: Wake,
-    /// Protects the clusters by digest. Held for one lookup or one change, never across an await.
+    /// Protects the clusters by key. Held for one lookup or one change, never across an await.
     clusters: Mutex<Clusters>,
     handles: Arc<WatchHandles>,
     objects: Arc<SharedBytes>,
@@ -37,9 +37,25 @@ pub struct ClusterPool {
 struct Clusters {
     /// Counts the look-ups, for the order of use.
     tick: u64,
-    by_digest: BTreeMap<String, (u64, Arc<Cluster>)>,
+    by_key: BTreeMap<ClusterKey, (u64, Arc<Cluster>)>,
     /// By how their servers are reached.
     servers: BTreeMap<String, Weak<ServerGate>>,
+}
+
+/// What a cluster is found by.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ClusterKey {
+    /// Of the kubeconfig; of a client of the host its name.
+    digest: String,
+    /// Which networks its connections go to.
+    networks: Arc<AllowedNetworks>,
+}
+
+impl ClusterKey {
+    /// Of a client that the host has already.
+    fn adopted(name: impl Into<String>) -> Self {
+        Self { digest: name.into(), networks: Arc::default() }
+    }
 }
 
 impl Clusters {
@@ -67,22 +83,28 @@ impl ClusterPool {
         Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default(), objects }
     }
 
-    /// The cluster of a kubeconfig.
+    /// The cluster of a kubeconfig, for those who may connect to these networks.
     ///
     /// # Errors
     /// [`KubeconfigError`]
-    pub async fn connect(&self, kubeconfig: &str) -> Result<Arc<Cluster>, KubeconfigError> {
-        let digest = sha256(kubeconfig.as_bytes());
-        if let Some(cluster) = self.lookup(&digest) {
+    pub async fn connect(
+        &self,
+        kubeconfig: &str,
+        networks: &Arc<AllowedNetworks>,
+    ) -> Result<Arc<Cluster>, KubeconfigError> {
+        let key = ClusterKey { digest: sha256(kubeconfig.as_bytes()), networks: Arc::clone(networks) };
+        if let Some(cluster) = self.lookup(&key) {
             return Ok(cluster);
         }
-        let kubeconfig::KubeconfigClient { client, address, reached } = kubeconfig::client(kubeconfig).await?;
-        Ok(self.insert(digest, client, address, &reached))
+        let kubeconfig::KubeconfigClient { client, address, reached } =
+            kubeconfig::client(kubeconfig, networks).await?;
+        Ok(self.insert(key, client, address, &reached))
     }
 
     /// The cluster of a client that the host has already, under a name of its own.
     pub fn adopt(&self, name: &str, client: &kube::Client) -> Arc<Cluster> {
-        self.lookup(name).unwrap_or_else(|| self.insert(name.to_owned(), client.clone(), name.to_owned(), name))
+        let key = ClusterKey::adopted(name);
+        self.lookup(&key).unwrap_or_else(|| self.insert(key, client.clone(), name.to_owned(), name))
     }
 
     /// The same in the name of another user (C-38): each user has watches and knowledge of its own.
@@ -90,7 +112,7 @@ impl ClusterPool {
     /// # Errors
     /// The name of the user cannot stand in a header.
     pub fn adopt_for(&self, user: &str, name: &str, client: &kube::Client) -> Result<Arc<Cluster>, InvalidHeaderValue> {
-        let key = format!("{name} as {user}");
+        let key = ClusterKey::adopted(format!("{name} as {user}"));
         if let Some(cluster) = self.lookup(&key) {
             return Ok(cluster);
         }
@@ -118,33 +140,38 @@ impl ClusterPool {
         self.handles.replace(waiter, Vec::new());
     }
 
+    /// Wakes all of a namespace who hold watches: called again they hold those that they may.
+    pub fn wake_all(&self, namespace: &Namespace) {
+        self.handles.waiters(namespace).iter().for_each(|waiter| (self.wake)(waiter));
+    }
+
     /// Has the watches that an item holds list anew, for one that heard nothing for long: each watch at most every 15
     /// seconds, whoever asks. What changed wakes those whom it concerns.
     pub fn renew(&self, waiter: &Waiter) {
         self.handles.renew(waiter);
     }
 
-    fn lookup(&self, digest: &str) -> Option<Arc<Cluster>> {
+    fn lookup(&self, key: &ClusterKey) -> Option<Arc<Cluster>> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         clusters.tick += 1;
         let tick = clusters.tick;
-        let (used, cluster) = clusters.by_digest.get_mut(digest)?;
+        let (used, cluster) = clusters.by_key.get_mut(key)?;
         *used = tick;
         Some(Arc::clone(cluster))
     }
 
-    fn insert(&self, digest: String, client: kube::Client, address: String, reached: &str) -> Arc<Cluster> {
+    fn insert(&self, key: ClusterKey, client: kube::Client, address: String, reached: &str) -> Arc<Cluster> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         let server = clusters.server(reached);
         let cluster = Arc::new(Cluster::beside((client, address), Arc::clone(&self.wake), &server, &self.objects));
         clusters.tick += 1;
         let tick = clusters.tick;
         // Two that connect at once agree on the first.
-        let kept = Arc::clone(&clusters.by_digest.entry(digest).or_insert((tick, cluster)).1);
-        while clusters.by_digest.len() > KEPT {
-            let oldest = clusters.by_digest.iter().min_by_key(|(_, (used, _))| *used).map(|(digest, _)| digest.clone());
+        let kept = Arc::clone(&clusters.by_key.entry(key).or_insert((tick, cluster)).1);
+        while clusters.by_key.len() > KEPT {
+            let oldest = clusters.by_key.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
-            clusters.by_digest.remove(&oldest);
+            clusters.by_key.remove(&oldest);
         }
         kept
     }
@@ -153,8 +180,11 @@ impl ClusterPool {
 #[cfg(test)]
 mod tests {
     use kube::{Client, Config};
+    use orangery_core::{network::NetworkRule, port::BoxFuture, step::Step};
+    use orangery_proposal::{ClusterRef, SecretContent, deployer::ApiResource};
 
     use super::*;
+    use crate::watch::NamespacedName;
 
     fn pool() -> ClusterPool {
         ClusterPool::new(|_| {})
@@ -174,15 +204,29 @@ mod tests {
     #[tokio::test]
     async fn orc_26_one_kubeconfig_is_one_cluster_and_another_is_another() {
         let pool = pool();
-        let first = pool.connect(&kubeconfig("http://127.0.0.1:1")).await.unwrap();
-        let again = pool.connect(&kubeconfig("http://127.0.0.1:1")).await.unwrap();
-        let other = pool.connect(&kubeconfig("http://127.0.0.1:2")).await.unwrap();
+        let all = Arc::default();
+        let first = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all).await.unwrap();
+        let again = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all).await.unwrap();
+        let other = pool.connect(&kubeconfig("http://127.0.0.1:2"), &all).await.unwrap();
         assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
     }
 
     #[tokio::test]
+    async fn c_102_one_kubeconfig_is_another_cluster_for_those_who_may_connect_to_other_networks() {
+        let (pool, kubeconfig) = (pool(), kubeconfig("http://127.0.0.1:1"));
+        let rule = |line: &str| NetworkRule { networks: Vec::new(), servers: Vec::new(), line: line.to_owned() };
+        let networks = |line: &str| Arc::new(AllowedNetworks { rules: vec![rule(line)] });
+        let all = pool.connect(&kubeconfig, &Arc::default()).await.unwrap();
+        let first = pool.connect(&kubeconfig, &networks("line a")).await.unwrap();
+        let again = pool.connect(&kubeconfig, &networks("line a")).await.unwrap();
+        let other = pool.connect(&kubeconfig, &networks("line b")).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&all, &first) && !Arc::ptr_eq(&first, &other));
+        assert!(!first.is_same(&all) && !first.is_same(&other));
+    }
+
+    #[tokio::test]
     async fn a_kubeconfig_that_is_refused_makes_no_cluster() {
-        assert_eq!(pool().connect("no kubeconfig").await.err(), Some(KubeconfigError::Unreadable));
+        assert_eq!(pool().connect("no kubeconfig", &Arc::default()).await.err(), Some(KubeconfigError::Unreadable));
     }
 
     #[tokio::test]
@@ -192,6 +236,41 @@ mod tests {
             (pool.adopt("host", &client()), pool.adopt("host", &client()), pool.adopt("b", &client()));
         assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
         assert_eq!((first.address(), other.address()), ("host", "b"));
+    }
+
+    /// Nothing is connected to.
+    struct Nowhere;
+
+    impl Connections for Nowhere {
+        fn connect<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+            unreachable!("no cluster is asked for")
+        }
+
+        fn content<'a>(&'a self, _: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+            unreachable!("no content is asked for")
+        }
+    }
+
+    #[tokio::test]
+    async fn c_102_all_of_a_namespace_who_hold_watches_are_woken() {
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&woken);
+        let pool = ClusterPool::new(move |waiter: &Waiter| seen.lock().unwrap().push(waiter.name.to_string()));
+        let (cluster, api_version) = (pool.adopt("host", &client()), "v1".into());
+        let resource = ApiResource { api_version, kind: "K".into(), plural: "ks".to_owned(), namespaced: true };
+        let waiter = |namespace: &str, name: &str| Waiter {
+            kind: "DeployItem".into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        for (namespace, name) in [("a", "waits"), ("a", "released"), ("b", "elsewhere")] {
+            let set = pool.set(Arc::new(Nowhere), waiter(namespace, name));
+            set.watch(&cluster, &resource, &NamespacedName { namespace: Some("n".into()), name: "x".into() });
+            set.keep_waiting();
+        }
+        pool.release(&waiter("a", "released"));
+        pool.wake_all(&"a".into());
+        assert_eq!(*woken.lock().unwrap(), ["waits"]);
     }
 
     #[tokio::test]

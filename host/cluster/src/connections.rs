@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::{port::BoxFuture, step::Step};
+use orangery_core::{name::Namespace, port::BoxFuture, step::Step};
 use orangery_proposal::{ClusterRef, SecretContent};
 
 use crate::{
@@ -41,6 +41,12 @@ impl WatchHandles {
             if handles.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), handles) }
         };
         drop(before);
+    }
+
+    /// Who of a namespace holds any.
+    pub(crate) fn waiters(&self, namespace: &Namespace) -> Vec<Waiter> {
+        let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
+        by_waiter.keys().filter(|waiter| waiter.namespace == *namespace).cloned().collect()
     }
 
     pub(crate) fn renew(&self, waiter: &Waiter) {

@@ -7,7 +7,7 @@ use orangery_core::{
     name::{ApiVersion, Kind},
     step::Halt,
 };
-use orangery_egress::denial;
+use orangery_egress::{ConnectRefusal, denial};
 use orangery_proposal::ObjectKey;
 
 /// The reason of a failure that names a kind which the cluster does not serve.
@@ -109,7 +109,7 @@ pub enum Error {
         /// What the client says.
         source: Arc<kube::Error>,
     },
-    /// Nobody connects to its address through this host (C-95).
+    /// Nobody connects to its address through this host (C-95), or whoever asks may not (C-101).
     #[error("{cluster} is not asked for {key}: {message}")]
     Denied {
         /// The cluster.
@@ -118,6 +118,8 @@ pub enum Error {
         key: Box<ObjectKey>,
         /// Why.
         message: String,
+        /// Whether a policy says so.
+        by_policy: bool,
     },
     /// The server did not answer in time.
     #[error("{cluster} did not answer within {seconds} s for {key}")]
@@ -216,7 +218,7 @@ impl Error {
         match self {
             Error::Unreachable { cluster, source, .. } => Error::Unreachable { cluster, key, source },
             Error::Unanswered { cluster, seconds, .. } => Error::Unanswered { cluster, key, seconds },
-            Error::Denied { cluster, message, .. } => Error::Denied { cluster, key, message },
+            Error::Denied { cluster, message, by_policy, .. } => Error::Denied { cluster, key, message, by_policy },
             other => other,
         }
     }
@@ -232,7 +234,10 @@ impl Error {
             }
             other => {
                 return match denial(&other) {
-                    Some(denied) => Error::Denied { cluster, key, message: denied.to_string() },
+                    Some(denied) => {
+                        let by_policy = matches!(denied, ConnectRefusal::NotAllowed(_));
+                        Error::Denied { cluster, key, message: denied.to_string(), by_policy }
+                    }
                     None => Error::Unreachable { cluster, key, source: Arc::new(other) },
                 };
             }
@@ -300,7 +305,12 @@ impl From<Error> for Halt {
             Error::Unauthenticated { .. } | Error::Unauthorized { .. } => {
                 Halt::Retry(failure("Forbidden").with_code(Code::Unauthorized))
             }
-            Error::Denied { .. } => Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden)),
+            Error::Denied { by_policy: true, .. } => {
+                Halt::Stall(failure("PolicyViolation").with_code(Code::PolicyViolation))
+            }
+            Error::Denied { by_policy: false, .. } => {
+                Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden))
+            }
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
             Error::Unlocated { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))

@@ -1,11 +1,14 @@
 //! Credentials that templates ask for: kubeconfigs with a token of a service account, or of a Gardener shoot's
 //! administrator (`docs/wire.md` §4.5).
 
+use std::sync::Arc;
+
 use data_encoding::BASE64;
 use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedContext};
 use orangery_core::{
     error::{Code, Fault},
     name::{Namespace, ObjectName, is_path_segment},
+    network::AllowedNetworks,
     step::Halt,
 };
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
@@ -63,13 +66,17 @@ impl Subject {
     }
 }
 
-/// Issues a credential on the cluster of a kubeconfig.
+/// Issues a credential on the cluster of a kubeconfig, which has to be in these networks.
 ///
 /// # Errors
 /// A fault of the kubeconfig, of the cluster, or of what is asked for: one sentence without any secret.
-pub async fn issue_credential(text: &str, wanted: &Credential) -> Result<IssuedCredential, Fault> {
-    let connection = kubeconfig::client(text).await.map_err(|refused| error::fault(Halt::from(refused)))?;
-    let cluster = Cluster::new(connection.client, connection.address, std::sync::Arc::new(|_| {}));
+pub async fn issue_credential(
+    text: &str,
+    networks: &Arc<AllowedNetworks>,
+    wanted: &Credential,
+) -> Result<IssuedCredential, Fault> {
+    let connection = kubeconfig::client(text, networks).await.map_err(|refused| error::fault(Halt::from(refused)))?;
+    let cluster = Cluster::new(connection.client, connection.address, Arc::new(|_| {}));
     let (resource, below, mut body) = wanted.subject.request();
     let Credential { name, namespace, seconds, .. } = wanted;
     for (what, text) in [("name", name.as_str()), ("namespace", namespace.as_str())] {
@@ -189,7 +196,7 @@ users:
             namespace: "ns".into(),
             seconds: 600,
         };
-        let fault = issue_credential(TEXT, &wanted).await.err().unwrap();
+        let fault = issue_credential(TEXT, &Arc::default(), &wanted).await.err().unwrap();
         assert_eq!(fault.to_string(), "\"../secrets/x\" is no name of a ServiceAccount; correct the template");
     }
 }

@@ -3,7 +3,7 @@
 //! A target's kubeconfig comes from a user, and the host acts on it: nothing in it may read a file of the host, run a
 //! program there, or act as somebody else.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::Uri;
 use hyper_timeout::TimeoutConnector;
@@ -15,6 +15,7 @@ use kube::{
 };
 use orangery_core::{
     error::{Code, Failure},
+    network::AllowedNetworks,
     step::Halt,
     yaml::{self, YamlError, YamlFault},
 };
@@ -99,8 +100,8 @@ pub(crate) struct KubeconfigClient {
     pub(crate) reached: String,
 }
 
-/// A client for a kubeconfig.
-pub(crate) async fn client(text: &str) -> Result<KubeconfigClient, KubeconfigError> {
+/// A client for a kubeconfig, whose connections go to these networks alone.
+pub(crate) async fn client(text: &str, networks: &Arc<AllowedNetworks>) -> Result<KubeconfigClient, KubeconfigError> {
     let kubeconfig = read(text)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
@@ -113,7 +114,7 @@ pub(crate) async fn client(text: &str) -> Result<KubeconfigClient, KubeconfigErr
     let address = config.cluster_url.to_string();
     let address = address.trim_end_matches('/');
     let reached = format!("{address} {}", config.tls_server_name.as_deref().unwrap_or_default());
-    let client = connected(&config).map_err(|_source| KubeconfigError::Incomplete)?;
+    let client = connected(&config, networks).map_err(|_source| KubeconfigError::Incomplete)?;
     Ok(KubeconfigClient { client, address: format!("cluster {address}"), reached })
 }
 
@@ -137,9 +138,9 @@ pub fn server_of(text: &str) -> Result<String, KubeconfigError> {
     Ok(format!("{scheme}://{}:{port}", host.to_ascii_lowercase().trim_end_matches('.')))
 }
 
-/// A client as kube makes it, whose connections go only where a client of the host may connect to.
-fn connected(config: &Config) -> Result<Client, kube::Error> {
-    let https = config.rustls_https_connector_with_connector(EgressConnector::new(config.connect_timeout))?;
+/// A client as kube makes it, whose connections go only where a client of the host may connect to, and whoever asks (C-101).
+fn connected(config: &Config, networks: &Arc<AllowedNetworks>) -> Result<Client, kube::Error> {
+    let https = config.rustls_https_connector_with_connector(EgressConnector::new(config.connect_timeout, networks))?;
     let mut connector = TimeoutConnector::new(https);
     connector.set_connect_timeout(config.connect_timeout);
     let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
@@ -281,12 +282,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_without_a_context_leads_nowhere() {
-        assert_eq!(client("apiVersion: v1\nkind: Config\n").await.err(), Some(KubeconfigError::Incomplete));
+        assert_eq!(client("apiVersion: v1\nkind: Config\n", &Arc::default()).await.err(), Some(KubeconfigError::Incomplete));
     }
 
     #[tokio::test]
     async fn a_client_knows_its_address() {
-        let connection = client(&kubeconfig("{token: t}")).await.unwrap();
+        let connection = client(&kubeconfig("{token: t}"), &Arc::default()).await.unwrap();
         assert_eq!(connection.address, "cluster https://127.0.0.1:1");
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests {
     use std::{
+        net::Ipv4Addr,
         sync::{
             Arc,
             atomic::{AtomicUsize, Ordering},
@@ -22,7 +23,9 @@ mod tests {
         MOST_SINGLE, NamespacedName, Observed, Waiter,
     };
     use orangery_core::{
+        error::Code,
         name::Namespace,
+        network::{AllowedNetworks, NamedServer, NetworkRule},
         port::{BoxFuture, LendableSlot},
         step::{Halt, Step},
     };
@@ -39,7 +42,7 @@ mod tests {
     /// The cluster behind a router, reached as a target is.
     async fn target(router: Router) -> (ClusterPool, Arc<Cluster>) {
         let pool = ClusterPool::new(|_| {});
-        let cluster = pool.connect(&kubeconfig(&serve(router).await, "t")).await.unwrap();
+        let cluster = pool.connect(&kubeconfig(&serve(router).await, "t"), &Arc::default()).await.unwrap();
         (pool, cluster)
     }
 
@@ -117,7 +120,7 @@ mod tests {
     #[tokio::test]
     async fn c_95_nobody_reaches_a_metadata_service_by_a_kubeconfig_or_a_redirect() {
         let pool = ClusterPool::new(|_| {});
-        let cluster = pool.connect(&kubeconfig("http://169.254.169.254", "t")).await.unwrap();
+        let cluster = pool.connect(&kubeconfig("http://169.254.169.254", "t"), &Arc::default()).await.unwrap();
         let denied = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
         let Err(Error::Denied { message, .. }) = &denied else { panic!("{denied:?}") };
         let sentence = "169.254.169.254 leads to 169.254.169.254, a link-local address, where clouds have their metadata \
@@ -133,6 +136,43 @@ mod tests {
         let led = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
         assert!(led.is_err(), "{led:?}");
         assert_eq!(asked.load(Ordering::SeqCst), 0, "the other server was asked");
+    }
+
+    /// One kubeconfig, and a server on loopback: who may connect there is answered, and that helps nobody else.
+    #[tokio::test]
+    async fn c_101_c_102_a_server_is_asked_by_those_alone_who_may_connect_to_its_network() {
+        let (router, asked) = counted(Router::new().fallback(|| async { Json(json!({"kind": "ConfigMap"})) }));
+        let server = serve(router).await;
+        let port: u16 = server.rsplit(':').next().unwrap().parse().unwrap();
+        let loopback = vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
+        let rule = |networks, servers| {
+            let line = "NamespacePolicy team, line spec.egress.networks".to_owned();
+            Arc::new(AllowedNetworks { rules: vec![NetworkRule { networks, servers, line }] })
+        };
+        let named = NamedServer { address: Ipv4Addr::LOCALHOST.into(), ports: vec![port] };
+        let (nothing, by_address) = (rule(vec![], vec![]), rule(vec![], vec![named]));
+        let pool = ClusterPool::new(|_| {});
+        let by_name = server.replace("127.0.0.1", "localhost");
+        let read = async |server: &str, networks: &Arc<AllowedNetworks>| {
+            let cluster = pool.connect(&kubeconfig(server, "t"), networks).await.unwrap();
+            timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time")
+        };
+        for server in [&server, &by_name] {
+            assert!(read(server, &rule(loopback.clone(), vec![])).await.is_ok());
+            assert!(read(server, &Arc::default()).await.is_ok());
+        }
+        assert!(read(&server, &by_address).await.is_ok());
+        let answered = asked.load(Ordering::SeqCst);
+        for (server, networks) in [(&server, &nothing), (&by_name, &nothing), (&by_name, &by_address)] {
+            let refused = read(server, networks).await.unwrap_err();
+            let message = refused.to_string();
+            let sentence = ", a loopback address, which is refused by NamespacePolicy team, line spec.egress.networks; name \
+                            another address, or have an administrator add ";
+            assert!(message.contains(sentence), "{message}");
+            let Halt::Stall(failure) = Halt::from(refused) else { panic!("it is tried again") };
+            assert_eq!(failure.codes.into_iter().collect::<Vec<_>>(), [Code::PolicyViolation]);
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), answered, "a server was asked that nobody may reach");
     }
 
     /// An error with all its causes.
@@ -193,8 +233,8 @@ mod tests {
         let pool = ClusterPool::with_memory(1 << 20, move |waiter: &Waiter| woken.send(waiter.clone()).unwrap());
         let (first, second) = (serve(route()).await, serve(route()).await);
         let clusters = [
-            pool.connect(&kubeconfig(&first, "t")).await.unwrap(),
-            pool.connect(&kubeconfig(&second, "t")).await.unwrap(),
+            pool.connect(&kubeconfig(&first, "t"), &Arc::default()).await.unwrap(),
+            pool.connect(&kubeconfig(&second, "t"), &Arc::default()).await.unwrap(),
         ];
         let map = config_maps();
         let set = |namespace: &str| {
@@ -282,7 +322,7 @@ mod tests {
         let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
         let (woken, mut wakes) = mpsc::unbounded_channel();
         let pool = ClusterPool::new(move |waiter: &Waiter| woken.send(waiter.name.clone()).unwrap());
-        let cluster = pool.connect(&kubeconfig(&server, "t")).await.unwrap();
+        let cluster = pool.connect(&kubeconfig(&server, "t"), &Arc::default()).await.unwrap();
         let waiter = |name: &str| Waiter { kind: "DeployItem".into(), namespace: "a".into(), name: name.into() };
         let (map, set, other) = (
             config_maps(),
@@ -505,7 +545,7 @@ mod tests {
         let tokens = ["one", "two", "three"];
         let clusters = join_all(tokens.map(|token| {
             let (pool, kubeconfig) = (&pool, kubeconfig(&server, token));
-            async move { pool.connect(&kubeconfig).await.unwrap() }
+            async move { pool.connect(&kubeconfig, &Arc::default()).await.unwrap() }
         }))
         .await;
         let (config_maps, name) = (config_maps(), key());
@@ -529,7 +569,7 @@ mod tests {
         let begin = Instant::now();
         assert!(matches!(two.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
         assert!(begin.elapsed() < Duration::from_secs(1));
-        let below = pool.connect(&kubeconfig(&format!("{server}/below"), "one")).await.unwrap();
+        let below = pool.connect(&kubeconfig(&format!("{server}/below"), "one"), &Arc::default()).await.unwrap();
         assert!(!matches!(below.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
     }
 
@@ -551,7 +591,7 @@ mod tests {
     /// The server as a namespace asks it, with these credentials.
     async fn asked(pool: &ClusterPool, server: &str, namespace: &'static str, token: &str) -> (Cluster, Call) {
         let call = Call::default().of(&Namespace::from_static(namespace));
-        (pool.connect(&kubeconfig(server, token)).await.unwrap().during(&call), call)
+        (pool.connect(&kubeconfig(server, token), &Arc::default()).await.unwrap().during(&call), call)
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use self::{
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::release_when_gone,
-    namespace_policy::wake_refused,
+    namespace_policy::{wake_refused, wake_watching},
     refresh, refusal,
     stores::StoredKind,
 };
@@ -46,6 +46,7 @@ impl InstallationController {
     pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         release_when_gone::<Installation>(&host, &pool);
         wake_refused(&host, queue.clone());
+        wake_watching(&host, &pool);
         Self { worker: InstallationWorker::new(host, pool, queue) }
     }
 }

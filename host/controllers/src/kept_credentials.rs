@@ -19,10 +19,15 @@ use orangery_proposal::ClusterRef;
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
-use crate::{controller_context::ControllerContext, object_access::get, secret_values::SecretSource};
+use crate::{
+    controller_context::ControllerContext, object_access::get, secret_values::SecretSource,
+    target_kubeconfig::TargetKubeconfig,
+};
 
 /// The key of the kubeconfig in its Secret.
 const CONTENT: &str = "kubeconfig";
+/// The key beside it, where the operator itself has made the kubeconfig for the cluster that it runs in.
+const OWN: &str = "own";
 
 /// The Secrets that this process knows to be there, with the digest of what they hold.
 #[derive(Default)]
@@ -67,23 +72,26 @@ pub(crate) fn forget_deleted(host: &Arc<ControllerContext>) {
 
 /// Keeps a kubeconfig, with the label by which Secrets are watched. What this process knows to be there is not written again. Where it cannot be kept the job goes on
 /// without: what is left in the cluster, should the Target name another one, can only be told then.
-pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &str) {
-    let digest = sha256(kubeconfig.as_bytes());
+pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeconfig) {
+    let TargetKubeconfig { text, is_own } = kubeconfig;
+    let digest = sha256(text.as_bytes());
     if host.kept_credentials.has(secret, &digest) {
         return;
     }
     let api: Api<Secret> = Api::default_namespaced(host.client.clone());
-    let data = ByteString(kubeconfig.as_bytes().to_vec());
+    let (content, own) = (ByteString(text.as_bytes().to_vec()), is_own.then(|| ByteString(Vec::new())));
+    let mut data = BTreeMap::from([(CONTENT.to_owned(), content.clone())]);
+    data.extend(own.iter().map(|own| (OWN.to_owned(), own.clone())));
     let labels = BTreeMap::from([(GUARD.to_owned(), "credentials".to_owned())]);
     let object = Secret {
         metadata: ObjectMeta { name: Some(secret.to_owned()), labels: Some(labels.clone()), ..ObjectMeta::default() },
-        data: Some([(CONTENT.to_owned(), data.clone())].into()),
+        data: Some(data),
         type_: Some("orangery.dev/kubeconfig".to_owned()),
         ..Secret::default()
     };
     let kept = match api.create(&PostParams::default(), &object).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let patch = json!({"metadata": {"labels": labels}, "data": {CONTENT: data}});
+            let patch = json!({"metadata": {"labels": labels}, "data": {CONTENT: content, OWN: own}});
             api.patch(secret, &PatchParams::default(), &Patch::Merge(patch)).await
         }
         answer => answer,
@@ -95,18 +103,26 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &st
 }
 
 /// A kubeconfig that was kept.
-async fn find(host: &ControllerContext, secret: &str) -> Step<Option<String>> {
+async fn find(host: &ControllerContext, secret: &str) -> Step<Option<TargetKubeconfig>> {
     let kept: Option<Secret> =
         get(&host.client, &Namespace::from(host.client.default_namespace()), &secret.into()).await?;
-    let content = kept.and_then(|secret| secret.data).and_then(|mut data| data.remove(CONTENT));
-    Ok(content.map(|ByteString(content)| String::from_utf8_lossy(&content).into_owned()))
+    let mut data = kept.and_then(|secret| secret.data).unwrap_or_default();
+    let is_own = data.contains_key(OWN);
+    Ok(data.remove(CONTENT).map(|ByteString(content)| {
+        let text = String::from_utf8_lossy(&content).into_owned();
+        TargetKubeconfig { text, is_own }
+    }))
 }
 
 /// The same, where the policy of a namespace allows its server. Its credentials are shown nowhere from now on.
-pub(crate) async fn usable(host: &ControllerContext, namespace: &Namespace, secret: &str) -> Step<Option<String>> {
+pub(crate) async fn usable(
+    host: &ControllerContext,
+    namespace: &Namespace,
+    secret: &str,
+) -> Step<Option<TargetKubeconfig>> {
     let Some(kubeconfig) = find(host, secret).await? else { return Ok(None) };
-    host.secrets.learn_kubeconfig(namespace, SecretSource::Kept(secret.into()), &kubeconfig);
-    host.policies.check_server(namespace, &kubeconfig)?;
+    host.secrets.learn_kubeconfig(namespace, SecretSource::Kept(secret.into()), &kubeconfig.text);
+    host.policies.check_server(namespace, &kubeconfig.text)?;
     Ok(Some(kubeconfig))
 }
 

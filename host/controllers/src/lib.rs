@@ -57,6 +57,7 @@ mod seed;
 mod signed_origin;
 mod stores;
 mod target_access;
+mod target_kubeconfig;
 mod timeout;
 mod tree;
 mod workflow;

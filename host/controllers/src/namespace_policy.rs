@@ -21,7 +21,7 @@ mod server;
 mod wake;
 
 pub use self::follow::{read_namespace_policies, watch_namespace_policies};
-pub(crate) use self::wake::{is_allowed_anew, refused_under, wake_items, wake_refused};
+pub(crate) use self::wake::{is_allowed_anew, refused_under, wake_items, wake_refused, wake_watching};
 
 /// The labels of a namespace.
 pub(crate) type Labels = BTreeMap<String, String>;

@@ -22,7 +22,10 @@ use orangery_reconcile::Key;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::connections::TargetConnections;
-use crate::{controller_context::ControllerContext, object_access::get, secret_values::SecretSource};
+use crate::{
+    controller_context::ControllerContext, object_access::get, secret_values::SecretSource,
+    target_kubeconfig::TargetKubeconfig,
+};
 
 /// The targets that an object of this namespace may reach, by name.
 pub(crate) struct Targets<'a> {
@@ -60,14 +63,14 @@ impl Targets<'_> {
 
     /// The kubeconfig of a target, whose server the policy of the namespace allows. Its credentials are shown nowhere from now
     /// on.
-    pub(crate) async fn kubeconfig(&self, name: &str) -> Step<String> {
+    pub(crate) async fn kubeconfig(&self, name: &str) -> Step<TargetKubeconfig> {
         let kubeconfig = self.found_kubeconfig(name).await?;
-        self.host.secrets.learn_kubeconfig(self.namespace, SecretSource::Target(name.into()), &kubeconfig);
-        self.host.policies.check_server(self.namespace, &kubeconfig)?;
+        self.host.secrets.learn_kubeconfig(self.namespace, SecretSource::Target(name.into()), &kubeconfig.text);
+        self.host.policies.check_server(self.namespace, &kubeconfig.text)?;
         Ok(kubeconfig)
     }
 
-    async fn found_kubeconfig(&self, name: &str) -> Step<String> {
+    async fn found_kubeconfig(&self, name: &str) -> Step<TargetKubeconfig> {
         let target = self.target(name).await?;
         if target.spec.type_ != KUBERNETES_CLUSTER {
             let message = format!(
@@ -79,12 +82,12 @@ impl Targets<'_> {
         let content = self.content_of(&target).await?;
         let named = format!("Target {}/{name}", self.namespace);
         if let Some(kubeconfig) = kubeconfig_in(&content) {
-            return Ok(kubeconfig);
+            return Ok(kubeconfig.into());
         }
         if let Some(kubeconfig) = account::kubeconfig(self.host, self.namespace, &named, &content).await? {
             return Ok(kubeconfig);
         }
-        whole(&content).ok_or_else(|| {
+        whole(&content).map(TargetKubeconfig::from).ok_or_else(|| {
             let message = format!("{named} cannot be used: it has neither config nor secretRef; give it a kubeconfig");
             stall("InvalidTarget", message)
         })

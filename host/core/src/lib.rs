@@ -16,6 +16,7 @@ pub mod lenient;
 pub mod masking;
 pub mod memory;
 pub mod name;
+pub mod network;
 pub mod pattern;
 pub mod phase;
 pub mod plan;

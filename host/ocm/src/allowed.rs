@@ -1,8 +1,11 @@
 //! Where the content of one object may come from, as the policies of its namespace say.
 
+use std::sync::Arc;
+
 use orangery_core::{
     error::{Code, Fault, Problem},
     name::Namespace,
+    network::AllowedNetworks,
     pattern::matches,
 };
 
@@ -20,6 +23,31 @@ pub struct AllowedSources {
     pub digests_required_by: Vec<String>,
     /// How much may come from there within an hour; `None` for any number.
     pub fetched: Option<FetchQuota>,
+    /// Which networks may be connected to (C-101).
+    pub networks: SourceNetworks,
+}
+
+/// Which networks may be connected to for content: each with the servers that the list names by their address which allows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SourceNetworks {
+    /// For registries.
+    pub registries: Arc<AllowedNetworks>,
+    /// For chart repositories and web servers.
+    pub hosts: Arc<AllowedNetworks>,
+    /// For whoever these lead to.
+    pub redirects: Arc<AllowedNetworks>,
+}
+
+impl SourceNetworks {
+    /// What is allowed, without where it stands: what was fetched under the same text may be shown to each other. Empty where
+    /// all networks may be connected to.
+    pub fn extent(&self) -> String {
+        let Self { registries, hosts, redirects } = self;
+        if [registries, hosts, redirects].iter().all(|networks| networks.rules.is_empty()) {
+            return String::new();
+        }
+        format!("{}|{}|{}", registries.extent(), hosts.extent(), redirects.extent())
+    }
 }
 
 /// How much of others a namespace may have fetched within an hour.
@@ -115,6 +143,10 @@ fn check(lists: &[SourceList], source: &str) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use orangery_core::network::NetworkRule;
+
     use super::*;
 
     fn list(patterns: &[&str], line: &str) -> SourceList {
@@ -160,5 +192,21 @@ mod tests {
             ]
         );
         assert_eq!(AllowedSources::default().redirect("c.example"), Ok(()));
+    }
+
+    #[test]
+    fn c_102_the_extent_of_networks_tells_registries_hosts_and_redirects_apart() {
+        let rule = |line: &str| NetworkRule { networks: Vec::new(), servers: Vec::new(), line: line.to_owned() };
+        let networks = |line: &str| Arc::new(AllowedNetworks { rules: vec![rule(line)] });
+        let all = [
+            SourceNetworks::default(),
+            SourceNetworks { registries: networks("line a"), ..SourceNetworks::default() },
+            SourceNetworks { hosts: networks("line a"), ..SourceNetworks::default() },
+            SourceNetworks { redirects: networks("line a"), ..SourceNetworks::default() },
+        ];
+        let extents: BTreeSet<String> = all.iter().map(SourceNetworks::extent).collect();
+        assert_eq!((extents.len(), extents.first().map(String::as_str)), (all.len(), Some("")));
+        let elsewhere = SourceNetworks { hosts: networks("line b"), ..SourceNetworks::default() };
+        assert_eq!(elsewhere.extent(), all[2].extent(), "where it stands makes no difference");
     }
 }

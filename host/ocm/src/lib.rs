@@ -24,7 +24,7 @@ mod source;
 mod unavailable;
 
 pub use self::{
-    allowed::{AllowedSources, FetchQuota, SourceList},
+    allowed::{AllowedSources, FetchQuota, SourceList, SourceNetworks},
     artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},

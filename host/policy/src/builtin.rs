@@ -2,7 +2,10 @@
 
 use std::sync::LazyLock;
 
+use orangery_core::network::Network;
+
 use crate::{
+    egress::{Cidr, EgressRules},
     pattern::Pattern,
     profile::Profile,
     spec::{
@@ -25,6 +28,7 @@ static RESTRICTED: LazyLock<PolicySpec> = LazyLock::new(|| PolicySpec {
         credentials: Some(vec![Pattern::from("serviceAccount")]),
         ..open().targets
     },
+    egress: EgressRules { networks: Some(Vec::new()) },
     data_objects: DataObjectRules { secret_data: Some(SecretDataRule::Encrypted) },
     quotas: RESTRICTED_QUOTAS,
     ..open()
@@ -50,6 +54,7 @@ fn open() -> PolicySpec {
             kinds: KindLists { allow: Some(vec![KindPattern::any()]), deny: Some(Vec::new()) },
             credentials: any(),
         },
+        egress: EgressRules { networks: Some([Network::ALL_V4, Network::ALL_V6].map(Cidr::from).to_vec()) },
         data_objects: DataObjectRules { secret_data: Some(SecretDataRule::Readable) },
         quotas: Quotas { items: Some(0), calls: Some(0), memory_mib: Some(0), fetched_mib_per_hour: Some(0) },
         approval: Some(Approval::None),
@@ -91,6 +96,7 @@ mod tests {
                 "kinds": {"allow": [{"group": "*", "kind": "*"}], "deny": []},
                 "credentials": ["*"],
             },
+            "egress": {"networks": ["0.0.0.0/0", "::/0"]},
             "dataObjects": {"secretData": "Readable"},
             "quotas": {"items": 0, "calls": 0, "memoryMiB": 0, "fetchedMiBPerHour": 0},
             "approval": "None",
@@ -102,6 +108,7 @@ mod tests {
         restricted["targets"]["hostCluster"]["allow"] = json!(false);
         restricted["targets"]["clusterScoped"] = json!(false);
         restricted["targets"]["credentials"] = json!(["serviceAccount"]);
+        restricted["egress"]["networks"] = json!([]);
         restricted["dataObjects"]["secretData"] = json!("Encrypted");
         restricted["quotas"] = json!({"items": 100, "calls": 32, "memoryMiB": 2048, "fetchedMiBPerHour": 4096});
         assert_eq!(serde_json::to_value(Profile::Restricted.spec()).unwrap(), restricted);

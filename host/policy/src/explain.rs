@@ -107,6 +107,7 @@ mod tests {
                 "spec.blueprints.inline true (profile restricted)",
                 "spec.blueprints.templates [\"*\"] (profile restricted)",
                 "spec.dataObjects.secretData \"Encrypted\" (profile restricted)",
+                "spec.egress.networks [] (profile restricted)",
                 "spec.items.types [{\"type\":\"*\"}] (profile restricted)",
                 "spec.quotas.calls 32 (profile restricted)",
                 "spec.quotas.fetchedMiBPerHour 4096 (profile restricted)",
@@ -167,6 +168,7 @@ mod tests {
         for other in [
             hash(named(json!({"targets": {"clusterScoped": true}})), "team"),
             hash(named(json!({"profile": "compatible"})), "team"),
+            hash(named(json!({"egress": {"networks": ["10.0.0.0/8"]}})), "team"),
             hash(named(json!({"quotas": 5})), "team"),
             hash(named(json!({})), "other"),
             hash(json!({}), "team"),
@@ -179,7 +181,9 @@ mod tests {
     fn the_default_counts_where_no_policy_does_and_one_that_cannot_be_used_says_why() {
         let default = explained(json!({}));
         assert_eq!(default.first().unwrap(), "the default policy: spec.approval \"None\" (policy)");
-        assert_eq!(default.len(), 23);
+        assert_eq!(default.len(), 24);
+        let networks = "the default policy: spec.egress.networks [\"0.0.0.0/0\",\"::/0\"] (policy)".to_owned();
+        assert!(default.contains(&networks), "{default:?}");
         let broken = explained(json!({"namespaces": {"names": ["a"]}, "quotas": 5}));
         assert_eq!(broken.len(), 1);
         assert!(broken[0].starts_with("NamespacePolicy team: spec cannot be used: spec cannot be read"), "{broken:?}");

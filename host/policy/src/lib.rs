@@ -6,6 +6,7 @@
 mod acting;
 mod builtin;
 mod effective;
+mod egress;
 mod explain;
 mod pattern;
 mod profile;
@@ -21,6 +22,7 @@ mod violation;
 
 pub use crate::{
     effective::{EffectivePolicy, FoundKey},
+    egress::{Cidr, EgressRules},
     explain::ExplainedLine,
     pattern::Pattern,
     profile::Profile,

@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl EffectivePolicy {
-    /// The lists of all policies that count, and of the entry of an item's type, with the quota of the namespace. A policy
-    /// that cannot be used has an empty list.
+    /// The lists of all policies that count, and of the entry of an item's type, with the quota of the namespace and the networks
+    /// that may be connected to. A policy that cannot be used has an empty list.
     pub fn sources(&self, namespace: &Namespace, subject: PolicySubject<'_>) -> AllowedSources {
         let quota = self.quota(QuotaKind::FetchedMibPerHour);
         let fetched = quota.map(|quota| FetchQuota {
@@ -21,7 +21,8 @@ impl EffectivePolicy {
             most_mib: quota.most,
             line: quota.to_string(),
         });
-        let mut allowed = AllowedSources { fetched, ..AllowedSources::default() };
+        let networks = self.source_networks(subject);
+        let mut allowed = AllowedSources { fetched, networks, ..AllowedSources::default() };
         for policy in self.policies() {
             let origin = policy.origin();
             let Ok(lines) = policy.lines() else {
@@ -101,6 +102,7 @@ mod tests {
     fn sources(spec: Value, subject: PolicySubject<'_>) -> AllowedSources {
         let mut spec = spec;
         spec["quotas"] = json!({"fetchedMiBPerHour": 0});
+        spec["egress"] = json!({"networks": ["0.0.0.0/0", "::/0"]});
         spec["namespaces"] = json!({"names": ["a"]});
         let set = PolicySet::new(Profile::Compatible, [Policy::read("team", &spec)]);
         set.of(&"a".into(), &BTreeMap::new()).sources(&"a".into(), subject)
@@ -183,8 +185,11 @@ mod tests {
                 hosts: nothing.clone(),
                 redirects: nothing,
                 digests_required_by,
-                fetched: None
+                fetched: None,
+                networks: allowed.networks.clone(),
             }
         );
+        let lines: Vec<_> = allowed.networks.hosts.rules.iter().map(|rule| rule.line.as_str()).collect();
+        assert_eq!(lines, ["NamespacePolicy team, line spec (it cannot be used)"]);
     }
 }

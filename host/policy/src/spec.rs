@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    egress::EgressRules,
     pattern::Pattern,
     profile::Profile,
     selector::NamespaceSelector,
@@ -40,6 +41,9 @@ pub struct PolicySpec {
     /// What deploy items may reach and write.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub targets: TargetRules,
+    /// What may be connected to.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub egress: EgressRules,
     /// What DataObjects may hold.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub data_objects: DataObjectRules,
@@ -267,7 +271,8 @@ impl PolicySpec {
             let why = "is no name of a ServiceAccount; use lower case letters, digits, - and .";
             return Some(format!("spec.targets.hostCluster.serviceAccount {why}"));
         }
-        self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(|| {
+        let own = || self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(|| self.egress.fault());
+        own().or_else(|| {
             let lists = self.patterns();
             lists.into_iter().find_map(|(at, patterns)| {
                 patterns.into_iter().find_map(Pattern::fault).map(|why| format!("{at} {why}"))

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 use self::{check::PolicyCheck, explain::PolicyExplain};
 
+mod addresses;
 pub mod check;
 pub mod explain;
 mod known;

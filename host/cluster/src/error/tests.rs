@@ -91,6 +91,7 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
         kind: kind().into(),
         message: message(),
     };
+    let denied = |by_policy| Error::Denied { cluster: cluster(), key: key(), message: message(), by_policy };
     vec![
         (unserved, "retry", NOT_SERVED, false),
         (Error::Unlocated { key: key() }, "stall", "InvalidObject", true),
@@ -112,6 +113,8 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
             true,
         ),
         (Error::Unanswered { cluster: cluster(), key: key(), seconds: 30 }, "retry", "ClusterUnreachable", true),
+        (denied(false), "stall", "AddressDenied", true),
+        (denied(true), "stall", "PolicyViolation", true),
         (unwatched, "retry", "WatchFailed", false),
     ]
 }

@@ -19,6 +19,7 @@ use orangery_cluster::ClusterPool;
 use orangery_core::{
     condition::{DRIFTED, DriftReport},
     name::JobId,
+    network::AllowedNetworks,
     phase::item::Item as Phase,
     step::{Halt, Step},
 };
@@ -60,6 +61,8 @@ struct TrackedFor {
     /// The job whose manifest counts.
     job: JobId,
     rules: DriftRules,
+    /// Which networks its clusters may be in: with others it is watched anew (C-102).
+    networks: AllowedNetworks,
 }
 
 impl DriftController {
@@ -123,7 +126,8 @@ impl DriftController {
 
     async fn look_after(&self, item: &Arc<DeployItem>, key: &Key, rules: DriftRules) -> Step<NextCall> {
         let corrects = rules.policy == DriftPolicy::Correct;
-        let what = TrackedFor { uid: uid_of(item.as_ref()).to_owned(), job: item.job_id().clone(), rules };
+        let networks = self.host.policies.of(&key.namespace)?.target_networks();
+        let what = TrackedFor { uid: uid_of(item.as_ref()).to_owned(), job: item.job_id().clone(), rules, networks };
         let tracked = match self.current(key, &what) {
             Some(tracked) if !tracked.is_broken() => tracked,
             Some(_) | None => {

@@ -31,6 +31,7 @@ use crate::{
     object::generation_of,
     seal::Sealer,
     target_access::TargetConnections,
+    target_kubeconfig::TargetKubeconfig,
 };
 
 use self::{large_state::LargeState, proposal_cache::PackedProposal, provider_status::WrittenStatus};
@@ -226,7 +227,7 @@ impl StatusWriter {
     }
 
     /// The kubeconfigs of the clusters that have objects of the item, and where they are kept, by the uid of the cluster.
-    fn used_credentials(&self, state: &ItemState) -> Vec<(String, String, String)> {
+    fn used_credentials(&self, state: &ItemState) -> Vec<(String, String, TargetKubeconfig)> {
         let clusters = state.clusters.iter().filter(|_| !state.inventory.0.is_empty());
         let used = clusters.filter_map(|(on, uid)| {
             let (target, kubeconfig) = self.targets.as_ref()?.used(on)?;

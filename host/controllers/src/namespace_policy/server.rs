@@ -1,13 +1,17 @@
 //! The servers that a namespace may reach.
 
+use std::sync::Arc;
+
 use orangery_cluster::server_of;
 use orangery_core::{
     name::Namespace,
+    network::AllowedNetworks,
     step::{Halt, Step},
 };
 use orangery_policy::{PolicyRequest, PolicySubject};
 
 use super::{NamespacePolicies, refused};
+use crate::target_kubeconfig::TargetKubeconfig;
 
 impl NamespacePolicies {
     /// Whether the policy of a namespace allows the server of a kubeconfig.
@@ -24,5 +28,21 @@ impl NamespacePolicies {
         policy
             .check(PolicySubject::Installation, PolicyRequest::Server(&address))
             .map_err(|violation| refused(&violation))
+    }
+
+    /// Which networks the cluster of a kubeconfig may be in, for a namespace. What an address or a name leads to is held against
+    /// them where it is connected to (C-101).
+    ///
+    /// # Errors
+    /// It is not known yet what counts.
+    pub(crate) fn networks(
+        &self,
+        namespace: &Namespace,
+        kubeconfig: &TargetKubeconfig,
+    ) -> Step<Arc<AllowedNetworks>> {
+        if kubeconfig.is_own {
+            return Ok(Arc::default());
+        }
+        Ok(Arc::new(self.of(namespace)?.target_networks()))
     }
 }

@@ -1,8 +1,9 @@
-//! What a change of policies calls: roots whose last job was refused, and items that wait for a place.
+//! What a change of policies calls: roots whose last job was refused, items that wait for a place, and whoever looks at clusters.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use orangery_api::{installation::Installation, job::Job};
+use orangery_cluster::ClusterPool;
 use orangery_core::name::Namespace;
 use orangery_policy::Violation;
 use orangery_reconcile::{Key, Queue};
@@ -55,6 +56,16 @@ pub(crate) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
                 queue.wake(Key::of(item.as_ref()));
             }
         }
+    });
+}
+
+/// Whoever looks at clusters has its controller called when something else counts for its namespace: watches are taken up again
+/// over connections that were allowed before (C-102).
+pub(crate) fn wake_watching(host: &ControllerContext, pool: &Arc<ClusterPool>) {
+    let known = Arc::downgrade(pool);
+    host.policies.subscribe(move |changed: &BTreeSet<Namespace>| {
+        let Some(pool) = known.upgrade() else { return };
+        changed.iter().for_each(|namespace| pool.wake_all(namespace));
     });
 }
 

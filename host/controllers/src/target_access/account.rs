@@ -23,6 +23,7 @@ use crate::{
     acting_account::{ServiceAccountRef, TargetAccounts, acting_account},
     controller_context::ControllerContext,
     object_access::get,
+    target_kubeconfig::TargetKubeconfig,
 };
 
 /// How long a token is good that a target does not say: a day.
@@ -53,7 +54,7 @@ pub(super) async fn kubeconfig(
     namespace: &Namespace,
     named: &str,
     content: &Value,
-) -> Step<Option<String>> {
+) -> Step<Option<TargetKubeconfig>> {
     let config = |key: &str| content.get(key).filter(|value| !value.is_null());
     let (key, config) = match (config("oidcConfig"), config("selfConfig")) {
         (Some(config), _) => ("oidcConfig", config),
@@ -91,7 +92,8 @@ pub(super) async fn kubeconfig(
         audiences: if own { Vec::new() } else { form.audience },
         seconds: form.expiration_seconds.unwrap_or(USUAL_SECONDS),
     };
-    Ok(Some(with_token(&address, &token(host, named, wanted).await?)))
+    let text = with_token(&address, &token(host, named, wanted).await?);
+    Ok(Some(TargetKubeconfig { text, is_own: own }))
 }
 
 /// Whether only the server itself reads what is sent to this address.

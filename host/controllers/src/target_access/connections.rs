@@ -19,7 +19,10 @@ use orangery_proposal::{ClusterRef, SecretContent};
 use orangery_reconcile::Key;
 
 use super::{Targets, stall};
-use crate::{acting_account::acting_account, controller_context::ControllerContext, kept_credentials};
+use crate::{
+    acting_account::acting_account, controller_context::ControllerContext, kept_credentials,
+    target_kubeconfig::TargetKubeconfig,
+};
 
 /// The cluster of the resources, in messages.
 const HOST_CLUSTER: &str = "the host cluster";
@@ -33,7 +36,7 @@ pub(crate) struct TargetConnections {
     whose: String,
     own: Option<String>,
     /// Protects how clusters were connected. Held for one look-up or one change.
-    used: Mutex<BTreeMap<ClusterRef, String>>,
+    used: Mutex<BTreeMap<ClusterRef, TargetKubeconfig>>,
     /// Protects the names of the Secrets that have the kubeconfigs of clusters whose Targets may be gone. Held for one look-up or
     /// one change.
     kept: Mutex<BTreeMap<ClusterRef, String>>,
@@ -70,7 +73,7 @@ impl TargetConnections {
     }
 
     /// The kubeconfig by which a cluster was connected, and the Target that it is of.
-    pub(crate) fn used(&self, on: &ClusterRef) -> Option<(Key, String)> {
+    pub(crate) fn used(&self, on: &ClusterRef) -> Option<(Key, TargetKubeconfig)> {
         let name = self.own_name(on).ok()?;
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         Some((Key::new(self.namespace.clone(), name), used.get(on)?.clone()))
@@ -82,7 +85,7 @@ impl TargetConnections {
     }
 
     /// The kubeconfig that was kept of a cluster, where the policy of the namespace allows its server.
-    pub(crate) async fn kept_kubeconfig(&self, on: &ClusterRef) -> Step<Option<String>> {
+    pub(crate) async fn kept_kubeconfig(&self, on: &ClusterRef) -> Step<Option<TargetKubeconfig>> {
         let secret = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(on).cloned();
         match secret {
             Some(secret) => kept_credentials::usable(&self.host, &self.namespace, &secret).await,
@@ -91,7 +94,7 @@ impl TargetConnections {
     }
 
     /// The kubeconfig of the Target of a cluster or, where there is no such Target any more, the one that was kept.
-    async fn kubeconfig(&self, on: &ClusterRef) -> Step<String> {
+    async fn kubeconfig(&self, on: &ClusterRef) -> Step<TargetKubeconfig> {
         let name = self.own_name(on)?;
         if self.targets().find(name).await?.is_none()
             && let Some(kept) = self.kept_kubeconfig(on).await?
@@ -145,7 +148,8 @@ impl Connections for TargetConnections {
                 return self.host_cluster();
             }
             let kubeconfig = self.kubeconfig(on).await?;
-            let cluster = self.pool.connect(&kubeconfig).await.map_err(Halt::from)?;
+            let networks = self.host.policies.networks(&self.namespace, &kubeconfig)?;
+            let cluster = self.pool.connect(&kubeconfig.text, &networks).await.map_err(Halt::from)?;
             self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), kubeconfig);
             Ok(cluster)
         })
@@ -154,7 +158,7 @@ impl Connections for TargetConnections {
     fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
         Box::pin(async move {
             match content {
-                SecretContent::Kubeconfig(on) => self.kubeconfig(on).await,
+                SecretContent::Kubeconfig(on) => Ok(self.kubeconfig(on).await?.text),
                 SecretContent::TargetDocument(on) => self.targets().document(self.own_name(on)?).await,
             }
         })

@@ -9,7 +9,7 @@ use std::{
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use orangery_core::digest::content::ContentDigest;
-use orangery_ocm::AllowedSources;
+use orangery_ocm::{AllowedSources, SourceNetworks};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -41,6 +41,8 @@ pub(super) struct SessionKey {
     pub(super) repository: OciRepository,
     /// Of the credentials; `None` without.
     pub(super) login: Option<ContentDigest>,
+    /// Who may connect elsewhere may have a token of a service that another one may not ask (C-102).
+    pub(super) networks: SourceNetworks,
 }
 
 struct Session {
@@ -118,11 +120,13 @@ pub(super) async fn answer(
         (Challenge::Basic, None | Some(Login::Identity(_) | Login::Anonymous)) => Ok(None),
         (Challenge::Bearer { realm, service, scope }, login) => {
             let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", repository.path));
-            let ask = Ask { sources: Arc::clone(sources), ..token_request(&realm, service, scope, login)? };
-            connections.permitted(&ask.url, Some(&challenged.url))?;
-            if is_another(&ask.url, &challenged.url) {
-                led_to(&ask.url, sources)?;
-            }
+            let asked = token_request(&realm, service, scope, login)?;
+            connections.permitted(&asked.url, Some(&challenged.url))?;
+            let networks = match is_another(&asked.url, &challenged.url) {
+                true => led_to(&asked.url, sources)?,
+                false => Arc::clone(&sources.networks.registries),
+            };
+            let ask = Ask { sources: Arc::clone(sources), networks, ..asked };
             token(connections, &ask, until).await
         }
     }
@@ -282,6 +286,7 @@ mod tests {
         let key = |index: usize| SessionKey {
             repository: format!("r.example/{index}").parse().expect("a repository"),
             login: None,
+            networks: SourceNetworks::default(),
         };
         let sessions = Sessions::default();
         for index in 0..=MOST_SESSIONS {

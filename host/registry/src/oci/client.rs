@@ -258,7 +258,9 @@ impl Client {
         login: Option<(&Login, &KeyringEntry)>,
         until: Deadline,
     ) -> Result<Option<RegistryResponse>, ExchangeRefusal> {
-        let key = SessionKey { repository: repository.clone(), login: login.map(|(_, key)| key.fingerprint()) };
+        let (repository_of, networks) = (repository.clone(), ask.sources.networks.clone());
+        let login_of = login.map(|(_, key)| key.fingerprint());
+        let key = SessionKey { repository: repository_of, login: login_of, networks };
         self.pauses.is_over(&key)?;
         ask.authorization = self.sessions.header(&key);
         let answer = self.connections.ask(&repository.registry, &ask, until).await?;

@@ -19,7 +19,8 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
-use orangery_egress::{EgressConnector, denial};
+use orangery_core::network::AllowedNetworks;
+use orangery_egress::{ConnectRefusal, EgressConnector, denial};
 use orangery_ocm::AllowedSources;
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use tokio::time::{Instant, timeout};
@@ -31,9 +32,15 @@ use super::{
     refusal::ExchangeRefusal,
     settings::RegistrySettings,
 };
+use crate::memory::Memory;
 
 /// How long a connection is kept that nobody uses.
 const IDLE_CONNECTIONS: Duration = Duration::from_secs(60);
+
+/// Clients that are kept, one for all who may connect to the same networks by the same lines.
+const MOST_CLIENTS: usize = 64;
+
+type RegistryClient = Client<HttpsConnector<EgressConnector>, Full<Bytes>>;
 
 /// What is asked for.
 #[derive(Clone)]
@@ -51,13 +58,16 @@ pub(super) struct Ask {
     pub(super) named_only: bool,
     /// Where the server may lead to.
     pub(super) sources: Arc<AllowedSources>,
+    /// Which networks the server may be in.
+    pub(super) networks: Arc<AllowedNetworks>,
 }
 
 impl Ask {
-    /// GET, without credentials.
+    /// GET, of a registry, without credentials.
     pub(super) fn get(url: Url, accept: &'static str, sources: Arc<AllowedSources>) -> Self {
-        let headers = HeaderMap::new();
-        Self { url, accept, authorization: None, form: None, headers, follows: true, named_only: false, sources }
+        let (headers, networks) = (HeaderMap::new(), Arc::clone(&sources.networks.registries));
+        let (authorization, form, follows, named_only) = (None, None, true, false);
+        Self { url, accept, authorization, form, headers, follows, named_only, sources, networks }
     }
 }
 
@@ -106,9 +116,10 @@ impl Deadline {
     }
 }
 
-/// The connections to all registries, kept for reuse while they are idle.
+/// The connections to all registries, kept for reuse while they are idle, by those who may connect to the same networks (C-102).
 pub(super) struct RegistryConnections {
-    client: Client<HttpsConnector<EgressConnector>, Full<Bytes>>,
+    clients: Memory<Arc<AllowedNetworks>, RegistryClient>,
+    tls: ClientConfig,
     settings: Arc<RegistrySettings>,
     /// Hosts that may speak without TLS and were found to do so.
     without_tls: Mutex<HashSet<String>>,
@@ -116,14 +127,23 @@ pub(super) struct RegistryConnections {
 
 impl RegistryConnections {
     pub(super) fn new(settings: Arc<RegistrySettings>) -> Result<Self, rustls::Error> {
-        let connector = EgressConnector::new(Some(settings.limits.connect));
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls(&settings.certificates)?);
-        let connector = https.https_or_http().enable_http1().wrap_connector(connector);
+        let tls = tls(&settings.certificates)?;
+        Ok(Self { clients: Memory::new(MOST_CLIENTS), tls, settings, without_tls: Mutex::default() })
+    }
+
+    /// The client of those who may connect to these networks.
+    fn client(&self, networks: &Arc<AllowedNetworks>) -> RegistryClient {
+        if let Some(client) = self.clients.get(networks) {
+            return client;
+        }
+        let connector = EgressConnector::new(Some(self.settings.limits.connect), networks);
+        let https = HttpsConnectorBuilder::new().with_tls_config(self.tls.clone());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTIONS)
-            .build(connector);
-        Ok(Self { client, settings, without_tls: Mutex::default() })
+            .build(https.https_or_http().enable_http1().wrap_connector(connector));
+        self.clients.put(Arc::clone(networks), client.clone());
+        client
     }
 
     /// The address of the API of a registry, with the scheme that is tried first.
@@ -196,7 +216,7 @@ impl RegistryConnections {
     /// Asks, and follows redirects of what is got.
     pub(super) async fn follow(&self, ask: &Ask, until: Deadline) -> Result<RegistryResponse, ExchangeRefusal> {
         let mut ask = ask.clone();
-        let (first, mut passed) = (ask.url.clone(), HashSet::new());
+        let (first, networks, mut passed) = (ask.url.clone(), Arc::clone(&ask.networks), HashSet::new());
         loop {
             let response = self.exchange(&ask, until).await?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
@@ -209,8 +229,9 @@ impl RegistryConnections {
             } else {
                 self.permitted(&next, Some(&ask.url))?;
             }
+            ask.networks = Arc::clone(&networks);
             if is_another(&next, &first) {
-                led_to(&next, &ask.sources)?;
+                ask.networks = led_to(&next, &ask.sources)?;
             }
             if is_another(&next, &ask.url) {
                 ask.authorization = None;
@@ -244,7 +265,7 @@ impl RegistryConnections {
             request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         }
         let body = Full::from(ask.form.clone().unwrap_or_default());
-        let response = self.client.request(request.body(body).map_err(malformed)?);
+        let response = self.client(&ask.networks).request(request.body(body).map_err(malformed)?);
         let answered = until.step(self.settings.limits.idle, "waiting for an answer", response).await?;
         answered.map_err(|error| unreached(&error, authority(&ask.url)))
     }
@@ -306,9 +327,10 @@ pub(super) fn is_another(url: &Url, asked: &Url) -> bool {
     authority(url) != authority(asked) || (asked.scheme() == "https" && url.scheme() != "https")
 }
 
-/// Whether who is asked may lead to another server (C-104).
-pub(super) fn led_to(url: &Url, sources: &AllowedSources) -> Result<(), ExchangeRefusal> {
-    sources.redirect(url.host_str().unwrap_or_default()).map_err(ExchangeRefusal::Led)
+/// Whether who is asked may lead to another server (C-104), and which networks that may be in (C-101).
+pub(super) fn led_to(url: &Url, sources: &AllowedSources) -> Result<Arc<AllowedNetworks>, ExchangeRefusal> {
+    sources.redirect(url.host_str().unwrap_or_default()).map_err(ExchangeRefusal::Led)?;
+    Ok(Arc::clone(&sources.networks.redirects))
 }
 
 fn next(from: &Url, headers: &HeaderMap) -> Result<Url, ExchangeRefusal> {
@@ -343,8 +365,10 @@ fn tls(own: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
 
 /// Why no answer came at all.
 fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> ExchangeRefusal {
-    if let Some(denied) = denial(error) {
-        return ExchangeRefusal::Denied(denied.to_string());
+    match denial(error) {
+        Some(refused @ ConnectRefusal::NotAllowed(_)) => return ExchangeRefusal::NotAllowed(refused.to_string()),
+        Some(denied) => return ExchangeRefusal::Denied(denied.to_string()),
+        None => {}
     }
     let mut innermost: &(dyn Error + 'static) = error;
     loop {
@@ -363,5 +387,28 @@ fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> Exchang
             Some(next) => innermost = next,
             None => return ExchangeRefusal::Unreachable(innermost.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::network::NetworkRule;
+
+    use super::*;
+
+    #[test]
+    fn c_102_limits_registry_so_many_clients_are_kept_one_for_each_allowance() {
+        let connections = RegistryConnections::new(Arc::default()).expect("connections");
+        let networks = |line: usize| {
+            let rule = NetworkRule { networks: Vec::new(), servers: Vec::new(), line: line.to_string() };
+            Arc::new(AllowedNetworks { rules: vec![rule] })
+        };
+        for line in 0..=MOST_CLIENTS {
+            connections.client(&networks(line));
+            connections.client(&networks(line));
+        }
+        let is_kept = |line: &usize| connections.clients.get(&networks(*line)).is_some();
+        let kept: Vec<usize> = (0..=MOST_CLIENTS).filter(is_kept).collect();
+        assert_eq!(kept, (1..=MOST_CLIENTS).collect::<Vec<_>>());
     }
 }

@@ -140,9 +140,9 @@ impl FileRequest {
         format!("{} {:?}", self.url, self.headers)
     }
 
-    /// Of the credentials that it is asked for with.
+    /// Of the credentials that it is asked for with, and of the networks that may be connected to.
     pub fn fingerprint(&self, keyring: &Keyring) -> ContentDigest {
-        keyring::fingerprint(&self.keys(keyring))
+        keyring::fingerprint(&self.keys(keyring), &keyring.sources().networks)
     }
 
     /// Whether content may come from its host.
@@ -207,12 +207,14 @@ impl Client {
             if matches!(key.map(|key| &key.login), Some(Login::Elsewhere(_))) {
                 continue;
             }
+            let sources = keyring.sources();
             let ask = Ask {
                 authorization,
                 headers: file.headers.clone(),
                 follows: file.follows,
                 named_only: true,
-                ..Ask::get(file.url.clone(), "*/*", keyring.sources())
+                networks: Arc::clone(&sources.networks.hosts),
+                ..Ask::get(file.url.clone(), "*/*", sources)
             };
             let answer = match key.map(|key| key.certificates.as_slice()) {
                 None | Some([]) => self.connections().follow(&ask, until).await?,

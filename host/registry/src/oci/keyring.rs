@@ -14,7 +14,7 @@ use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
 };
-use orangery_ocm::{AllowedSources, FetchQuota};
+use orangery_ocm::{AllowedSources, FetchQuota, SourceNetworks};
 use rustls::pki_types::CertificateDer;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -169,19 +169,21 @@ impl Keyring {
         found.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// The same for two keyrings exactly when they would ask for a repository with the same credentials: what was fetched
-    /// with the one may be shown to the other. Not a secret, but it can be guessed against: keep it in memory.
+    /// The same for two keyrings exactly when they would ask for a repository with the same credentials, and may connect to the
+    /// same networks (C-102): what was fetched with the one may be shown to the other. Not a secret, but it can be guessed
+    /// against: keep it in memory.
     pub fn fingerprint(&self, repository: &OciRepository) -> ContentDigest {
-        fingerprint(&self.matching(repository))
+        fingerprint(&self.matching(repository), &self.allowed.networks)
     }
 }
 
-/// Of all credentials that would be tried.
-pub(super) fn fingerprint(keys: &[&KeyringEntry]) -> ContentDigest {
+/// Of all credentials that would be tried, and of the networks that may be connected to.
+pub(super) fn fingerprint(keys: &[&KeyringEntry], networks: &SourceNetworks) -> ContentDigest {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     for key in keys {
         hasher.update(key.fingerprint().hex().as_bytes());
     }
+    hasher.update(networks.extent().as_bytes());
     hasher.finish()
 }
 
@@ -256,6 +258,8 @@ fn matches(pattern: &str, host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use orangery_core::network::{AllowedNetworks, NetworkRule};
+
     use super::*;
 
     fn keyring(scopes: &[&str]) -> Keyring {
@@ -313,6 +317,25 @@ mod tests {
         assert_eq!(of(&read("Secret a/b", "p")), of(&read("Secret c/d", "p")));
         assert_ne!(of(&read("Secret a/b", "p")), of(&read("Secret a/b", "q")));
         assert_ne!(of(&read("Secret a/b", "p")), of(&Keyring::default()));
+    }
+
+    #[test]
+    fn c_102_a_fingerprint_tells_apart_who_may_connect_to_other_networks() {
+        let repository: OciRepository = "r.example/a".parse().expect("a repository");
+        let of = |networks: SourceNetworks| {
+            let allowed = Arc::new(AllowedSources { networks, ..AllowedSources::default() });
+            Keyring { allowed, ..Keyring::default() }.fingerprint(&repository)
+        };
+        let networks = |network: &str, line: &str| {
+            let networks = vec![network.parse().expect("a network")];
+            Arc::new(AllowedNetworks { rules: vec![NetworkRule { networks, servers: Vec::new(), line: line.to_owned() }] })
+        };
+        let all = of(SourceNetworks::default());
+        assert_eq!(all, Keyring::default().fingerprint(&repository));
+        let ten = |line: &str| of(SourceNetworks { redirects: networks("10.0.0.0/8", line), ..SourceNetworks::default() });
+        assert_eq!(ten("line a"), ten("line b"));
+        let other = of(SourceNetworks { redirects: networks("10.0.0.0/16", "line a"), ..SourceNetworks::default() });
+        assert!(all != ten("line a") && other != ten("line a") && other != all);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, header};
+use orangery_ocm::SourceNetworks;
 use tokio::time::Instant;
 
 use super::{auth::SessionKey, refusal::ExchangeRefusal};
@@ -43,9 +44,9 @@ impl Pauses {
     }
 }
 
-/// The pause of a registry is for all of its repositories.
+/// The pause of a registry is for all of its repositories, whatever networks may be connected to beside it.
 fn whole_registry(key: &SessionKey) -> SessionKey {
-    let mut key = key.clone();
+    let mut key = SessionKey { networks: SourceNetworks::default(), ..key.clone() };
     key.repository.path.clear();
     key
 }

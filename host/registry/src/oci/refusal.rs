@@ -36,6 +36,8 @@ pub(super) enum ExchangeRefusal {
     #[error("{0}")]
     Denied(String),
     #[error("{0}")]
+    NotAllowed(String),
+    #[error("{0}")]
     Led(String),
     #[error(
         "the certificate of {host} is not accepted: {why}; if it is of a certificate authority of your own, name its \
@@ -90,7 +92,7 @@ impl ExchangeRefusal {
             ExchangeRefusal::Unreachable(_) | ExchangeRefusal::Cut { .. } => Fault::later(configuration, message),
             ExchangeRefusal::Silent { .. } | ExchangeRefusal::Slow(_) => Fault::later(Code::Timeout, message),
             ExchangeRefusal::Sink(_) => Fault::later(Code::InternalProblem, message),
-            ExchangeRefusal::Quota { .. } | ExchangeRefusal::Led(_) => {
+            ExchangeRefusal::Quota { .. } | ExchangeRefusal::Led(_) | ExchangeRefusal::NotAllowed(_) => {
                 Fault::Denied(Problem { code: Code::PolicyViolation, message, at: None })
             }
             ExchangeRefusal::Denied(_) => Fault::Denied(Problem { code: Code::Forbidden, message, at: None }),

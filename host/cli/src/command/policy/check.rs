@@ -21,7 +21,7 @@ use orangery_proposal::inventory::Inventory;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::known;
+use super::{addresses, known};
 use crate::{
     call::{CallError, CallSubject},
     command_error::CommandError,
@@ -39,7 +39,8 @@ Examples:
 The policies of the file are taken as if they were applied, beside those of the cluster. Looked at are Installations (inline
 and unsigned blueprints), deploy items (their types, whether a signed blueprint made them, and all objects that they have
 deployed, also where they lie in Secrets of the item) and Targets whose kubeconfig stands in them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
-of templates. The exit code is 1 when something would be refused.";
+of templates. Servers of Targets, and repositories of component versions, that are named by their address are held against the
+networks of the policy; names are not resolved. The exit code is 1 when something would be refused.";
 
 /// Tells which existing objects a policy would refuse, before it is applied. Nothing is written.
 #[derive(Clone, Debug, Args)]
@@ -98,6 +99,7 @@ struct Existing {
     installations: Vec<Installation>,
     items: Vec<ExistingItem>,
     targets: Vec<Target>,
+    contexts: Vec<Context>,
 }
 
 /// A deploy item with what it has deployed.
@@ -148,6 +150,7 @@ impl Existing {
             installations: all(client, "Installation").await?,
             items,
             targets: all(client, "Target").await?,
+            contexts: all(client, "Context").await?,
         })
     }
 
@@ -165,6 +168,14 @@ impl Existing {
             for request in installation.policy_requests() {
                 note(&mut lines, &policy, &object, PolicySubject::Installation, request);
             }
+            let of_descriptor = installation.spec.component_descriptor.as_ref();
+            let repository = of_descriptor.and_then(|descriptor| descriptor.reference.as_ref()?.repository_context.as_ref());
+            of_repository(&mut lines, (&policy, &namespace), &object, repository);
+        }
+        for context in &self.contexts {
+            let (policy, namespace) = counting(context.namespace());
+            let object = format!("Context {namespace}/{}", context.name_any());
+            of_repository(&mut lines, (&policy, &namespace), &object, context.spec.repository_context.as_ref());
         }
         for item in &self.items {
             let (policy, namespace) = counting(item.item.namespace());
@@ -172,16 +183,36 @@ impl Existing {
         }
         for target in &self.targets {
             let (policy, namespace) = counting(target.namespace());
-            let kubeconfig = target.spec.config.as_ref().and_then(|config| config.get("kubeconfig"));
-            let address = kubeconfig.and_then(Value::as_str).and_then(|text| server_of(text).ok());
-            if let Some(address) = address {
-                let object = format!("Target {namespace}/{}", target.name_any());
-                note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::Server(&address));
-            }
+            of_target(&mut lines, &policy, &format!("Target {namespace}/{}", target.name_any()), target);
         }
         lines.sort();
         lines
     }
+}
+
+/// The server of a Target, as far as it stands in it.
+fn of_target(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, target: &Target) {
+    let config = |at: &str| target.spec.config.as_ref().and_then(|config| config.pointer(at)).and_then(Value::as_str);
+    let kubeconfig = config("/kubeconfig").and_then(|text| server_of(text).ok());
+    if let Some(address) = &kubeconfig {
+        note(lines, policy, object, PolicySubject::Installation, PolicyRequest::Server(address));
+    }
+    let server = kubeconfig.as_deref().or_else(|| config("/oidcConfig/server"));
+    let refused = server.and_then(|server| addresses::refused(server, &policy.target_networks()));
+    lines.extend(refused.map(|refused| format!("{object}: {refused}")));
+}
+
+/// A repository of component versions.
+fn of_repository(
+    lines: &mut Vec<String>,
+    (policy, namespace): (&EffectivePolicy, &Namespace),
+    object: &str,
+    context: Option<&Value>,
+) {
+    let address = context.and_then(|context| context.get("baseUrl")).and_then(Value::as_str);
+    let networks = policy.sources(namespace, PolicySubject::Installation).networks;
+    let refused = address.and_then(|address| addresses::refused(address, &networks.registries));
+    lines.extend(refused.map(|refused| format!("{object}: {refused}")));
 }
 
 fn of_item(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, existing: &ExistingItem) {
@@ -250,6 +281,7 @@ mod tests {
                 deployed: Ok(Inventory::read(Some(&deployed)).unwrap()),
             }],
             targets: vec![read("t", json!({"spec": {"type": "k", "config": {"kubeconfig": kubeconfig}}}))],
+            contexts: vec![],
         };
         let refused = |spec: Value| existing.refused(&PolicySet::new(Profile::Restricted, [Policy::read("p", &spec)]));
         assert_eq!(refused(json!({})), Vec::<String>::new());
@@ -276,5 +308,58 @@ mod tests {
                 "Target a/t: the cluster at https://elsewhere.org:443 is refused by NamespacePolicy p, line spec.targets.servers",
             ]
         );
+    }
+
+    #[test]
+    fn c_101_servers_that_are_named_by_their_address_are_held_against_the_networks() {
+        let kubeconfig = |server: &str| {
+            format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+                 clusters: [{{name: k, cluster: {{server: '{server}'}}}}]\n\
+                 contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+            )
+        };
+        let target = |name: &str, config: Value| read(name, json!({"spec": {"type": "k", "config": config}}));
+        let context = json!({"type": "OCIRegistry", "baseUrl": "10.0.0.6:5000/components"});
+        let of = |context: &Value| {
+            let reference = json!({"repositoryContext": context, "componentName": "a/b", "version": "1"});
+            json!({"spec": {"componentDescriptor": {"ref": reference}}})
+        };
+        let existing = Existing {
+            namespaces: BTreeMap::from([("a".into(), BTreeMap::new())]),
+            installations: vec![read("i", of(&context))],
+            items: vec![],
+            targets: vec![
+                target("public", json!({"kubeconfig": kubeconfig("https://192.0.1.1:6443")})),
+                target("by-name", json!({"kubeconfig": kubeconfig("https://inside.example.org")})),
+                target("inside", json!({"kubeconfig": kubeconfig("https://10.0.0.5:6443")})),
+                target("oidc", json!({"oidcConfig": {"server": "https://[fd00::5]"}})),
+            ],
+            contexts: vec![read("default", json!({"repositoryContext": context}))],
+        };
+        let refused = |spec: Value| {
+            let mut spec = spec;
+            spec["namespaces"] = json!({"names": ["a"]});
+            existing.refused(&PolicySet::new(Profile::Restricted, [Policy::read("p", &spec)]))
+        };
+        let line = "which is refused by NamespacePolicy p, line spec.egress.networks of its profile restricted; name another \
+                    address, or have an administrator add";
+        let [registry, cluster, oidc] = [("10.0.0.6", "32"), ("10.0.0.5", "32"), ("fd00::5", "128")]
+            .map(|(at, length)| format!("{at} leads to {at}, a private address, {line} {at}/{length} to that line"));
+        assert_eq!(
+            refused(json!({})),
+            [
+                format!("Context a/default: {registry}"),
+                format!("Installation a/i: {registry}"),
+                format!("Target a/inside: {cluster}"),
+                format!("Target a/oidc: {oidc}"),
+            ]
+        );
+        let named = json!({
+            "targets": {"servers": ["https://10.0.0.5:6443", "*"]}, "sources": {"registries": ["10.0.0.6:5000/*"]},
+            "egress": {"networks": ["fd00::/8"]},
+        });
+        assert_eq!(refused(named), Vec::<String>::new());
+        assert_eq!(refused(json!({"profile": "compatible"})), Vec::<String>::new());
     }
 }

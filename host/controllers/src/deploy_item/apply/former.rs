@@ -106,7 +106,8 @@ impl ItemReconciliation {
         let Some(secret) = state.credentials.get(uid) else { return Ok(None) };
         let GatheredItem { host, key, .. } = &self.gathered;
         let Some(kubeconfig) = kept_credentials::usable(host, &key.namespace, secret).await? else { return Ok(None) };
-        self.gathered.pool.connect(&kubeconfig).await.map(Some).map_err(Halt::from)
+        let networks = host.policies.networks(&key.namespace, &kubeconfig)?;
+        self.gathered.pool.connect(&kubeconfig.text, &networks).await.map(Some).map_err(Halt::from)
     }
 
     async fn forget_credentials(&self, uid: &str, state: &mut ItemState) {

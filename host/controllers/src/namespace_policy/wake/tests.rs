@@ -108,8 +108,10 @@ async fn subscriptions_do_not_keep_a_host_alive() {
     let host = host();
     wake_refused(&host, Queue::default());
     wake_items(&host, Queue::default());
+    let pool = Arc::new(ClusterPool::new(|_| {}));
+    wake_watching(&host, &pool);
     let policies = host.policies.clone();
-    assert_eq!(Arc::strong_count(&host), 1);
+    assert_eq!((Arc::strong_count(&host), Arc::strong_count(&pool)), (1, 1));
     drop(host);
     policies.put_policy("team".to_owned(), Policy::read("team", &json!({"namespaces": {"names": ["a"]}})));
 }
