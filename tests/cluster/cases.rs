@@ -16,7 +16,7 @@ mod golden;
 mod helm;
 mod imports_and_exports;
 mod installations;
-mod policies;
+pub(crate) mod policies;
 mod secrets;
 mod waiting;
 

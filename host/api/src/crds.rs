@@ -145,6 +145,7 @@ mod tests {
                 "approval",
                 "blueprints",
                 "dataObjects",
+                "egress",
                 "items",
                 "namespaces",
                 "priority",
@@ -158,6 +159,9 @@ mod tests {
         assert_eq!(lines["profile"]["default"], "restricted");
         let pattern = json!({"type": "string", "minLength": 1, "maxLength": 512});
         assert_eq!(lines["sources"]["properties"]["hosts"]["items"], pattern);
+        let networks = &lines["egress"]["properties"]["networks"];
+        let network = json!({"type": "string", "maxLength": 49, "pattern": "^[0-9A-Fa-f:.]+/[0-9]{1,3}$"});
+        assert_eq!((&networks["items"], &networks["maxItems"]), (&network, &json!(64)));
     }
 
     #[test]

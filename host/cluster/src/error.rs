@@ -308,9 +308,7 @@ impl From<Error> for Halt {
             Error::Denied { by_policy: true, .. } => {
                 Halt::Stall(failure("PolicyViolation").with_code(Code::PolicyViolation))
             }
-            Error::Denied { by_policy: false, .. } => {
-                Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden))
-            }
+            Error::Denied { by_policy: false, .. } => Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden)),
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
             Error::Unlocated { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))

@@ -282,7 +282,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_without_a_context_leads_nowhere() {
-        assert_eq!(client("apiVersion: v1\nkind: Config\n", &Arc::default()).await.err(), Some(KubeconfigError::Incomplete));
+        assert_eq!(
+            client("apiVersion: v1\nkind: Config\n", &Arc::default()).await.err(),
+            Some(KubeconfigError::Incomplete)
+        );
     }
 
     #[tokio::test]

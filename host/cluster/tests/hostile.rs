@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 0, "the other server was asked");
     }
 
-    /// One kubeconfig, and a server on loopback: who may connect there is answered, and that helps nobody else.
+    /// One kubeconfig, and a server on loopback: connections of one allowance help no other one.
     #[tokio::test]
     async fn c_101_c_102_a_server_is_asked_by_those_alone_who_may_connect_to_its_network() {
         let (router, asked) = counted(Router::new().fallback(|| async { Json(json!({"kind": "ConfigMap"})) }));

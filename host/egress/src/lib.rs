@@ -1,6 +1,6 @@
 //! Connections to addresses that others chose: clusters of targets, registries, what components fetch. Each address is
 //! held against two lists after it was resolved, and the connection goes to the very address that was: nobody connects to
-//! what is denied (C-95), and to networks that never are on the internet connects who may (C-101).
+//! what is denied (C-95), and of networks that never are on the internet to those alone that are allowed (C-101).
 
 use std::{
     error::Error,
@@ -164,9 +164,10 @@ impl Service<Name> for CheckedResolver {
 
 /// The addresses of a name, where all of them may be connected to.
 fn checked(name: &str, addresses: Vec<SocketAddr>, allowed: &AllowedNetworks) -> Result<Vec<SocketAddr>, io::Error> {
-    let refused = addresses.iter().map(SocketAddr::ip).find_map(|address| {
-        check(name, address, || allowed.check_resolved(name, address)).err()
-    });
+    let refused = addresses
+        .iter()
+        .map(SocketAddr::ip)
+        .find_map(|address| check(name, address, || allowed.check_resolved(name, address)).err());
     refused.map_or(Ok(addresses), |refused| Err(io::Error::other(refused)))
 }
 
@@ -179,7 +180,8 @@ mod tests {
     /// A policy that allows these networks, and names these addresses with their ports.
     fn allowing(networks: &[&str], servers: &[(&str, u16)]) -> Arc<AllowedNetworks> {
         let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-        let named = |(address, port): &(&str, u16)| NamedServer { address: address.parse().unwrap(), ports: vec![*port] };
+        let named =
+            |(address, port): &(&str, u16)| NamedServer { address: address.parse().unwrap(), ports: vec![*port] };
         let (servers, line) = (servers.iter().map(named).collect(), "NamespacePolicy team, line l".to_owned());
         Arc::new(AllowedNetworks { rules: vec![NetworkRule { networks, servers, line }] })
     }
@@ -230,7 +232,10 @@ mod tests {
         let ten = allowing(&["10.0.0.0/8"], &[]);
         assert_eq!(checked("registry", at(&["10.0.0.1:0", "1.1.1.1:0"]), &ten).unwrap().len(), 2);
         let refused = checked("registry", fine, &ten).unwrap_err().to_string();
-        assert!(refused.starts_with("registry leads to 127.0.0.1, a loopback address, which is refused by "), "{refused}");
+        assert!(
+            refused.starts_with("registry leads to 127.0.0.1, a loopback address, which is refused by "),
+            "{refused}"
+        );
     }
 
     #[tokio::test]
@@ -251,7 +256,10 @@ mod tests {
         let (nothing, loopback) = (allowing(&[], &[]), allowing(&["127.0.0.0/8", "::1/128"], &[]));
         for host in ["127.0.0.1", "localhost", "2130706433", "127.1", "[::1]", "[::ffff:127.0.0.1]"] {
             let refused = connect(&format!("http://{host}:{port}/"), &nothing).await.unwrap_err();
-            assert!(refused.contains(", a loopback address, which is refused by NamespacePolicy team, line l; "), "{refused}");
+            assert!(
+                refused.contains(", a loopback address, which is refused by NamespacePolicy team, line l; "),
+                "{refused}"
+            );
         }
         for host in ["127.0.0.1", "localhost", "2130706433", "127.1"] {
             assert_eq!(connect(&format!("http://{host}:{port}/"), &loopback).await, Ok(()), "{host}");
@@ -270,7 +278,10 @@ mod tests {
             assert!(connect(&format!("http://{host}:{port}/"), &named).await.is_err(), "{host}");
         }
         let refused = connect("https://127.0.0.1/", &named).await.unwrap_err();
-        assert!(refused.starts_with("127.0.0.1 leads to 127.0.0.1, a loopback address, which is refused by "), "{refused}");
+        assert!(
+            refused.starts_with("127.0.0.1 leads to 127.0.0.1, a loopback address, which is refused by "),
+            "{refused}"
+        );
         assert_eq!([port_of("http://a/"), port_of("https://a/"), port_of("https://a:1/")], [80, 443, 1]);
     }
 

@@ -21,6 +21,9 @@ mod keeping;
 mod limits;
 #[path = "oci/logins.rs"]
 mod logins;
+#[cfg(test)]
+#[path = "oci/networks.rs"]
+mod networks;
 #[path = "oci/real.rs"]
 mod real;
 #[cfg(test)]

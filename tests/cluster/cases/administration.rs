@@ -78,7 +78,7 @@ async fn c_38_two_tenants_cannot_hurt_each_other() {
         Ground::Kube(programs) => {
             let server = Kube::shared(&programs, &binary).await;
             let admin = Objects::of(server.kubeconfig()).await;
-            let _operator = server.operator(&binary, OPERATOR[0], &[]);
+            let _operator = server.operator(&binary, OPERATOR[0], &["--default-policy=restricted"]);
             let [alice, bob] = [("alice", "team-a"), ("bob", "team-b")];
             let alice = Objects::of(server.kubeconfig_of(alice.0, alice.1)).await;
             let bob = Objects::of(server.kubeconfig_of(bob.0, bob.1)).await;

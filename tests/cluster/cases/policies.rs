@@ -2,6 +2,7 @@
 //! and a change of policy counts at once.
 
 mod changes;
+mod networks;
 mod plans;
 mod quotas;
 mod refusals;
@@ -12,9 +13,10 @@ use serde_json::{Value, json};
 /// The code of what a policy refuses.
 const CODE: &str = "ERR_POLICY_VIOLATION";
 
-/// A policy for the namespace of the cases.
+/// A policy for the namespace of the cases, whose servers are on loopback.
 pub(crate) fn policy(name: &str, fields: Value) -> Value {
-    let mut spec = json!({"profile": "restricted", "namespaces": {"names": [NAMESPACE]}});
+    let egress = json!({"networks": ["127.0.0.0/8", "::1/128"]});
+    let mut spec = json!({"profile": "restricted", "namespaces": {"names": [NAMESPACE]}, "egress": egress});
     if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
         spec.extend(fields.clone());
     }

@@ -1,5 +1,5 @@
-//! The recorded cases under the profile that the chart begins with: each is as it was recorded, or refused by a line that
-//! `tests/golden/restricted.yaml` names.
+//! The recorded cases under the profile that the chart begins with, beside which a policy has the network of the tests: each is
+//! as it was recorded, or refused by a line that `tests/golden/restricted.yaml` names.
 
 use std::{
     collections::BTreeMap,
@@ -12,6 +12,8 @@ use futures::{StreamExt, future::select_ok, stream};
 use orangery_tests::{case, cluster::Cluster, tree::any};
 use serde_json::{Value, json};
 
+use crate::cases::policies::{policy, put};
+
 /// How many cases run at once, each on a server of its own.
 const AT_ONCE: usize = 4;
 /// How the table says that a case is as it was recorded.
@@ -23,14 +25,17 @@ fn line_of(object: &Value) -> Option<String> {
     let error = object.pointer("/status/lastError")?;
     let is_refused = error["codes"].as_array()?.iter().any(|code| code == "ERR_POLICY_VIOLATION");
     let message = error["message"].as_str().filter(|_| is_refused)?;
-    let line = message.split(" is refused by the default policy, line ").nth(1)?;
+    let line = message.split(" is refused by NamespacePolicy all, line ").nth(1)?;
     Some(line.split([' ', ';']).next().unwrap_or_default().to_owned())
 }
 
 /// What becomes of a case: a refusal is told as soon as an object says so.
 async fn outcome(folder: PathBuf) -> String {
     let guards = format!("--guards={}", !folder.ends_with("delete-target-missing"));
-    let cluster = Arc::new(crate::cluster_with(&["--default-policy=restricted", &guards]).await);
+    let cluster = Arc::new(crate::cluster_with(&[&guards]).await);
+    let mut all = policy("all", json!({}));
+    all["spec"]["namespaces"] = json!({"names": ["*"]});
+    put(&cluster, &all).await;
     let refused = KINDS.map(|of_kind| {
         let cluster = Arc::clone(&cluster);
         let told = async move {

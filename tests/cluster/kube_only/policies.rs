@@ -22,7 +22,10 @@ fn without(of_kind: &str) -> Value {
     let deny = json!([{"group": "core", "kind": of_kind}]);
     json!({
         "apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "team"},
-        "spec": {"namespaces": {"names": ["default"]}, "targets": {"kinds": {"deny": deny}}},
+        "spec": {
+            "namespaces": {"names": ["default"]}, "targets": {"kinds": {"deny": deny}},
+            "egress": {"networks": ["127.0.0.0/8"]},
+        },
     })
 }
 

@@ -35,11 +35,7 @@ impl NamespacePolicies {
     ///
     /// # Errors
     /// It is not known yet what counts.
-    pub(crate) fn networks(
-        &self,
-        namespace: &Namespace,
-        kubeconfig: &TargetKubeconfig,
-    ) -> Step<Arc<AllowedNetworks>> {
+    pub(crate) fn networks(&self, namespace: &Namespace, kubeconfig: &TargetKubeconfig) -> Step<Arc<AllowedNetworks>> {
         if kubeconfig.is_own {
             return Ok(Arc::default());
         }

@@ -3,6 +3,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::target_kubeconfig::TargetKubeconfig;
 
 fn labels(value: &str) -> Labels {
     Labels::from([("tenant".to_owned(), value.to_owned())])
@@ -74,6 +75,20 @@ async fn it_is_synced_when_both_lists_are_in() {
     assert!(!policies.shared.synced.borrow().1);
     policies.replace_namespaces(BTreeMap::new());
     policies.synced().await;
+}
+
+#[test]
+fn c_103_a_kubeconfig_that_the_operator_made_for_its_own_cluster_is_held_against_no_network() {
+    let policies = NamespacePolicies::new(Profile::Restricted);
+    let rules = |is_own: bool| {
+        let kubeconfig = TargetKubeconfig { text: "the same".to_owned(), is_own };
+        let networks = policies.networks(&"a".into(), &kubeconfig).unwrap();
+        networks.rules.iter().map(|rule| rule.line.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(true), Vec::<String>::new());
+    assert_eq!(rules(false), ["the default policy, line spec.egress.networks"]);
+    put(&policies, "open", &json!({"namespaces": {"names": ["a"]}, "profile": "compatible"}));
+    assert_eq!(rules(false), Vec::<String>::new(), "what counts now");
 }
 
 #[test]

@@ -77,7 +77,8 @@ impl AllowedNetworks {
 
     fn check(&self, host: &str, address: IpAddr, written_at: Option<u16>) -> Result<(), RefusedAddress> {
         for rule in self.rules.iter().filter(|rule| !rule.names(address, written_at)) {
-            let refused = reserved(address).find(|(reading, _)| !rule.networks.iter().any(|one| one.contains(*reading)));
+            let refused =
+                reserved(address).find(|(reading, _)| !rule.networks.iter().any(|one| one.contains(*reading)));
             if let Some((address, what)) = refused {
                 let (host, line, network) = (host.to_owned(), rule.line.clone(), Network::of_one(address));
                 return Err(RefusedAddress { host, address, what, line, network });
@@ -130,7 +131,8 @@ mod tests {
         for address in ["10.255.0.1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1", "1.1.1.1", "2600::1"] {
             assert_eq!(refused(&ten, address), None, "{address}");
         }
-        for (address, is) in [("11.0.0.1", None), ("192.168.0.1", Some("192.168.0.1")), ("::ffff:127.0.0.1", Some("127.0.0.1"))]
+        for (address, is) in
+            [("11.0.0.1", None), ("192.168.0.1", Some("192.168.0.1")), ("::ffff:127.0.0.1", Some("127.0.0.1"))]
         {
             assert_eq!(refused(&ten, address).map(|(address, _)| address).as_deref(), is, "{address}");
         }
@@ -153,7 +155,8 @@ mod tests {
 
     #[test]
     fn c_101_every_rule_has_to_allow_an_address() {
-        let allowed = AllowedNetworks { rules: vec![rule(&["10.0.0.0/8"], "line a"), rule(&["10.1.0.0/16"], "line b")] };
+        let allowed =
+            AllowedNetworks { rules: vec![rule(&["10.0.0.0/8"], "line a"), rule(&["10.1.0.0/16"], "line b")] };
         assert_eq!(refused(&allowed, "10.1.0.1"), None);
         assert_eq!(refused(&allowed, "10.2.0.1"), Some(("10.2.0.1".to_owned(), "line b".to_owned())));
         assert_eq!(refused(&allowed, "fd00::1"), Some(("fd00::1".to_owned(), "line a".to_owned())));
@@ -161,7 +164,8 @@ mod tests {
 
     #[test]
     fn c_101_a_server_that_the_policy_names_by_its_address_is_allowed_as_it_is_written_and_by_no_name() {
-        let of = |servers: Vec<NamedServer>| AllowedNetworks { rules: vec![NetworkRule { servers, ..rule(&[], "line a") }] };
+        let of =
+            |servers: Vec<NamedServer>| AllowedNetworks { rules: vec![NetworkRule { servers, ..rule(&[], "line a") }] };
         let written = |allowed: &AllowedNetworks, address: &str, port: u16| {
             allowed.check_written(address, address.parse().unwrap(), port).is_ok()
         };

@@ -150,9 +150,8 @@ mod tests {
 
     #[test]
     fn c_101_a_network_has_the_addresses_of_its_prefix_and_of_its_version_of_ip() {
-        let contains = |network: &str, address: &str| {
-            network.parse::<Network>().unwrap().contains(address.parse().unwrap())
-        };
+        let contains =
+            |network: &str, address: &str| network.parse::<Network>().unwrap().contains(address.parse().unwrap());
         for (network, inside, outside) in [
             ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
             ("10.0.0.0/8", "10.0.0.0", "9.255.255.255"),

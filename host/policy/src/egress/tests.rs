@@ -121,7 +121,10 @@ fn c_101_what_is_no_network_makes_the_policy_unusable() {
     let place = "spec.egress.networks[1]";
     for (network, why) in [
         ("10.0.0.0", "is no network; write an address and the length of its prefix, such as 10.0.0.0/8 or fd00::/8"),
-        ("10.0.0.1/8", "has bits beyond its prefix; write 10.0.0.0/8 for the network, or the whole length for the one address"),
+        (
+            "10.0.0.1/8",
+            "has bits beyond its prefix; write 10.0.0.0/8 for the network, or the whole length for the one address",
+        ),
         ("::ffff:10.0.0.0/104", "is a network of IPv4 in the notation of IPv6; write it as IPv4"),
     ] {
         assert_eq!(fault(&json!(["10.0.0.0/8", network])), Err(format!("{place} {why}")));

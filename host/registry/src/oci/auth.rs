@@ -41,7 +41,7 @@ pub(super) struct SessionKey {
     pub(super) repository: OciRepository,
     /// Of the credentials; `None` without.
     pub(super) login: Option<ContentDigest>,
-    /// Who may connect elsewhere may have a token of a service that another one may not ask (C-102).
+    /// The networks that may be connected to: a token is of a service that is not in all of them (C-102).
     pub(super) networks: SourceNetworks,
 }
 

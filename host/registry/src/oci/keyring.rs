@@ -328,11 +328,14 @@ mod tests {
         };
         let networks = |network: &str, line: &str| {
             let networks = vec![network.parse().expect("a network")];
-            Arc::new(AllowedNetworks { rules: vec![NetworkRule { networks, servers: Vec::new(), line: line.to_owned() }] })
+            Arc::new(AllowedNetworks {
+                rules: vec![NetworkRule { networks, servers: Vec::new(), line: line.to_owned() }],
+            })
         };
         let all = of(SourceNetworks::default());
         assert_eq!(all, Keyring::default().fingerprint(&repository));
-        let ten = |line: &str| of(SourceNetworks { redirects: networks("10.0.0.0/8", line), ..SourceNetworks::default() });
+        let ten =
+            |line: &str| of(SourceNetworks { redirects: networks("10.0.0.0/8", line), ..SourceNetworks::default() });
         assert_eq!(ten("line a"), ten("line b"));
         let other = of(SourceNetworks { redirects: networks("10.0.0.0/16", "line a"), ..SourceNetworks::default() });
         assert!(all != ten("line a") && other != ten("line a") && other != all);

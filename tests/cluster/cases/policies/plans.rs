@@ -65,24 +65,28 @@ fn item(name: &str, objects: &[Value]) -> Value {
 async fn c_87_a_plan_says_what_a_policy_refuses_as_a_job_does_and_writes_nothing() {
     let plans = Plans::start().await;
     let planned = item("planned", &[object("ConfigMap", "map"), object("Secret", "mine")]);
-    let allowed = plans.of(&planned, &["--brief"]).await;
+    let allowed = plans.of(&planned, &["--brief", "--default-policy=compatible"]).await;
     let summary = "+ ConfigMap default/map  (manifests)\n+ Secret default/mine  (manifests)\n\n\
                    deploy item default/planned, by manifest 0.1.0: 2 to create\n";
     assert_eq!((allowed.code, allowed.stdout.as_str()), (Some(0), summary));
     // Which profile counts where no policy selects the namespace, the operator alone knows.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}});
     let scoped = item("scoped", &[namespace]);
-    let line = "line spec.targets.clusterScoped";
+    let line = ", a loopback address, which is refused by the default policy, line spec.egress.networks; ";
     let noted = plans.of(&scoped, &[]).await;
-    let strict = "\n! where --default-policy is restricted, v1 Namespace mine outside of namespaces is refused by";
+    let strict = "\n! where --default-policy is restricted, cluster ";
     assert!(noted.code == Some(0) && noted.stdout.contains(strict) && noted.stdout.contains(line), "{noted:?}");
-    Plans::refused(&plans.of(&scoped, &["--default-policy=restricted"]).await, "spec.targets.clusterScoped");
+    Plans::refused(&plans.of(&scoped, &["--default-policy=restricted"]).await, "spec.egress.networks");
     assert!(!plans.of(&scoped, &["--default-policy=compatible"]).await.stdout.contains("refused"));
+    put(&plans.cluster, &policy("team", json!({}))).await;
+    let said = Plans::refused(&plans.of(&scoped, &[]).await, "spec.targets.clusterScoped");
+    assert!(said.starts_with("v1 Namespace mine outside of namespaces is refused by NamespacePolicy team"), "{said}");
 
     let lines = [
         (json!({"items": {"types": [{"type": "*/helm"}]}}), "spec.items.types"),
         (json!({"approval": "Required"}), "spec.approval"),
         (json!({"targets": {"servers": ["https://clusters.example.org:*"]}}), "spec.targets.servers"),
+        (json!({"egress": {"networks": []}}), "spec.egress.networks"),
         (json!({"targets": {"kinds": {"deny": [{"group": "core", "kind": "Secret"}]}}}), "spec.targets.kinds.deny"),
         (json!({"signatures": {"required": true}}), "spec.signatures.required"),
     ];

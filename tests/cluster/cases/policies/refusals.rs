@@ -39,15 +39,21 @@ async fn check_refused(cluster: &Cluster, name: &str, item: Value, line: &str) -
     message
 }
 
-/// Under the profile that the chart begins with, and without any policy.
+/// Under the profile that the chart begins with, without any policy; then with one that has the network of the tests alone.
 #[tokio::test]
 async fn a_tenant_under_the_restricted_profile_reaches_no_further_than_its_namespaces() {
     let cluster = crate::cluster_with(&["--default-policy=restricted"]).await;
+    let inside = check_refused(&cluster, "inside", deploys("inside", &[], "1"), "spec.egress.networks").await;
+    let sentence = "127.0.0.1 leads to 127.0.0.1, a loopback address, which is refused by the default policy, line \
+                    spec.egress.networks; name another address, or have an administrator add 127.0.0.1/32 to that line";
+    assert!(inside.contains(sentence), "{inside}");
+    put(&cluster, &policy("team", json!({}))).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}});
     let message =
         check_refused(&cluster, "scoped", writes("scoped", namespace.clone()), "spec.targets.clusterScoped").await;
-    let sentence = "v1 Namespace mine outside of namespaces is refused by the default policy, line spec.targets.clusterScoped; \
-                    leave it out, or have an administrator set clusterScoped: true in a NamespacePolicy for the namespace";
+    let sentence = "v1 Namespace mine outside of namespaces is refused by NamespacePolicy team, line \
+                    spec.targets.clusterScoped of its profile restricted; leave it out, or have an administrator set \
+                    clusterScoped: true there";
     assert!(message.contains(sentence), "{message}");
     cluster.expect_absent(&namespace).await;
     // A namespace written beside it makes a Namespace no object of one.

@@ -7,6 +7,7 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use orangery_api::{
     GROUP, annotation,
+    context::Context,
     deploy_item::DeployItem,
     installation::Installation,
     marks::Marks,
@@ -169,7 +170,8 @@ impl Existing {
                 note(&mut lines, &policy, &object, PolicySubject::Installation, request);
             }
             let of_descriptor = installation.spec.component_descriptor.as_ref();
-            let repository = of_descriptor.and_then(|descriptor| descriptor.reference.as_ref()?.repository_context.as_ref());
+            let repository =
+                of_descriptor.and_then(|descriptor| descriptor.reference.as_ref()?.repository_context.as_ref());
             of_repository(&mut lines, (&policy, &namespace), &object, repository);
         }
         for context in &self.contexts {

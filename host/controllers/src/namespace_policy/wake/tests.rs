@@ -1,5 +1,10 @@
+use std::sync::Mutex;
+
 use orangery_api::deploy_item::DeployItem;
+use orangery_cluster::{Cluster, Connections, NamespacedName, Waiter};
+use orangery_core::{port::BoxFuture, step::Step};
 use orangery_policy::Policy;
+use orangery_proposal::{ClusterRef, SecretContent, deployer::ApiResource};
 use serde_json::{Value, json};
 
 use super::*;
@@ -101,6 +106,41 @@ async fn items_under_way_are_called_when_something_else_counts_for_their_namespa
     wake_items(&host, queue.clone());
     select_a(&host);
     assert_eq!(names(&queue), ["a/working"]);
+}
+
+/// Nothing is connected to.
+struct Nowhere;
+
+impl Connections for Nowhere {
+    fn connect<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+        unreachable!("no cluster is asked for")
+    }
+
+    fn content<'a>(&'a self, _: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+        unreachable!("no content is asked for")
+    }
+}
+
+#[tokio::test]
+async fn c_102_whoever_watches_clusters_is_called_when_something_else_counts_for_his_namespace() {
+    let (host, woken) = (host(), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&woken);
+    let pool = ClusterPool::new(move |waiter: &Waiter| {
+        seen.lock().unwrap().push(format!("{} {}/{}", waiter.kind, waiter.namespace, waiter.name));
+    });
+    let (pool, cluster) = (Arc::new(pool), Cluster::new(host.client.clone(), "c".to_owned(), Arc::new(|_| {})));
+    let api_version = "v1".into();
+    let resource = ApiResource { api_version, kind: "K".into(), plural: "ks".to_owned(), namespaced: true };
+    let place = NamespacedName { namespace: Some("n".into()), name: "x".into() };
+    for namespace in ["a", "b"] {
+        let waiter = Waiter { kind: "Execution".into(), namespace: namespace.into(), name: "waits".into() };
+        let set = pool.set(Arc::new(Nowhere), waiter);
+        set.watch(&cluster, &resource, &place);
+        set.keep_waiting();
+    }
+    wake_watching(&host, &pool);
+    select_a(&host);
+    assert_eq!(*woken.lock().unwrap(), ["Execution a/waits"]);
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn planned(server: &str, annotations: Value) -> (Result<String, String>, V
         "audience": ["sts.amazonaws.com"]}});
     let answer = kubeconfig(&host, &"evil".into(), "Target evil/out", &content).await;
     let answer = match answer {
-        Ok(kubeconfig) => Ok(kubeconfig.unwrap()),
+        Ok(kubeconfig) => Ok(kubeconfig.unwrap().text),
         Err(Halt::Stall(failure)) => Err(failure.message),
         Err(halt) => panic!("{halt:?}"),
     };
