@@ -140,7 +140,7 @@ impl ClusterPool {
         self.handles.replace(waiter, Vec::new());
     }
 
-    /// Wakes all of a namespace who hold watches: called again they hold those that they may.
+    /// Wakes the waiters of a namespace that hold watches: called again, they watch as they may by then.
     pub fn wake_all(&self, namespace: &Namespace) {
         self.handles.waiters(namespace).iter().for_each(|waiter| (self.wake)(waiter));
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c_102_one_kubeconfig_is_another_cluster_for_those_who_may_connect_to_other_networks() {
+    async fn c_102_one_kubeconfig_is_another_cluster_under_another_allowance() {
         let (pool, kubeconfig) = (pool(), kubeconfig("http://127.0.0.1:1"));
         let rule = |line: &str| NetworkRule { networks: Vec::new(), servers: Vec::new(), line: line.to_owned() };
         let networks = |line: &str| Arc::new(AllowedNetworks { rules: vec![rule(line)] });
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c_102_all_of_a_namespace_who_hold_watches_are_woken() {
+    async fn c_102_watching_waiters_of_a_namespace_are_woken() {
         let woken = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&woken);
         let pool = ClusterPool::new(move |waiter: &Waiter| seen.lock().unwrap().push(waiter.name.to_string()));

@@ -43,7 +43,7 @@ impl WatchHandles {
         drop(before);
     }
 
-    /// Who of a namespace holds any.
+    /// The waiters of a namespace that hold any.
     pub(crate) fn waiters(&self, namespace: &Namespace) -> Vec<Waiter> {
         let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
         by_waiter.keys().filter(|waiter| waiter.namespace == *namespace).cloned().collect()

@@ -140,7 +140,7 @@ mod tests {
 
     /// One kubeconfig, and a server on loopback: connections of one allowance help no other one.
     #[tokio::test]
-    async fn c_101_c_102_a_server_is_asked_by_those_alone_who_may_connect_to_its_network() {
+    async fn c_101_c_102_a_server_is_asked_only_under_an_allowance_that_has_its_network() {
         let (router, asked) = counted(Router::new().fallback(|| async { Json(json!({"kind": "ConfigMap"})) }));
         let server = serve(router).await;
         let port: u16 = server.rsplit(':').next().unwrap().parse().unwrap();

@@ -106,7 +106,7 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &Ta
 async fn find(host: &ControllerContext, secret: &str) -> Step<Option<TargetKubeconfig>> {
     let kept: Option<Secret> =
         get(&host.client, &Namespace::from(host.client.default_namespace()), &secret.into()).await?;
-    let mut data = kept.and_then(|secret| secret.data).unwrap_or_default();
+    let Some(mut data) = kept.and_then(|secret| secret.data) else { return Ok(None) };
     let is_own = data.contains_key(OWN);
     Ok(data.remove(CONTENT).map(|ByteString(content)| {
         let text = String::from_utf8_lossy(&content).into_owned();

@@ -250,7 +250,7 @@ mod tests {
 
     /// A name, numbers that only the resolver understands, and the address itself lead to one server.
     #[tokio::test]
-    async fn c_101_who_may_not_connect_to_a_network_reaches_it_by_no_name_and_who_may_does() {
+    async fn c_101_no_name_leads_to_a_network_that_is_not_allowed() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (nothing, loopback) = (allowing(&[], &[]), allowing(&["127.0.0.0/8", "::1/128"], &[]));

@@ -8,6 +8,7 @@ mod builtin;
 mod effective;
 mod egress;
 mod explain;
+mod networks;
 mod pattern;
 mod profile;
 mod quota;

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn c_102_a_fingerprint_tells_apart_who_may_connect_to_other_networks() {
+    fn c_102_a_fingerprint_tells_allowances_apart() {
         let repository: OciRepository = "r.example/a".parse().expect("a repository");
         let of = |networks: SourceNetworks| {
             let allowed = Arc::new(AllowedSources { networks, ..AllowedSources::default() });

@@ -84,7 +84,7 @@ async fn leading(how: header::HeaderName, location: String) -> Server {
 
 /// The connections of one client are kept, and are no way for those who may not connect themselves.
 #[tokio::test]
-async fn c_101_c_102_a_registry_is_asked_by_those_alone_who_may_connect_to_its_network() {
+async fn c_101_c_102_a_registry_is_asked_only_under_an_allowance_that_has_its_network() {
     let (server, client) = (answering().await, client());
     let by_address = server.reference(":1");
     let by_name: ArtifactReference =
@@ -170,7 +170,7 @@ async fn c_102_a_token_of_a_service_that_one_may_not_ask_is_nothing_for_him() {
 
 /// Neither in memory nor, over a restart, on disk.
 #[tokio::test]
-async fn c_102_what_was_fetched_for_one_is_given_to_nobody_who_may_not_connect_there() {
+async fn c_102_nothing_fetched_under_one_allowance_is_given_to_another() {
     let filled = Arc::new(FilledRegistry::open().await);
     filled.component("example.org/a", &json!([]), &[]);
     let answers = Arc::clone(&filled);

@@ -325,7 +325,7 @@ mod tests {
         let context = json!({"type": "OCIRegistry", "baseUrl": "10.0.0.6:5000/components"});
         let of = |context: &Value| {
             let reference = json!({"repositoryContext": context, "componentName": "a/b", "version": "1"});
-            json!({"spec": {"componentDescriptor": {"ref": reference}}})
+            json!({"spec": {"blueprint": {}, "componentDescriptor": {"ref": reference}}})
         };
         let existing = Existing {
             namespaces: BTreeMap::from([("a".into(), BTreeMap::new())]),

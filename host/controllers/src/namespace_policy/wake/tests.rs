@@ -122,7 +122,7 @@ impl Connections for Nowhere {
 }
 
 #[tokio::test]
-async fn c_102_whoever_watches_clusters_is_called_when_something_else_counts_for_his_namespace() {
+async fn c_102_watching_objects_are_called_when_something_else_counts_for_their_namespace() {
     let (host, woken) = (host(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&woken);
     let pool = ClusterPool::new(move |waiter: &Waiter| {

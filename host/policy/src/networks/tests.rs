@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Profile, set::PolicySet};
+use crate::{
+    Profile,
+    egress::{LONGEST_NETWORK, MOST_NETWORKS},
+    set::PolicySet,
+};
 
 fn effective(default: Profile, specs: &[Value]) -> EffectivePolicy {
     let policies = specs.iter().enumerate().map(|(number, spec)| {
