@@ -10,7 +10,7 @@ use std::{
     io::Write as _,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
-    process::{self, Child, Command, Stdio},
+    process::{self, Child, ChildStdin, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -104,6 +104,8 @@ pub struct Kube {
     /// How those of [`SERVERS`] are started, each after those before it.
     servers: [(&'static str, Vec<String>); 2],
     processes: BTreeMap<&'static str, Child>,
+    /// The standard inputs of all that were started: the end of one takes the folder away.
+    inputs: Vec<ChildStdin>,
 }
 
 /// The servers of objects. The third program only cleans up after them.
@@ -170,6 +172,7 @@ impl Kube {
             folder,
             servers: [(etcd_name, Vec::new()), (api_name, Vec::new())],
             processes: BTreeMap::new(),
+            inputs: Vec::new(),
         };
         kube.servers = [(etcd_name, kube.etcd(etcd, peers)), (api_name, [&kube.api_server(etcd), flags].concat())];
         kube.start_servers(programs);
@@ -220,8 +223,8 @@ impl Kube {
 
     /// Kills some of the servers as `kill -9` does, all of them before the first has ended.
     pub fn kill(&mut self, programs: &[&'static str]) {
-        let killed = programs.iter().filter_map(|program| self.processes.remove(program)).collect();
-        end(killed);
+        let mut killed: Vec<Child> = programs.iter().filter_map(|program| self.processes.remove(program)).collect();
+        end(&mut killed);
     }
 
     /// Starts again those of [`SERVERS`] that do not run, over what they had stored; answers when they serve.
@@ -314,7 +317,10 @@ impl Kube {
             .stdout(log("out"))
             .stderr(log("err"))
             .spawn();
-        self.processes.insert(program, started.expect("the program starts"));
+        let mut started = started.expect("the program starts");
+        // Whoever waits for a process closes its input before.
+        self.inputs.extend(started.stdin.take());
+        self.processes.insert(program, started);
     }
 
     /// Waits until the API server says that it is ready: nothing can be watched before.
@@ -406,12 +412,13 @@ const WITH_THE_TESTS: &str =
 
 impl Drop for Kube {
     fn drop(&mut self) {
-        end(std::mem::take(&mut self.processes).into_values().collect());
+        end(self.processes.values_mut());
     }
 }
 
 /// Kills processes, all of them before the first has ended.
-fn end(mut processes: Vec<Child>) {
+fn end<'p>(processes: impl IntoIterator<Item = &'p mut Child>) {
+    let mut processes: Vec<&mut Child> = processes.into_iter().collect();
     // One that has ended by itself cannot be killed, and is waited for all the same.
     for process in &mut processes {
         let _ = process.kill();
