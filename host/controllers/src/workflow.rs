@@ -120,6 +120,8 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     fn start(&mut self, starts: Starts<'_, Self::Object>) -> impl Future<Output = Step<Option<Failure>>> + Send;
     /// Deletes the items that gate expressions do not want (WF-20, WF-21).
     fn delete(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
+    /// Writes what gate expressions have answered so far.
+    fn remember(&mut self) -> impl Future<Output = Step<()>> + Send;
     /// Hands the deletion of the whole down to these items, and to what is no item.
     fn hand_down_deletion(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
     /// What the job waits for beside the items.
@@ -295,17 +297,23 @@ fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Eva
 
 /// `Deleting`: the job is handed down in reverse order until nothing is left (WF-04, WF-28).
 pub(crate) async fn deleting<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
+    let before = run.workflow().records.clone();
     let evaluation = evaluate(run, Direction::Backward).await;
-    let outcome = delete_in_order(run, &evaluation).await;
+    let outcome = delete_in_order(run, &evaluation, &before).await;
     evaluation.with(outcome)
 }
 
-async fn delete_in_order<W: RunsWorkflow>(run: &mut W, evaluation: &Evaluation) -> Step<Verdict> {
+/// `before` is what gate expressions had answered before this reconciliation.
+async fn delete_in_order<W: RunsWorkflow>(run: &mut W, evaluation: &Evaluation, before: &Records) -> Step<Verdict> {
     let plan::ExecutionPlan { trigger, outcome, .. } = {
         let (objects, state) = (run.objects(), run.workflow());
         let states = states(run, &objects, Direction::Backward, (&state.records, evaluation));
         plan::deleting(&states, &state.job, run.policy())
     };
+    if !trigger.is_empty() && run.workflow().records != *before {
+        // What goes now may be what the answer was read by: it is not there to be asked again (C-126).
+        run.remember().await?;
+    }
     run.hand_down_deletion(&trigger).await?;
     together([outcome, run.beside(Direction::Backward)])
 }

@@ -30,6 +30,13 @@ fn exported(key: &str, value: &str) -> Value {
     json!({"apiVersion": API, "kind": "DataObject", "metadata": {"labels": {KEY: key}}, "data": value})
 }
 
+/// The sub-installations that own an object, by their templates.
+fn owners(object: &Value) -> Vec<&str> {
+    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let names = owners.filter_map(|owner| owner["name"].as_str());
+    names.map(|name| name.split('-').next().unwrap_or_default()).collect()
+}
+
 #[tokio::test]
 async fn c_125_a_renamed_sub_installation_exports_what_the_former_one_has_left() {
     let (binary, programs) = super::programs().await;
@@ -49,11 +56,12 @@ async fn c_125_a_renamed_sub_installation_exports_what_the_former_one_has_left()
     };
     let ended = objects.expect_that(&any("Installation", "tree"), "did not end its second job", has_ended).await;
     assert_eq!(ended["status"]["phase"], "Succeeded", "{ended:#}");
-    objects.expect(&exported("out", "2")).await;
-    objects.expect(&exported("former", "1")).await;
-    // The collector takes what is the former one's, and nothing of the new one.
+    let out = objects.expect(&exported("out", "2")).await;
+    assert_eq!(owners(&out), ["former", "renamed"], "the collector is away");
+    // It takes the former owner away, and nothing of the new one.
     server.start_controllers(&programs);
-    objects.expect_absent(&exported("former", "1")).await;
+    let is_taken_away = |object: &Value| object["metadata"]["labels"][KEY] == "out" && owners(object) == ["renamed"];
+    objects.expect_that(&exported("out", "2"), "has its former owner still", is_taken_away).await;
     objects.expect(&exported("out", "2")).await;
     objects.expect(&exported("renamed", "2")).await;
     drop(operator);

@@ -255,6 +255,10 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
         self.trigger_deletion(named(&leaving, names)).await
     }
 
+    async fn remember(&mut self) -> Step<()> {
+        self.write_answers().await
+    }
+
     async fn hand_down_deletion(&mut self, names: &[String]) -> Step<()> {
         let objects = self.deploy_items();
         self.trigger_deletion(named(&objects, names)).await

@@ -53,6 +53,23 @@ pub(super) struct ExecutionReconciliation<'a> {
     pub(super) workflow: WorkflowState<DeployItemTemplate>,
 }
 
+/// The cluster of an item's own target, as far as the operator vouches for it. An item that it has written since it was looked
+/// for is known in a newer version by now: that of before counts as replayed.
+fn cluster_of_target(host: &ControllerContext, item: &DeployItem) -> Option<String> {
+    let mut known: Option<Arc<DeployItem>> = None;
+    loop {
+        let newest = host.stores.deploy_items.get(&Key::of(item))?;
+        if known.is_some_and(|known| known.metadata.resource_version == newest.metadata.resource_version) {
+            return None;
+        }
+        let cluster = sealed_state::cluster_of_target(&newest, Sealer::of(host, &newest));
+        if cluster.is_some() {
+            return cluster;
+        }
+        known = Some(newest);
+    }
+}
+
 impl<'a> ExecutionReconciliation<'a> {
     /// Of an Execution in a job.
     pub(super) fn of(worker: &'a ExecutionWorker, execution: &Arc<Execution>, job: JobId) -> Self {
@@ -63,8 +80,7 @@ impl<'a> ExecutionReconciliation<'a> {
             // his own a user has taken the cluster away (C-28). Which cluster that was is the operator's word alone (C-120).
             let mut items = deploy_items(&host.stores, &key);
             items.retain(|item| !removed::was_users_own(host, item));
-            let cluster = |item: &DeployItem| sealed_state::cluster_of_target(item, Sealer::of(host, item));
-            connections.fall_back_on(kept_credentials::of_targets(&items, cluster));
+            connections.fall_back_on(kept_credentials::of_targets(&items, |item| cluster_of_target(host, item)));
         }
         Self {
             host,

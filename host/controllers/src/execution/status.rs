@@ -1,7 +1,11 @@
 //! Where an Execution rests: the one place that writes its status.
 
 use orangery_api::execution::{Execution, write_records};
-use orangery_core::{phase::execution::Execution as Phase, step::Halt, walk::Transition};
+use orangery_core::{
+    phase::execution::Execution as Phase,
+    step::{Halt, Step},
+    walk::Transition,
+};
 use orangery_reconcile::NextCall;
 
 use super::{
@@ -34,6 +38,23 @@ pub(super) async fn finish(
 }
 
 impl ExecutionReconciliation<'_> {
+    /// What gate expressions have answered so far, for the next write.
+    fn note_answers(&mut self) {
+        let masker = self.host.secrets.masker(&self.key.namespace);
+        self.draft.status.get_or_insert_default().items = write_records(&masked(&self.workflow.records, &masker));
+    }
+
+    /// Writes what gate expressions have answered so far; where the job rests is not said by that.
+    pub(super) async fn write_answers(&mut self) -> Step<()> {
+        self.note_answers();
+        let writer = self.host.writer(&self.host.stores.executions);
+        let written = writer.update_status(&self.before, &self.draft).await;
+        let written = written.map_err(|error| error.halt("UpdateStatus"))?;
+        self.draft = Execution::clone(&written);
+        self.before = written;
+        Ok(())
+    }
+
     /// Writes where the walk through the phases rests.
     async fn finish(mut self, phase: Phase, transition: Transition<Phase>) -> Result<NextCall, Halt> {
         let (host, worker) = (self.host, self.worker);
@@ -44,9 +65,8 @@ impl ExecutionReconciliation<'_> {
             job::release(host, store, self.before.as_ref()).await?;
             return Ok(NextCall::Settled);
         };
+        self.note_answers();
         let status = self.draft.status.get_or_insert_default();
-        let masker = host.secrets.masker(&self.key.namespace);
-        status.items = write_records(&masked(&self.workflow.records, &masker));
         status.rest(&rest, self.generation, &host.now());
         let writer = host.writer(store);
         let written = writer.update_status(&self.before, &self.draft).await;

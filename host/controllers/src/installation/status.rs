@@ -98,11 +98,8 @@ impl InstallationReconciliation<'_> {
         };
         let dependents = if rest.ended { self.dependents(&rest) } else { Vec::new() };
         let triggers = !dependents.is_empty();
+        self.note_answers();
         let status = self.draft.status.get_or_insert_default();
-        if let Some(workflow) = &mut status.workflow {
-            let masker = host.secrets.masker(&self.key.namespace);
-            workflow.write_records(&masked(&self.workflow.records, &masker));
-        }
         status.rest(&rest, self.generation, &host.now());
         status.dependents_to_trigger = dependents;
         if rest.ended {
@@ -117,8 +114,17 @@ impl InstallationReconciliation<'_> {
         Ok(if rest.ended && (triggers || is_requested(&written)) { NextCall::Again } else { next })
     }
 
+    /// What gate expressions have answered so far, for the next write.
+    fn note_answers(&mut self) {
+        if let Some(workflow) = &mut self.draft.status.get_or_insert_default().workflow {
+            let masker = self.host.secrets.masker(&self.key.namespace);
+            workflow.write_records(&masked(&self.workflow.records, &masker));
+        }
+    }
+
     /// Writes what others have to see of a job before it goes on; where it rests is not said by that.
     pub(super) async fn show(&mut self) -> Step<()> {
+        self.note_answers();
         let writer = self.host.writer(&self.host.stores.installations);
         let written = writer.update_status(&self.before, &self.draft).await;
         let written = written.map_err(|error| error.halt("UpdateStatus"))?;

@@ -290,6 +290,10 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
         Ok(())
     }
 
+    async fn remember(&mut self) -> Step<()> {
+        self.show().await
+    }
+
     /// The job goes to what may be deleted now, and to what is no item.
     async fn hand_down_deletion(&mut self, names: &[String]) -> Step<()> {
         for sub in &self.subinstallations() {

@@ -350,3 +350,27 @@ async fn c_120_gate_expressions_ask_no_kept_cluster_that_somebody_wrote_into_a_s
     objects.gone("Execution", "tree").await;
     assert!(!has(&second, "base").await);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_126_what_a_gate_expression_has_answered_is_written_before_it_lets_anything_go() {
+    let (mut world, _server, second) = deployed_after_another_cluster().await;
+    let metrics: Api<ConfigMap> = Api::default_namespaced(second.clone());
+    metrics.delete("metric", &DeleteParams::default()).await.unwrap();
+    world.lose_target("cluster").await;
+    let base = name_of(&world.objects().find_item("base").await.unwrap());
+    world.delay_write(&format!("deployitems/{base}/status"));
+    world.objects().delete("Execution", "tree").await;
+    world.objects().patch_status("Execution", "tree", &json!({"jobID": "two"})).await;
+    // The job is about to be handed to base, which has the only credentials by which the expression could be asked again.
+    world.held().await;
+    let execution = world.objects().find("Execution", "tree").await.unwrap();
+    let answered = &execution["status"]["items"][0];
+    assert_eq!(
+        (&answered["name"], &answered["conditions"][0]["type"], &answered["conditions"][0]["status"]),
+        (&json!("last"), &json!("deletedWhen"), &json!("True")),
+        "{execution:#}"
+    );
+    world.restart();
+    world.objects().gone("Execution", "tree").await;
+    assert!(!has(&second, "base").await);
+}
