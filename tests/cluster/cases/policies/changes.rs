@@ -44,6 +44,7 @@ async fn a_policy_that_is_tightened_during_a_job_ends_the_job_and_one_that_is_lo
 #[tokio::test]
 async fn c_60_what_a_policy_does_not_allow_any_more_is_not_written_again_until_it_does() {
     let cluster = crate::cluster().await;
+    put(&cluster, &policy("team", json!({}))).await;
     let mut item = deploys("drifts", &[], "1");
     item["drift"] = json!({"policy": "Correct"});
     cluster.apply(&root("drifts", item)).await;

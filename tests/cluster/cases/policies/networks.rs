@@ -156,6 +156,8 @@ async fn c_102_a_job_that_waits_ends_where_its_network_is_shut_and_drift_is_not_
     says("is still watched", "Unknown", "line spec.egress.networks").await;
     put(&cluster, &networks(&["127.0.0.0/8"])).await;
     says("is not watched again", "False", "").await;
+    let waits = |item: &Value| item["status"]["waitingFor"].as_array().is_some_and(|waits| !waits.is_empty());
+    cluster.expect_that(&any("DeployItem", ""), "did not wait again", waits).await;
     let mut ready = config_map("waits");
     ready["data"] = json!({"ready": "yes"});
     cluster.merge(&ready).await;
