@@ -164,13 +164,14 @@ async fn c_102_a_job_that_waits_ends_where_its_network_is_shut_and_drift_is_not_
     succeeds(&cluster, "waits").await;
 }
 
-/// An account that may write ConfigMaps, and a Target that names it.
+/// An account that may write ConfigMaps and know which cluster it is in, and a Target that names it.
 fn own_cluster() -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";
     let metadata = json!({"name": "deployer", "namespace": NAMESPACE});
     let verbs = json!(["get", "list", "watch", "create", "update", "patch", "delete"]);
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
     let account = json!({"kind": "ServiceAccount", "name": "deployer", "namespace": NAMESPACE});
+    let knows = json!([{"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]}]);
     let config = json!({"selfConfig": {"serviceAccount": {"name": "deployer"}, "expirationSeconds": 3600}});
     let mut target = own_target("");
     target["metadata"]["name"] = json!("here");
@@ -181,6 +182,13 @@ fn own_cluster() -> Vec<Value> {
         json!({
             "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
             "roleRef": {"apiGroup": group, "kind": "Role", "name": "deployer"}, "subjects": [account],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "deployer"}, "rules": knows,
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "deployer"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "deployer"}, "subjects": [account],
         }),
         target,
     ]
