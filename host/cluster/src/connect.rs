@@ -1,6 +1,7 @@
 //! Which clusters there are: pooled by the digest of their kubeconfig and the networks that it may be in, so that all items of a
-//! target share connections, discovery and watches, and no namespace those of one that may connect elsewhere (C-102). Kubeconfigs of one server share its limit of requests and what is known of its silence, and
-//! nothing that credentials have shown.
+//! target share connections, discovery and watches, and no namespace those of one that may connect elsewhere (C-102).
+//! Kubeconfigs of one server share its limit of requests and what is known of its silence, and nothing that credentials have
+//! shown.
 
 use std::{
     collections::BTreeMap,
