@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, Preconditions},
 };
 use orangery_api::{
     annotation::GUARD,
     deploy_item::DeployItem,
-    stored_state::{STORED_CONTENT as CONTENT, unpack},
+    marks::Marks as _,
+    stored_state::{STORED_CONTENT as CONTENT, StoredState, unpack},
 };
 use orangery_cluster::TERMINATING;
 use orangery_core::{
@@ -57,12 +58,19 @@ impl ContentType {
     fn is_guarded(self) -> bool {
         matches!(self, Self::State)
     }
+
+    /// The Secrets of an item that are held whatever becomes of them: those that hold the inventory that its status has.
+    fn held(self, item: &DeployItem) -> Vec<String> {
+        let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        StoredState::of(status).filter(|_| self.is_guarded()).map_or_else(Vec::new, |stored| stored.secrets)
+    }
 }
 
 /// Stores a compressed content. Repeating it writes nothing new.
 ///
 /// # Errors
-/// The API server cannot be reached, or refuses a Secret.
+/// The API server cannot be reached, or refuses a Secret; one of its name and content is on its way out, and is made anew when
+/// it is gone.
 pub(super) async fn persist(
     client: &Client,
     item: &DeployItem,
@@ -71,6 +79,7 @@ pub(super) async fn persist(
 ) -> Result<(), kube::Error> {
     let Key { namespace, name } = Key::of(item);
     let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+    let held = content.held(item);
     for (name, chunk) in secrets(&name, compressed).into_iter().zip(compressed.chunks(CHUNK)) {
         let secret = Secret {
             metadata: ObjectMeta {
@@ -86,7 +95,7 @@ pub(super) async fn persist(
             type_: Some(content.secret_type().to_owned()),
             ..Secret::default()
         };
-        create(&api, &secret).await?;
+        create(&api, &secret, &held).await?;
     }
     Ok(())
 }
@@ -103,18 +112,26 @@ pub(super) fn reason_of(error: &kube::Error, otherwise: &'static str) -> &'stati
     if causes.iter().any(|cause| cause.reason == TERMINATING) { TERMINATING } else { otherwise }
 }
 
-/// Creates a Secret that is named by its content. One of its name with other content was made by somebody else, and goes.
-async fn create(api: &Api<Secret>, secret: &Secret) -> kube::Result<()> {
-    match api.create(&PostParams::default(), secret).await {
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let name = secret.name_any();
-            if api.get_opt(&name).await?.is_some_and(|there| there.data != secret.data) {
-                api.delete(&name, &DeleteParams::default()).await?;
-                api.create(&PostParams::default(), secret).await?;
-            }
-            Ok(())
+/// Creates a Secret that is named by its content. One of its name with other content was made by somebody else, and goes. One
+/// that is being deleted is as good as gone, unless it is one of those that are held: no guard leaves these while the item
+/// refers to them.
+async fn create(api: &Api<Secret>, secret: &Secret, held: &[String]) -> kube::Result<()> {
+    let exists = match api.create(&PostParams::default(), secret).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => kube::Error::Api(status),
+        created => return created.map(drop),
+    };
+    let name = secret.name_any();
+    let Some(there) = api.get_opt(&name).await? else { return Err(exists) };
+    match (there.data == secret.data, there.is_deleting()) {
+        (true, false) => Ok(()),
+        (true, true) if held.contains(&name) => Ok(()),
+        (_, true) => Err(exists),
+        (false, false) => {
+            let preconditions = Preconditions { uid: there.metadata.uid, resource_version: None };
+            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            api.delete(&name, &params).await?;
+            api.create(&PostParams::default(), secret).await.map(drop)
         }
-        created => created.map(drop),
     }
 }
 
@@ -144,5 +161,93 @@ pub(super) async fn discard(client: &Client, namespace: &Namespace, unneeded: &B
         if let Err(error) = api.delete(name, &DeleteParams::default()).await {
             tracing::debug!(%error, secret = name, "a Secret that is not needed any more stays until its item goes");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{
+        Config,
+        api::{Patch, PatchParams},
+        config::{KubeConfigOptions, Kubeconfig},
+    };
+    use orangery_embedded::{Options, Server, Storage, start};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A server, its Secrets, and an item whose status names these.
+    async fn item(named: &[String]) -> (Server, Client, Api<Secret>, DeployItem) {
+        let clock = std::sync::Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
+        let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
+        let server = start(options).await.unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let client = Client::try_from(config).unwrap();
+        let large = json!({"digest": "sha256:0", "secrets": named});
+        let status = json!({"providerStatus": {"orangery": {"large": large}}});
+        let item = json!({"metadata": {"namespace": "default", "name": "item", "uid": "0"}, "spec": {"type": "t"},
+            "status": status});
+        let api = Api::namespaced(client.clone(), "default");
+        (server, client, api, serde_json::from_value(item).unwrap())
+    }
+
+    async fn finalizers(api: &Api<Secret>, name: &str, finalizers: &[&str]) {
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    fn is_conflict(result: &Result<(), kube::Error>) -> bool {
+        matches!(result, Err(kube::Error::Api(status)) if status.is_already_exists())
+    }
+
+    #[tokio::test]
+    async fn c_94_a_secret_that_is_on_its_way_out_stores_nothing_and_is_made_anew_when_it_is_gone() {
+        let (_server, client, api, item) = item(&[]).await;
+        let persist = async || persist(&client, &item, ContentType::State, b"x").await;
+        persist().await.unwrap();
+        let name = secrets(&"item".into(), b"x").remove(0);
+        let first = api.get(&name).await.unwrap();
+        persist().await.unwrap();
+        assert_eq!(api.get(&name).await.unwrap(), first, "repeating it writes nothing");
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+        let refused = persist().await;
+        assert!(is_conflict(&refused), "{refused:?}");
+        finalizers(&api, &name, &[]).await;
+        persist().await.unwrap();
+        let anew = api.get(&name).await.unwrap();
+        assert_eq!((anew.data, anew.is_deleting()), (first.data, false));
+        assert_ne!(anew.metadata.uid, first.metadata.uid);
+    }
+
+    #[tokio::test]
+    async fn c_94_a_secret_that_somebody_deletes_is_held_for_the_item_that_refers_to_it() {
+        let name = secrets(&"item".into(), b"x").remove(0);
+        let (_server, client, api, item) = item(std::slice::from_ref(&name)).await;
+        persist(&client, &item, ContentType::State, b"x").await.unwrap();
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+        persist(&client, &item, ContentType::State, b"x").await.unwrap();
+        // Proposals have no guard, whatever the status says.
+        let refused = persist(&client, &item, ContentType::Proposal, b"x").await;
+        assert!(is_conflict(&refused), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn c_94_a_secret_with_other_content_goes_and_one_that_others_hold_is_waited_for() {
+        let (_server, client, api, item) = item(&[]).await;
+        let name = secrets(&"item".into(), b"x").remove(0);
+        let theirs = json!({"metadata": {"name": name}, "data": {(CONTENT): "dGhlaXJz"}});
+        let theirs: Secret = serde_json::from_value(theirs).unwrap();
+        api.create(&PostParams::default(), &theirs).await.unwrap();
+        persist(&client, &item, ContentType::State, b"x").await.unwrap();
+        assert_eq!(api.get(&name).await.unwrap().data.unwrap()[CONTENT], ByteString(b"x".to_vec()));
+        finalizers(&api, &name, &[]).await;
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+        api.create(&PostParams::default(), &theirs).await.unwrap();
+        finalizers(&api, &name, &["example.org/hold"]).await;
+        let refused = persist(&client, &item, ContentType::State, b"x").await;
+        assert!(is_conflict(&refused), "{refused:?}");
+        finalizers(&api, &name, &[]).await;
+        persist(&client, &item, ContentType::State, b"x").await.unwrap();
     }
 }
