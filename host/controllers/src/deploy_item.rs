@@ -123,6 +123,7 @@ impl DeployItemController {
                 written.map_err(|write| job::unwritten(&transition, write))?;
             }
             None => {
+                status.record_end(state).await?;
                 release_credentials(&gathered).await;
                 status.release().await?;
                 self.forget(&gathered.key);

@@ -164,6 +164,17 @@ impl StatusWriter {
         self.write(state.as_ref()).await
     }
 
+    /// What an item that goes has left, before the credentials go that were kept for it: whatever becomes of the writes that
+    /// follow, the next call needs none (C-35).
+    pub(super) async fn record_end(&mut self, state: Option<ItemState>) -> Step<()> {
+        let Some(state) = state.filter(|state| !state.credentials.is_empty()) else { return Ok(()) };
+        if !state.inventory.0.is_empty() {
+            return self.record(&state).await;
+        }
+        let ItemState { clusters, former, credentials, .. } = state;
+        self.record(&ItemState { clusters, former, credentials, ..ItemState::default() }).await
+    }
+
     /// The state that the server has is the one of the next write, too: what was to take its place was refused.
     pub(super) fn keep_state(&mut self) {
         let before = self.before.status.as_ref().and_then(|status| status.provider_status.clone());

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use orangery_apply::{ItemState, Job, Purpose, delete};
+use orangery_apply::{ItemState, Job, ProgressStore as _, Purpose, delete};
 use orangery_cluster::{Call, Cluster, Connections};
 use orangery_core::{
     error::{Code, Failure},
@@ -110,12 +110,17 @@ impl ItemReconciliation {
         self.gathered.pool.connect(&kubeconfig.text, &networks).await.map(Some).map_err(Halt::from)
     }
 
-    async fn forget_credentials(&self, uid: &str, state: &mut ItemState) {
+    /// What is left is recorded before its credentials go: whoever still found it in the status could not look for it any more.
+    /// What cannot be recorded now is kept as long as the item.
+    async fn forget_credentials(&mut self, uid: &str, state: &mut ItemState) {
         if state.clusters.values().any(|known| known == uid) {
             return;
         }
-        let secret = state.credentials.remove(uid);
-        kept_credentials::release(&self.gathered.host, &self.gathered.item, &secret).await;
+        let Some(secret) = state.credentials.get(uid).cloned() else { return };
+        if self.status.record(state).await.is_ok() {
+            kept_credentials::release(&self.gathered.host, &self.gathered.item, [&secret]).await;
+            state.credentials.remove(uid);
+        }
     }
 }
 

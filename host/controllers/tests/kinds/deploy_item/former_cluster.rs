@@ -184,6 +184,45 @@ async fn c_28_c_35_an_item_whose_exported_target_is_gone_is_uninstalled_with_wha
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_a_deletion_that_is_cut_off_when_its_credentials_are_gone_ends_all_the_same() {
+    let mut world = Items::new().await;
+    exported(&world).await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let targets: Api<Target> = Api::default_namespaced(world.client.clone());
+    targets.delete("cluster", &DeleteParams::default()).await.unwrap();
+    let known = world.host.as_ref().unwrap().stores.targets.clone();
+    let is_gone = async || known.get(&Key::new("default", "cluster")).is_none().then_some(());
+    assert!(world.in_time(is_gone).await.is_some(), "the controllers know the Target");
+    // The write that takes the finalizer away is on its way, and never arrives.
+    world.objects().delay_write("/deployitems/item");
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.objects().held().await;
+    assert_eq!((has(&world.client, "x").await, kept(&world).await), (false, 0));
+    world.restart();
+    world.gone("item").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_what_was_deleted_in_a_former_cluster_is_recorded_before_its_credentials_go() {
+    let world = Items::new().await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let secret = world.kept().await.remove(0).metadata.name.unwrap();
+    let (server, _second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    world.objects().delay_write(&format!("/secrets/{secret}"));
+    world.trigger("item", "two").await;
+    world.objects().held().await;
+    let status = json!(world.items().get("item").await.unwrap().status);
+    assert_eq!(status["providerStatus"].pointer("/orangery/former"), None, "{status:#}");
+    assert!(!has(&world.client, "x").await && status["phase"] == "Progressing", "{status:#}");
+    world.objects().let_pass();
+    assert_eq!((world.finished("item", "two").await["phase"].clone(), kept(&world).await), (json!("Succeeded"), 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_28_what_was_kept_of_a_target_that_its_user_deleted_is_not_used() {
     let world = Items::new().await;
     world.create("item", &[proposal("x", json!({}))], json!({})).await;
