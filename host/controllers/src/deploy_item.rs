@@ -22,7 +22,7 @@ use orangery_proposal::item::decide;
 use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
 
 use self::{
-    apply::{Applied, apply, former::release_credentials},
+    apply::{Applied, apply, former::release},
     gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
@@ -123,9 +123,7 @@ impl DeployItemController {
                 written.map_err(|write| job::unwritten(&transition, write))?;
             }
             None => {
-                status.record_end(state).await?;
-                release_credentials(&gathered).await;
-                status.release().await?;
+                release(&gathered, &mut status, state).await?;
                 self.forget(&gathered.key);
             }
         }

@@ -14,7 +14,10 @@ use orangery_proposal::{ClusterRef, SecretContent, inventory::Inventory};
 use orangery_reconcile::slot;
 
 use crate::{
-    deploy_item::gather::{GatheredItem, ItemReconciliation},
+    deploy_item::{
+        gather::{GatheredItem, ItemReconciliation},
+        status::StatusWriter,
+    },
     kept_credentials,
 };
 
@@ -124,14 +127,33 @@ impl ItemReconciliation {
     }
 }
 
-/// The item is gone: nothing of what was kept for it is needed.
-pub(in crate::deploy_item) async fn release_credentials(gathered: &GatheredItem) {
+/// The item is uninstalled: it may go, and nothing of what was kept for it is needed. What cannot be proven to be that now is
+/// kept for longer.
+pub(in crate::deploy_item) async fn release(
+    gathered: &GatheredItem,
+    status: &mut StatusWriter,
+    state: Option<ItemState>,
+) -> Step<()> {
     let GatheredItem { host, item, .. } = gathered;
-    let Ok(mut read) = gathered.state().await else { return };
-    // What cannot be proven now is kept for longer than needed.
-    if read.seal_error.is_none() || kept_credentials::prove(host, item, &mut read.state).await.is_ok() {
-        kept_credentials::release(host, item, read.state.credentials.values()).await;
+    let kept: Vec<String> = match &state {
+        Some(state) => state.credentials.values().cloned().collect(),
+        // It goes without being uninstalled.
+        None => kept_of(gathered).await,
+    };
+    status.record_end(state).await?;
+    kept_credentials::release(host, item, &kept).await;
+    status.release().await
+}
+
+/// The Secrets with what was kept for an item, as far as its status is the host's word.
+async fn kept_of(gathered: &GatheredItem) -> Vec<String> {
+    let Ok(mut read) = gathered.state().await else { return Vec::new() };
+    if read.seal_error.is_none()
+        || kept_credentials::prove(&gathered.host, &gathered.item, &mut read.state).await.is_ok()
+    {
+        return read.state.credentials.into_values().collect();
     }
+    Vec::new()
 }
 
 /// What is left in a former cluster, in words.

@@ -216,7 +216,7 @@ mod tests {
         finalizers(&api, &name, &[]).await;
         persist().await.unwrap();
         let anew = api.get(&name).await.unwrap();
-        assert_eq!((anew.data, anew.is_deleting()), (first.data, false));
+        assert_eq!((&anew.data, anew.is_deleting()), (&first.data, false));
         assert_ne!(anew.metadata.uid, first.metadata.uid);
     }
 
