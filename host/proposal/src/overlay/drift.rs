@@ -1,6 +1,6 @@
 //! Where a live object is no longer as it was written (C-55 to C-57). Functions of JSON: no value is told, only where.
 
-use std::{collections::BTreeSet, fmt};
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use serde_json::{Map, Value};
 
@@ -61,7 +61,8 @@ pub fn baseline(written: &Value, answer: &Value) -> Value {
 
 /// What is wanted of a live object where some of it is ignored: there the live values are wanted (C-60).
 pub fn spared(wanted: &Value, live: &Value, ignored: &Ignored) -> Value {
-    spare(wanted, live, &FieldPosition::root(wanted, live, ignored), ignored).unwrap_or(Value::Null)
+    let ignored = with_filled_in(ignored, wanted);
+    spare(wanted, live, &FieldPosition::root(wanted, live, &ignored), &ignored).unwrap_or(Value::Null)
 }
 
 /// `None` where the field is ignored and the live object has none.
@@ -99,10 +100,22 @@ fn spare(wanted: &Value, live: &Value, position: &FieldPosition<'_>, ignored: &I
 /// Where a live object differs from a [`baseline`], in the order of the baseline (C-56). Fields, and entries of lists with
 /// keys, that only the live object has belong to others.
 pub fn drift(baseline: &Value, live: &Value, ignored: &Ignored) -> Vec<Drift> {
-    let mut found = Vec::new();
-    let mut comparison = DriftSearch { ignored, found: &mut found };
-    comparison.compare(baseline, live, &FieldPosition::root(baseline, live, ignored));
+    let (mut found, ignored) = (Vec::new(), with_filled_in(ignored, baseline));
+    let mut comparison = DriftSearch { ignored: &ignored, found: &mut found };
+    comparison.compare(baseline, live, &FieldPosition::root(baseline, live, &ignored));
     found
+}
+
+/// With what a server fills in, whatever was written there: the rules of a ClusterRole that others are aggregated into.
+fn with_filled_in<'i>(ignored: &'i Ignored, object: &Value) -> Cow<'i, Ignored> {
+    let is_aggregated = object.get("kind").and_then(Value::as_str) == Some("ClusterRole")
+        && object.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+    if !is_aggregated {
+        return Cow::Borrowed(ignored);
+    }
+    let mut more = ignored.clone();
+    more.pointers.insert("/rules".to_owned());
+    Cow::Owned(more)
 }
 
 /// The fields of `written` with the values of `answer`; `None` where it has none, as of a `null` that takes a field away.

@@ -156,3 +156,23 @@ fn c_60_what_is_ignored_stays_as_it_is_where_an_object_is_written_again() {
     overlay(&mut managed, &json!({"spec": {"gone": 1}}));
     assert_eq!(spared(&wanted, &managed_by("hpa", fields, live), &managers(&["hpa"])), managed);
 }
+
+#[test]
+fn c_57_the_rules_of_a_cluster_role_that_others_are_aggregated_into_are_the_servers() {
+    let role = |fields: Value| {
+        let mut role =
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}});
+        overlay(&mut role, &fields);
+        role
+    };
+    let rules = json!([{"verbs": ["get"], "resources": ["pods"], "apiGroups": [""]}]);
+    let aggregates = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+    let written = role(json!({"aggregationRule": aggregates, "rules": []}));
+    let filled = role(json!({"aggregationRule": aggregates, "rules": rules}));
+    check(&written, &filled, &Ignored::default(), &[]);
+    assert_eq!(spared(&written, &filled, &Ignored::default()), filled, "what else is written again leaves them");
+    let other = role(json!({"aggregationRule": {"clusterRoleSelectors": []}, "rules": rules}));
+    check(&written, &other, &Ignored::default(), &["/aggregationRule/clusterRoleSelectors is different"]);
+    // Of one that is not, they are as they were written.
+    check(&role(json!({"rules": []})), &role(json!({"rules": rules})), &Ignored::default(), &["/rules is different"]);
+}
