@@ -25,6 +25,7 @@ use super::{
     gather::{GatheredItem, ItemReconciliation},
     status::{proposal_cache, provider_status::ReadStatus},
     timeout::in_time,
+    trigger::of_an_orphan,
 };
 use crate::{event, kept_credentials, refresh, seal::SealError};
 
@@ -112,6 +113,7 @@ impl ItemReconciliation {
             }
             (result, _) => result,
         };
+        let result = if self.is_orphaned { of_an_orphan(result) } else { result };
         Applied { result, now, left: self.left(now) }
     }
 

@@ -206,6 +206,8 @@ pub(super) struct ItemReconciliation {
     pub(super) phase: Phase,
     /// When the time of the item is up; `None` for never.
     pub(super) deadline: Option<Timestamp>,
+    /// Whether nobody hands another job down to the item.
+    pub(super) is_orphaned: bool,
     /// Why the timeout cannot be read.
     invalid_timeout: Option<Failure>,
     /// What has to survive; `None` until it is read.
@@ -222,7 +224,7 @@ impl ItemReconciliation {
         job: TriggeredJob,
         now: &Time,
     ) -> Self {
-        let TriggeredJob { id, item, deployer } = job;
+        let TriggeredJob { id, item, deployer, is_orphaned } = job;
         let (phase, is_new) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
         let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
         let (limit, invalid_timeout) = match limit(&item) {
@@ -234,7 +236,7 @@ impl ItemReconciliation {
         let gathered = GatheredItem::new(host, pool, item, deployer, ItemJob { id, begun, limit });
         status.keep_credentials_of(&gathered.targets);
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
-        Self { gathered, cache, status, phase, deadline, invalid_timeout, state: None, answered: None }
+        Self { gathered, cache, status, phase, deadline, is_orphaned, invalid_timeout, state: None, answered: None }
     }
 
     /// What is decided from. An item that is to begin and changes something asks for a slot of the host.

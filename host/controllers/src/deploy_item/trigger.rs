@@ -12,10 +12,11 @@ use orangery_api::{
     marks::{Marks, Operation},
 };
 use orangery_core::{
+    error::Failure,
     job::{JobIds, Situation, Work, work},
     name::JobId,
     phase::{Phase as _, item::Item as Phase},
-    step::Step,
+    step::{Halt, Step, Verdict},
 };
 use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::{Key, NextCall};
@@ -45,33 +46,36 @@ pub(super) struct TriggeredJob {
     pub(super) item: Arc<DeployItem>,
     /// The component that claims the item.
     pub(super) deployer: Arc<dyn Deployer>,
+    /// Whether nobody hands another job down to it.
+    pub(super) is_orphaned: bool,
 }
 
 /// What an item is called for at this time.
 pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, now: &Time) -> Step<ItemTrigger> {
     let ids = JobIds::new(item.job_id(), item.job_id_finished());
+    let is_orphaned = is_orphaned(host, item).await?;
     let situation = Situation {
         ids: &ids,
-        root: is_orphaned(host, item).await?,
-        requested: false,
+        root: is_orphaned,
+        requested: item.operation() == Some(Operation::Reconcile),
         deleting: item.is_deleting(),
         in_deletion: Phase::parse(item.phase()).is_some_and(Phase::is_deletion),
     };
     let work = work(situation);
     if work == Work::Start {
-        begin(host, item, now).await?;
-        return Ok(ItemTrigger::Done(NextCall::Again));
+        return Ok(ItemTrigger::Done(start(host, item, now).await?));
     }
     let Some(deployer) = host.plugins.deployer(&item.spec.type_) else {
         return Ok(ItemTrigger::Done(pick_up::await_deployer(host, item, now).await?));
     };
     if item.operation() == Some(Operation::TestReconcile) && item.job_finished() {
-        return Ok(ItemTrigger::Done(start_test(host, item, now).await?));
+        return Ok(ItemTrigger::Done(start(host, item, now).await?));
     }
     Ok(match work {
         Work::None | Work::Start => ItemTrigger::None,
         Work::Continue { job } => {
-            ItemTrigger::Job(TriggeredJob { id: job, item: add_finalizer(host, item).await?, deployer })
+            let item = add_finalizer(host, item).await?;
+            ItemTrigger::Job(TriggeredJob { id: job, item, deployer, is_orphaned })
         }
     })
 }
@@ -88,14 +92,33 @@ async fn is_orphaned(host: &ControllerContext, item: &DeployItem) -> Step<bool> 
     Ok(item.metadata.owner_references.iter().flatten().any(is_former))
 }
 
-/// `operation: test-reconcile`: a job without an Execution (`docs/wire.md` §2.1).
-async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<NextCall> {
+/// A job without an Execution: of an orphaned item, or for `operation: test-reconcile` (`docs/wire.md` §2.1). What asked for it is
+/// taken off.
+async fn start(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<NextCall> {
     let triggered = begin(host, item, now).await?;
-    let mut plain = DeployItem::clone(&triggered);
-    plain.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
-    let writer = host.writer(&host.stores.deploy_items);
-    writer.update(&triggered, &plain).await.map_err(|error| error.halt("RemoveOperation"))?;
+    if matches!(triggered.operation(), Some(Operation::Reconcile | Operation::TestReconcile)) {
+        let mut plain = DeployItem::clone(&triggered);
+        plain.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
+        let writer = host.writer(&host.stores.deploy_items);
+        writer.update(&triggered, &plain).await.map_err(|error| error.halt("RemoveOperation"))?;
+    }
     Ok(NextCall::Again)
+}
+
+/// What the end of a job of an orphaned item says as well: it begins by itself once, and then when it is asked for.
+pub(super) fn of_an_orphan(result: Step<Verdict>) -> Step<Verdict> {
+    let asked = |mut failure: Failure| {
+        failure.message.push_str(
+            "; its Execution is gone, so nobody tries again unasked: set the annotation landscaper.gardener.cloud/operation: \
+             reconcile on this DeployItem when that is mended",
+        );
+        failure
+    };
+    match result {
+        Ok(Verdict::Failed(failure)) => Ok(Verdict::Failed(asked(failure))),
+        Err(Halt::Stall(failure)) => Err(Halt::Stall(asked(failure))),
+        result => result,
+    }
 }
 
 /// Begins a job of an item that no Execution hands one down to.
