@@ -1,6 +1,6 @@
 //! Deletions: with a component that wants something done before, with one that does not, and where they fail or wait.
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use orangery_api::job::Job;
 use serde_json::{Value, json};
 
@@ -240,4 +240,22 @@ async fn objects_that_a_component_removes_before_are_gone_before_the_rest() {
     assert_eq!(world.value("hook").await, None, "it is written after the removal");
     world.patch_config_map("a", json!({"metadata": {"finalizers": null}})).await;
     world.gone("item").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_114_what_an_item_of_a_namespace_that_is_not_here_has_written_stays() {
+    let world = Items::new().await;
+    for (name, mark) in [("left", "default/gone/uid"), ("theirs", "elsewhere/item/uid")] {
+        let map = json!({"metadata": {"name": name, "annotations": {"orangery.dev/owner": mark}}});
+        world.config_maps().create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
+    }
+    let removals = [json!({"key": key("left")}), json!({"key": key("theirs")})];
+    let plan = json!({"stages": [{"name": "all", "gate": "gone", "removals": removals}], "next": {"finish": {}}});
+    world.create("item", &[plan], json!({})).await;
+    assert_eq!(world.job("item", "one").await["phase"], "Succeeded");
+    let mut left = Vec::new();
+    for name in ["left", "theirs"] {
+        left.push(world.config_maps().get_opt(name).await.unwrap().is_some());
+    }
+    assert_eq!(left, [false, true]);
 }
