@@ -161,7 +161,8 @@ impl StatusWriter {
             let ItemState { progress, stored, .. } = state;
             ItemState { progress: progress.filter(|_| !rest.ended), stored: stored.filter(|_| !rest.ended), ..state }
         });
-        self.write(state.as_ref()).await
+        let state = state.as_ref().map(|state| (self.sealed(state), state));
+        self.write(state).await
     }
 
     /// What an item that goes has left, before the credentials go that were kept for it: whatever becomes of the writes that
@@ -181,11 +182,10 @@ impl StatusWriter {
         self.draft.status.get_or_insert_default().provider_status = before;
     }
 
-    async fn write(&mut self, state: Option<&ItemState>) -> Step<()> {
+    async fn write(&mut self, state: Option<(WrittenStatus, &ItemState)>) -> Step<()> {
         let (named, mut now, mut number) = (self.stored(), BTreeSet::new(), None);
-        if let Some(state) = state {
+        if let Some((written, state)) = state {
             self.keep_credentials(state).await;
-            let written = self.sealed(state);
             now.extend(state.stored.iter().chain(&state.manifest).flat_map(|stored| stored.secrets.iter().cloned()));
             if self.has_room(written.large.as_ref()).await? {
                 let large: BTreeSet<String> = written.large.iter().flat_map(LargeState::secrets).collect();
@@ -230,11 +230,11 @@ impl StatusWriter {
         self.phase == Phase::Deleting && item_secrets::is_refused(error)
     }
 
-    /// Whether the item's status says all of it already: another try of a failed call writes nothing new, and the error
+    /// Whether the item's status says all of a state already: another try of a failed call writes nothing new, and the error
     /// of the last one stays to be seen.
-    fn has(&self, state: &ItemState) -> bool {
+    fn has(&self, state: &WrittenStatus) -> bool {
         let status = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        self.before.phase() == self.phase.as_str() && status == self.sealed(state).status.as_ref()
+        self.before.phase() == self.phase.as_str() && status == state.status.as_ref()
     }
 
     /// The kubeconfigs of the clusters that have objects of the item, and where they are kept, by the uid of the cluster.
@@ -303,13 +303,15 @@ impl StatusWriter {
 impl ProgressStore for StatusWriter {
     fn record<'a>(&'a mut self, state: &'a ItemState) -> BoxFuture<'a, Step<()>> {
         Box::pin(async move {
-            if self.has(state) {
+            // A large one is compressed for that, and not once more to be written.
+            let sealed = self.sealed(state);
+            if self.has(&sealed) {
                 return Ok(());
             }
             let rest = StatusUpdate { phase: self.phase, ended: false, failure: None, wait: None };
             let generation = generation_of(self.before.as_ref());
             self.draft.status.get_or_insert_default().rest(&rest, generation, &self.now);
-            self.write(Some(state)).await
+            self.write(Some((sealed, state))).await
         })
     }
 
