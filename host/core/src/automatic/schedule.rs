@@ -111,11 +111,36 @@ impl Schedule {
             Self::Cron(crontab) => crontab.find_next(MakeTimestamp(time)).ok().map(|zoned| zoned.timestamp()),
         }
     }
+
+    /// The same where intervals follow each other from `begin` on: whoever does not remember when the last one ended finds the
+    /// same ends.
+    pub fn after_begin(&self, begin: Timestamp, time: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Every(interval) => {
+                let seconds = interval.as_secs().max(1);
+                let passed = time.duration_since(begin).as_secs().div_euclid(seconds).checked_add(1)?;
+                begin.checked_add(SignedDuration::from_secs(seconds.checked_mul(passed)?)).ok()
+            }
+            Self::Cron(_) => self.after(time),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c_61_intervals_that_follow_each_other_from_a_begin_have_the_same_ends_whenever_one_looks() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let schedule = Schedule::parse("", Some("100s"), Schedule::AFTER_SUCCESS).unwrap();
+        let ends = [-1, 0, 99, 100, 101, 250].map(|time| schedule.after_begin(at(50), at(50 + time)));
+        assert_eq!(ends, [50, 150, 150, 250, 250, 350].map(|end| Some(at(end))));
+        let hourly = Schedule::parse("@hourly", None, Schedule::AFTER_SUCCESS).unwrap();
+        assert_eq!(hourly.after_begin(at(50), at(60)), Some(at(3600)));
+        let never = Schedule::Every(SignedDuration::MAX);
+        assert_eq!(never.after_begin(at(50), at(60)), None);
+    }
 
     /// Saturday, noon and a bit.
     const NOW: &str = "2026-11-21T12:34:56Z";
