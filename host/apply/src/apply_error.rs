@@ -8,6 +8,9 @@ use orangery_proposal::ObjectKey;
 
 use orangery_cluster::{Error, NOT_SERVED};
 
+/// The reasons of writes that met another version of their object, or one that had not been there.
+const OVERTAKEN: [&str; 2] = ["Conflict", "AlreadyExists"];
+
 /// Why a step of a proposal does not go on.
 #[derive(Debug)]
 pub(crate) struct ApplyError {
@@ -87,6 +90,11 @@ impl ApplyError {
         self.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED)
     }
 
+    /// Whether the object is not what it was when it was looked at.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.halt.failure().is_some_and(|failure| OVERTAKEN.contains(&failure.reason.as_str()))
+    }
+
     /// Joins two: the halts join, the first object named stays.
     fn join(self, other: Self) -> Self {
         Self { halt: self.halt.join(other.halt), key: self.key.or(other.key) }
@@ -153,6 +161,14 @@ mod tests {
         let message = "K a/x has no place /data/k for the content to be put there; its parent must be an object";
         let failure = Failure::new("Apply", "InvalidObject", message).with_code(Code::ConfigurationProblem);
         assert_eq!((error.halt, error.key), (Halt::Stall(failure), Some(Box::new(key("x")))));
+    }
+
+    #[test]
+    fn c_60_a_write_that_was_overtaken_is_told_from_one_that_is_refused() {
+        let of = || Box::new(key("x"));
+        let refused = Error::Managed { key: of(), message: "m".to_owned() };
+        let errors = [Error::Conflict { key: of() }, Error::AlreadyExists { key: of() }, refused];
+        assert_eq!(errors.map(|error| ApplyError::from(error).is_overtaken()), [true, true, false]);
     }
 
     #[test]

@@ -26,7 +26,9 @@ use crate::{
     writer::{ObjectHandle, ObjectWriter},
 };
 
+mod changed_by;
 mod tracked;
+mod versions;
 mod watch;
 
 pub use self::{
@@ -39,6 +41,9 @@ const HOOK: &str = "helm.sh/hook";
 
 /// The type of the Secrets in which Helm keeps its releases: its own tools change them.
 const RELEASE: &str = "helm.sh/release.v1";
+
+/// How often an object is written again that others change at the same time.
+const ATTEMPTS: usize = 5;
 
 /// How a live object differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +148,9 @@ fn compare(
     (owner, labels): (&Owner, &[String]),
     ignored: &Ignored,
 ) -> DriftFinding {
-    let Some(live) = live else { return DriftFinding::Missing };
+    let Some(live) = live else {
+        return if is_cleared_away(write) { DriftFinding::AsWritten } else { DriftFinding::Missing };
+    };
     let is_another = uid.is_some_and(|uid| live.pointer("/metadata/uid").and_then(Value::as_str) != Some(uid));
     match claim(live, owner, labels) {
         Claim::Other(mark) => return DriftFinding::TakenOver(format!("belongs to {} now", item(mark))),
@@ -164,6 +171,8 @@ fn compare(
     ignored.pointers.extend(write.inject.iter().map(|injection| injection.at.clone()));
     let found = match write.how {
         Write::Create => Vec::new(),
+        // Fields of another version are not those that were written.
+        _ if is_of_another_version(write, live) => Vec::new(),
         // It gives way to whatever others put there.
         Write::Fill => drift(kept, live, &ignored).into_iter().filter(|one| matches!(one, Drift::Missing(_))).collect(),
         Write::Apply | Write::ApplyAs(_) | Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
@@ -171,6 +180,20 @@ fn compare(
         }
     };
     if found.is_empty() { DriftFinding::AsWritten } else { DriftFinding::Different(found) }
+}
+
+/// Whether an object goes by itself when it is done. Once it is gone nobody knows whether it was: it is not missed, and never
+/// made again, for it would run again.
+fn is_cleared_away(write: &ObjectWrite) -> bool {
+    let text = |name: &str| write.object.get(name).and_then(Value::as_str).unwrap_or_default();
+    text("kind") == "Job"
+        && text("apiVersion").starts_with("batch/")
+        && write.object.pointer("/spec/ttlSecondsAfterFinished").is_some_and(|time| !time.is_null())
+}
+
+fn is_of_another_version(write: &ObjectWrite, live: &Value) -> bool {
+    let version = |object: &Value| object.get("apiVersion").and_then(Value::as_str).map(str::to_owned);
+    version(live).is_some_and(|served| version(&write.object) != Some(served))
 }
 
 /// An object as the server has it; `None` where it does not exist, or its kind is not served any more.
@@ -201,9 +224,10 @@ async fn asked_baseline(job: &Job<'_>, located: &LocatedObject, write: &ObjectWr
         let body = three_way(&wanted, live, &wanted);
         match handle.cluster.try_replace(&handle.resource, &handle.key, &body).await {
             Ok(answer) => Ok(baseline(&wanted, &answer)),
-            Err(Error::Invalid { .. } | Error::Forbidden { .. } | Error::Missing { .. }) => {
-                Ok(baseline(&wanted, &wanted))
-            }
+            // Whoever may only read what was written is told how that differs in its own notation.
+            Err(
+                Error::Invalid { .. } | Error::Forbidden { .. } | Error::Unauthorized { .. } | Error::Missing { .. },
+            ) => Ok(baseline(&wanted, &wanted)),
             Err(error) => Err(ApplyError::from(error)),
         }
     };
@@ -260,23 +284,41 @@ pub(crate) async fn write_again(
     let objects = JobObjects::new(job, &ObjectWriter::Server, None);
     let write_again = async {
         let handle = objects.handle(located).await?;
-        let live = handle.get().await?;
-        let wanted = wanted(write, job.owner, job.labels);
-        let owners = (job.owner, job.labels);
-        match compare((write, uid, &baseline(&wanted, &wanted)), live.as_ref(), owners, ignored) {
-            DriftFinding::TakenOver(_) => return Ok(None),
-            DriftFinding::BeingDeleted => return Err(Halt::from(located.key.waiting(Until::Gone)).into()),
-            DriftFinding::AsWritten | DriftFinding::Missing | DriftFinding::Different(_) => {}
+        for _ in 1..ATTEMPTS {
+            match write_once(&objects, &handle, (located, write, uid), ignored).await {
+                // Somebody else was at work on it at the same time.
+                Err(error) if error.is_overtaken() => {}
+                written => return written,
+            }
         }
-        let placed = place_all(&objects, &handle.key, wanted, write).await?;
-        let created = created(&placed, write, job.owner, job.labels);
-        for object in [&placed, &created] {
-            is_the_checked(object, located)?;
-        }
-        job.fence()?;
-        put(&handle, write, (placed, created), live, ignored).await.map(Some)
+        write_once(&objects, &handle, (located, write, uid), ignored).await
     };
     write_again.await.map_err(|error: ApplyError| error.halt)
+}
+
+async fn write_once(
+    objects: &JobObjects<'_>,
+    handle: &ObjectHandle<'_>,
+    (located, write, uid): (&LocatedObject, &ObjectWrite, Option<&str>),
+    ignored: &Ignored,
+) -> Result<Option<Value>, ApplyError> {
+    let job = objects.job;
+    let live = handle.get().await?;
+    let wanted = wanted(write, job.owner, job.labels);
+    let owners = (job.owner, job.labels);
+    match compare((write, uid, &baseline(&wanted, &wanted)), live.as_ref(), owners, ignored) {
+        DriftFinding::TakenOver(_) => return Ok(None),
+        DriftFinding::AsWritten if live.is_none() => return Ok(None),
+        DriftFinding::BeingDeleted => return Err(Halt::from(handle.key.waiting(Until::Gone)).into()),
+        DriftFinding::AsWritten | DriftFinding::Missing | DriftFinding::Different(_) => {}
+    }
+    let placed = place_all(objects, &handle.key, wanted, write).await?;
+    let created = created(&placed, write, job.owner, job.labels);
+    for object in [&placed, &created] {
+        is_the_checked(object, located)?;
+    }
+    job.fence()?;
+    put(handle, write, (placed, created), live, ignored).await.map(Some)
 }
 
 async fn put(
@@ -317,14 +359,6 @@ async fn put(
             handle.replace(&under_version_of(&live, three_way(&wanted, &live, &wanted))).await?
         }
     })
-}
-
-/// The field manager that changed an object last, but for our own.
-fn changed_last_by(live: &Value) -> Option<&str> {
-    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array)?;
-    let text = |entry: &'_ Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
-    let others = entries.iter().filter(|entry| text(entry, "manager").as_deref() != Some("orangery"));
-    others.max_by_key(|entry| text(entry, "time"))?.get("manager")?.as_str()
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ mod crash;
 #[path = "carry_out/deletion.rs"]
 mod deletion;
 #[cfg(test)]
+#[path = "carry_out/drift.rs"]
+mod drift;
+#[cfg(test)]
 #[path = "carry_out/dry_run.rs"]
 mod dry_run;
 #[cfg(test)]

@@ -11,7 +11,11 @@ use orangery_proposal::{
     inventory::{InventoryEntry, InventoryPolicy},
 };
 
-use super::{tracked::WrittenObject, *};
+use super::{
+    tracked::{FedKind, WrittenObject},
+    versions::Told,
+    *,
+};
 
 fn owner() -> Owner {
     Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() }
@@ -149,7 +153,27 @@ fn version(value: &str, version: u64) -> Value {
 fn ask(tracked: &TrackedManifest, live: &Value) {
     let written = tracked.written(&located("a")).unwrap();
     let kept = unasked_baseline(&written.write, &owner(), &["l".to_owned()]);
-    tracked.asked(&located("a"), written, kept, live);
+    tracked.asked(&located("a"), (written, tracked.version(&located("a"))), kept, live);
+}
+
+/// A watch tells this of the object.
+fn tell(tracked: &TrackedManifest, live: &Value) {
+    tracked.take(&located("a"), Told::Is(live));
+}
+
+/// A feed tells this.
+fn feed(tracked: &TrackedManifest, event: FeedEvent<'_>) {
+    let (api_version, kind) = ("v1".into(), "ConfigMap".into());
+    let of = FedKind { number: 0, on: ClusterRef::Target, api_version, kind, namespace: Some("n".into()) };
+    tracked.observe(&of, event);
+}
+
+fn place() -> NamespacedName {
+    NamespacedName { namespace: Some("n".into()), name: "a".into() }
+}
+
+fn findings(tracked: &TrackedManifest) -> Vec<DriftFinding> {
+    tracked.drifted().into_values().map(|drifted| drifted.finding).collect()
 }
 
 #[test]
@@ -157,47 +181,134 @@ fn c_59_what_is_older_than_what_is_known_says_nothing_unless_a_list_has_it() {
     let (woken, tracked) = tracked();
     let wakes = || woken.swap(0, Ordering::SeqCst);
     assert!(!tracked.is_complete());
-    tracked.take(&located("a"), Some(&version("v", 5)));
+    tell(&tracked, &version("v", 5));
     assert_eq!((tracked.is_complete(), tracked.drifted().len(), wakes()), (true, 0, 1));
-    tracked.take(&located("a"), Some(&version("theirs", 7)));
+    tell(&tracked, &version("theirs", 7));
     assert_eq!((tracked.is_unasked(), tracked.drifted().len(), wakes()), (true, 0, 1), "the server is asked first");
     ask(&tracked, &version("theirs", 7));
     assert_eq!((tracked.is_unasked(), tracked.drifted().len()), (false, 1));
     tracked.corrected(&located("a"), &version("v", 9), Timestamp::UNIX_EPOCH);
     assert_eq!(tracked.drifted().len(), 0);
-    tracked.take(&located("a"), Some(&version("theirs", 7)));
+    tell(&tracked, &version("theirs", 7));
     assert_eq!((tracked.drifted().len(), wakes()), (0, 0), "the watch is behind the answer of the write");
     // Storage was restored: versions go backward.
-    let place = NamespacedName { namespace: Some("n".into()), name: "a".into() };
-    let (api_version, kind) = ("v1".into(), "ConfigMap".into());
-    let restored = version("theirs", 3);
-    tracked.observe(&ClusterRef::Target, (&api_version, &kind), FeedEvent::Listed(&place, &restored));
+    feed(&tracked, FeedEvent::ListBegins);
+    feed(&tracked, FeedEvent::Listed(&place(), &version("theirs", 3)));
     assert_eq!((tracked.drifted().len(), wakes()), (1, 1));
 }
 
 #[test]
 fn c_60_the_answer_of_a_write_that_comes_after_the_end_of_its_object_brings_it_not_back() {
     let (_, tracked) = tracked();
-    let findings = || tracked.drifted().into_values().map(|drifted| drifted.finding).collect::<Vec<_>>();
-    tracked.take(&located("a"), Some(&version("v", 9)));
-    tracked.take(&located("a"), None);
+    tell(&tracked, &version("v", 9));
+    tracked.read(&located("a"), 9, None);
     tracked.corrected(&located("a"), &version("v", 9), Timestamp::UNIX_EPOCH);
-    assert_eq!(findings(), [DriftFinding::Missing]);
+    assert_eq!(findings(&tracked), [DriftFinding::Missing]);
     tracked.corrected(&located("a"), &version("v", 11), Timestamp::UNIX_EPOCH);
-    assert_eq!(findings(), []);
+    assert_eq!(findings(&tracked), []);
+}
+
+#[test]
+fn c_59_a_list_that_began_before_a_write_says_nothing_of_what_was_written() {
+    let (_, tracked) = tracked();
+    feed(&tracked, FeedEvent::ListBegins);
+    feed(&tracked, FeedEvent::Unlisted(&place()));
+    feed(&tracked, FeedEvent::ListEnds);
+    assert_eq!(findings(&tracked), [DriftFinding::Missing]);
+    // Another item has the feed list once more, while this one makes its object anew.
+    feed(&tracked, FeedEvent::ListBegins);
+    tracked.corrected(&located("a"), &version("v", 10), Timestamp::UNIX_EPOCH);
+    feed(&tracked, FeedEvent::Unlisted(&place()));
+    feed(&tracked, FeedEvent::ListEnds);
+    feed(&tracked, FeedEvent::Is(&place(), &version("v", 10)));
+    assert_eq!(findings(&tracked), []);
+    // An older version that it names is as old.
+    feed(&tracked, FeedEvent::ListBegins);
+    tracked.corrected(&located("a"), &version("v", 12), Timestamp::UNIX_EPOCH);
+    feed(&tracked, FeedEvent::Listed(&place(), &version("theirs", 11)));
+    assert!(!tracked.is_unasked());
+    // The next list says what there is.
+    feed(&tracked, FeedEvent::ListBegins);
+    feed(&tracked, FeedEvent::Unlisted(&place()));
+    assert_eq!(findings(&tracked), [DriftFinding::Missing]);
+    feed(&tracked, FeedEvent::Is(&place(), &version("v", 12)));
+    assert_eq!(findings(&tracked), [], "the watch goes on from the list");
+    // The watch is behind the answer of a write.
+    tracked.corrected(&located("a"), &version("v", 20), Timestamp::UNIX_EPOCH);
+    feed(&tracked, FeedEvent::Gone(&place(), 15));
+    assert_eq!(findings(&tracked), []);
+    feed(&tracked, FeedEvent::Gone(&place(), 21));
+    assert_eq!(findings(&tracked), [DriftFinding::Missing]);
+}
+
+#[test]
+fn c_59_what_was_read_before_something_was_told_says_not_that_there_is_nothing() {
+    let (_, tracked) = tracked();
+    let before = tracked.version(&located("a"));
+    feed(&tracked, FeedEvent::Is(&place(), &version("v", 5)));
+    tracked.read(&located("a"), before, None);
+    assert_eq!((findings(&tracked), tracked.is_complete()), (vec![], true));
+    tracked.read(&located("a"), 5, None);
+    assert_eq!(findings(&tracked), [DriftFinding::Missing]);
+}
+
+#[test]
+fn c_59_what_the_server_answers_of_an_older_version_is_asked_once_more() {
+    let (woken, tracked) = tracked();
+    tell(&tracked, &version("theirs", 5));
+    let (before, written) = (tracked.version(&located("a")), tracked.written(&located("a")).unwrap());
+    // It is changed back while the server is asked, and changed again.
+    tell(&tracked, &version("others", 7));
+    woken.store(0, Ordering::SeqCst);
+    let kept = unasked_baseline(&written.write, &owner(), &["l".to_owned()]);
+    tracked.asked(&located("a"), (written, before), kept, &version("v", 6));
+    assert_eq!((tracked.is_unasked(), woken.load(Ordering::SeqCst)), (true, 1));
+    ask(&tracked, &version("others", 7));
+    assert_eq!((tracked.is_unasked(), tracked.drifted().len()), (false, 1));
+}
+
+#[test]
+fn c_55_a_job_that_goes_when_it_is_done_is_not_missed_and_not_made_again() {
+    let write = |ttl: Value| -> ObjectWrite {
+        let object = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "namespace": "n"},
+            "spec": {"ttlSecondsAfterFinished": ttl, "parallelism": 1}});
+        serde_json::from_value(json!({"object": object, "how": "replace"})).unwrap()
+    };
+    let found = |write: &ObjectWrite, live: Option<&Value>| {
+        let (owner, labels) = (owner(), ["l".to_owned()]);
+        let kept = unasked_baseline(write, &owner, &labels);
+        compare((write, Some("1"), &kept), live, (&owner, &labels), &Ignored::default())
+    };
+    assert_eq!(found(&write(json!(0)), None), DriftFinding::AsWritten);
+    assert_eq!(found(&write(Value::Null), None), DriftFinding::Missing);
+    let mut live = labelled(&write(json!(0)), &owner(), &["l".to_owned()]);
+    overlay(&mut live, &json!({"metadata": {"uid": "1"}, "spec": {"parallelism": 2}}));
+    let different = DriftFinding::Different(vec![Drift::Different("/spec/parallelism".to_owned())]);
+    assert_eq!(found(&write(json!(0)), Some(&live)), different);
+}
+
+#[test]
+fn c_35_an_object_of_a_version_that_is_not_served_any_more_is_there_and_its_fields_are_not_compared() {
+    let mut other = live("theirs", "1", &marked());
+    assert!(matches!(found("replace", Some(&other)), DriftFinding::Different(_)));
+    other["apiVersion"] = json!("v2");
+    assert_eq!(found("replace", Some(&other)), DriftFinding::AsWritten);
+    other["metadata"]["annotations"] = json!({});
+    assert!(matches!(found("replace", Some(&other)), DriftFinding::TakenOver(_)));
 }
 
 #[test]
 fn c_59_a_watch_that_fails_begins_anew_and_says_why_where_nothing_is_known() {
     let (woken, tracked) = tracked();
-    let (api_version, kind) = ("v1".into(), "ConfigMap".into());
-    let fail = || tracked.observe(&ClusterRef::Target, (&api_version, &kind), FeedEvent::Failed("no"));
-    fail();
+    feed(&tracked, FeedEvent::Failed("no"));
     let why = "ConfigMap objects of the target cluster cannot be watched: no";
     assert_eq!((tracked.trouble().as_deref(), tracked.is_broken()), (Some(why), false));
-    tracked.take(&located("a"), Some(&version("v", 5)));
+    tell(&tracked, &version("v", 5));
     assert_eq!((tracked.trouble(), tracked.is_broken()), (None, true));
     assert_eq!(woken.load(Ordering::SeqCst), 2);
+    // A list that comes in all the same tells all of it.
+    feed(&tracked, FeedEvent::ListEnds);
+    assert_eq!((tracked.is_broken(), woken.load(Ordering::SeqCst)), (false, 3));
 }
 
 #[test]
@@ -205,15 +316,16 @@ fn c_60_what_is_due_follows_from_the_schedule_and_from_how_often_it_was_written(
     let (_, tracked) = tracked();
     let at = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
     let differs = |number: u64| {
-        tracked.take(&located("a"), Some(&version("theirs", number)));
+        tell(&tracked, &version("theirs", number));
         ask(&tracked, &version("theirs", number));
     };
     assert_eq!(tracked.due(None, at(0)), (vec![], None));
     differs(1);
     assert_eq!(tracked.due(None, at(0)), (vec![located("a")], None));
     let hourly = Schedule::parse("", Some("1h"), Schedule::AFTER_SUCCESS).unwrap();
-    assert_eq!(tracked.due(Some(&hourly), at(3599)), (vec![], Some(at(3600))));
-    assert_eq!(tracked.due(Some(&hourly), at(3600)), (vec![located("a")], None));
+    assert_eq!(tracked.due(Some((&hourly, at(0))), at(3599)), (vec![], Some(at(3600))));
+    assert_eq!(tracked.due(Some((&hourly, at(0))), at(3600)), (vec![located("a")], None));
+    assert_eq!(tracked.due(Some((&hourly, at(-1800))), at(0)), (vec![], Some(at(1800))), "the hour began before");
     for (number, seconds) in [(2, 0), (4, 0)] {
         tracked.corrected(&located("a"), &version("v", number), at(seconds));
         differs(number + 1);
@@ -229,12 +341,12 @@ fn c_60_what_is_due_follows_from_the_schedule_and_from_how_often_it_was_written(
     assert_eq!(tracked.due(None, at(1_000)), (vec![located("a")], None), "something was told meanwhile");
     tracked.pause(&located("a"), &before);
     assert_eq!(tracked.due(None, at(1_000)), (vec![], None));
-    tracked.take(&located("a"), Some(&version("theirs", 8)));
+    tell(&tracked, &version("theirs", 8));
     assert_eq!(tracked.due(None, at(1_000)), (vec![located("a")], None));
     // What belongs to somebody else is never due.
     let mut theirs = version("theirs", 9);
     theirs["metadata"]["annotations"] = json!({OWNER_ANNOTATION: "n/x/u"});
-    tracked.take(&located("a"), Some(&theirs));
+    tell(&tracked, &theirs);
     assert_eq!(tracked.due(None, at(1_000_000)), (vec![], None));
 }
 

@@ -13,7 +13,7 @@ use orangery_cluster::{FeedEvent, FeedHandle, NamespacedName};
 use orangery_core::{
     automatic::Schedule,
     error::{Code, Failure},
-    name::{ApiVersion, Kind},
+    name::{ApiVersion, Kind, Namespace},
     port::Clock,
     step::{Halt, Step},
 };
@@ -26,7 +26,12 @@ use orangery_proposal::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DriftFinding, changed_last_by, compare, unasked_baseline};
+use super::{
+    DriftFinding,
+    changed_by::changed_by,
+    compare, unasked_baseline,
+    versions::{SeenVersions, Told},
+};
 use crate::{Job, Owner};
 
 /// The largest object that is unpacked, in bytes of JSON: more than an API server takes.
@@ -61,14 +66,15 @@ struct KnownDrift {
     corrections: BTreeMap<LocatedObject, Corrections>,
     /// Those that were found to be another's, or on their way out, when they were about to be written: the feed tells of them.
     paused: BTreeSet<LocatedObject>,
-    /// Why a cluster cannot be watched.
-    trouble: Option<String>,
+    /// Those that were written again since the last list of their kind has begun: it may have been too early for them.
+    written: BTreeSet<LocatedObject>,
+    /// Why kinds cannot be watched, by the numbers of their feeds.
+    troubles: BTreeMap<usize, String>,
 }
 
 struct TrackedObject {
     packed: Box<[u8]>,
-    /// The version that was looked at last; 0 where there was no object.
-    version: u64,
+    versions: SeenVersions,
     is_seen: bool,
     is_asked: bool,
 }
@@ -86,6 +92,32 @@ pub struct DriftedSince {
     pub refused: Option<String>,
     /// How often it was written again in a row.
     pub corrected: u32,
+}
+
+/// The objects that one feed tells of.
+pub(super) struct FedKind {
+    /// Of the feed, within the manifest.
+    pub(super) number: usize,
+    pub(super) on: ClusterRef,
+    /// As the manifest names it.
+    pub(super) api_version: ApiVersion,
+    pub(super) kind: Kind,
+    pub(super) namespace: Option<Namespace>,
+}
+
+impl FedKind {
+    fn located(&self, NamespacedName { namespace, name }: &NamespacedName) -> LocatedObject {
+        let (api_version, kind) = (self.api_version.clone(), self.kind.clone());
+        let key = ObjectKey { api_version, kind, namespace: namespace.clone(), name: name.clone() };
+        LocatedObject { on: self.on.clone(), key }
+    }
+
+    fn has(&self, LocatedObject { on, key }: &LocatedObject) -> bool {
+        *on == self.on
+            && key.kind == self.kind
+            && key.group() == self.api_version.group()
+            && (self.namespace.is_none() || key.namespace == self.namespace)
+    }
 }
 
 /// What was written.
@@ -126,7 +158,8 @@ impl TrackedManifest {
             .into_iter()
             .map(|(located, write, uid)| {
                 let packed = WrittenObject { write, uid, baseline: None }.pack();
-                (located, TrackedObject { packed, version: 0, is_seen: false, is_asked: false })
+                let versions = SeenVersions::default();
+                (located, TrackedObject { packed, versions, is_seen: false, is_asked: false })
             })
             .collect();
         let bytes = objects.values().map(|object| object.packed.len() as u64).sum();
@@ -167,33 +200,45 @@ impl TrackedManifest {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner).push(feed);
     }
 
-    /// Takes in what a feed tells of objects of a kind.
-    pub(super) fn observe(&self, on: &ClusterRef, (api_version, kind): (&ApiVersion, &Kind), event: FeedEvent<'_>) {
-        let located = |place: &NamespacedName| {
-            let (namespace, name) = (place.namespace.clone(), place.name.clone());
-            let key = ObjectKey { api_version: api_version.clone(), kind: kind.clone(), namespace, name };
-            LocatedObject { on: on.clone(), key }
-        };
+    /// Takes in what a feed tells.
+    pub(super) fn observe(&self, of: &FedKind, event: FeedEvent<'_>) {
         match event {
-            FeedEvent::Listed(place, live) => {
-                let located = located(place);
-                if let Some(object) = self.known().objects.get_mut(&located) {
-                    object.version = 0;
+            FeedEvent::ListBegins => self.known().written.retain(|located| !of.has(located)),
+            FeedEvent::Listed(place, live) => self.take(&of.located(place), Told::Listed(live)),
+            FeedEvent::Is(place, live) => self.take(&of.located(place), Told::Is(live)),
+            FeedEvent::Gone(place, version) => self.take(&of.located(place), Told::Gone(version)),
+            FeedEvent::Unlisted(place) => self.take(&of.located(place), Told::Unlisted),
+            FeedEvent::ListEnds => {
+                if self.known().troubles.remove(&of.number).is_some() {
+                    (self.wake)();
                 }
-                self.take(&located, Some(live));
             }
-            FeedEvent::Is(place, live) => self.take(&located(place), Some(live)),
-            FeedEvent::Gone(place) => self.take(&located(place), None),
             FeedEvent::Failed(why) => {
-                self.known().trouble = Some(format!("{kind} objects of {on} cannot be watched: {why}"));
+                let trouble = format!("{} objects of {} cannot be watched: {why}", of.kind, of.on);
+                self.known().troubles.insert(of.number, trouble);
                 (self.wake)();
             }
         }
     }
 
-    /// Takes in what an object is now.
-    pub(super) fn take(&self, located: &LocatedObject, live: Option<&Value>) {
-        if self.known().take(self, located, live) {
+    /// Takes in what is told of an object.
+    pub(super) fn take(&self, located: &LocatedObject, told: Told<'_>) {
+        if self.known().take(self, located, told) {
+            (self.wake)();
+        }
+    }
+
+    /// The version of an object that is known, for [`Self::read`].
+    pub(super) fn version(&self, located: &LocatedObject) -> u64 {
+        self.known().objects.get(located).map_or(0, |object| object.versions.seen)
+    }
+
+    /// The object was read, which began when the version `before` was known: where a feed has told of it meanwhile, that there
+    /// was none is old.
+    pub(super) fn read(&self, located: &LocatedObject, before: u64, live: Option<&Value>) {
+        if live.is_some() || self.version(located) == before {
+            self.take(located, Told::Read(live));
+        } else {
             (self.wake)();
         }
     }
@@ -204,22 +249,38 @@ impl TrackedManifest {
         known.objects.get(located).and_then(|object| WrittenObject::unpack(&object.packed))
     }
 
-    /// The server was asked what it makes of a write.
-    pub(super) fn asked(&self, located: &LocatedObject, written: WrittenObject, baseline: Value, live: &Value) {
+    /// The server was asked what it makes of a write, which began when the version `before` was known. Where a feed has told of
+    /// the object meanwhile, it is asked once more: what it answered is of an older one.
+    pub(super) fn asked(
+        &self,
+        located: &LocatedObject,
+        (written, before): (WrittenObject, u64),
+        baseline: Value,
+        live: &Value,
+    ) {
         let packed = WrittenObject { baseline: Some(baseline), ..written }.pack();
-        let mut known = self.known();
-        known.unasked.remove(located);
-        if let Some(object) = known.objects.get_mut(located) {
-            *object = TrackedObject { packed, version: 0, is_seen: true, is_asked: true };
+        let is_old = {
+            let mut known = self.known();
+            let Some(object) = known.objects.get_mut(located) else { return };
+            let is_old = object.versions.seen != before;
+            if !is_old {
+                *object = TrackedObject { packed, versions: SeenVersions::default(), is_seen: true, is_asked: true };
+                known.unasked.remove(located);
+                known.take(self, located, Told::Read(Some(live)));
+            }
+            is_old
+        };
+        if is_old {
+            (self.wake)();
         }
-        known.take(self, located, Some(live));
     }
 
     /// The object was written again, and is this now.
     pub(super) fn corrected(&self, located: &LocatedObject, live: &Value, now: Timestamp) {
         let mut known = self.known();
         known.count(located, now);
-        known.take(self, located, Some(live));
+        known.written.insert(located.clone());
+        known.take(self, located, Told::Written(live));
     }
 
     /// The object was not written again, until something is told of it; it differed like this.
@@ -259,13 +320,13 @@ impl TrackedManifest {
     /// credentials that count by now.
     pub fn is_broken(&self) -> bool {
         let known = self.known();
-        known.trouble.is_some() && known.unseen == 0
+        !known.troubles.is_empty() && known.unseen == 0
     }
 
     /// Why a cluster cannot be watched, where something is not known for that.
     pub fn trouble(&self) -> Option<String> {
         let known = self.known();
-        known.trouble.clone().filter(|_| known.unseen > 0)
+        known.troubles.values().next().cloned().filter(|_| known.unseen > 0)
     }
 
     /// What is not as it was written.
@@ -284,8 +345,12 @@ impl TrackedManifest {
     }
 
     /// What is to be written again now, and when the next of the others is: what is missing or different, at the times of
-    /// the schedule where there is one, and not too often.
-    pub fn due(&self, schedule: Option<&Schedule>, now: Timestamp) -> (Vec<LocatedObject>, Option<Timestamp>) {
+    /// the schedule where there is one, whose intervals follow each other from a begin on, and not too often.
+    pub fn due(
+        &self,
+        schedule: Option<(&Schedule, Timestamp)>,
+        now: Timestamp,
+    ) -> (Vec<LocatedObject>, Option<Timestamp>) {
         let known = self.known();
         let (mut due, mut next) = (Vec::new(), None);
         for (located, drifted) in &known.drifted {
@@ -294,7 +359,7 @@ impl TrackedManifest {
                 continue;
             }
             let scheduled = match schedule {
-                Some(schedule) => schedule.after(drifted.since),
+                Some((schedule, begin)) => schedule.after_begin(begin, drifted.since),
                 None => Some(drifted.since),
             };
             let Some(scheduled) = scheduled else { continue };
@@ -326,15 +391,18 @@ impl KnownDrift {
     }
 
     /// Whether there is something new to tell or to do.
-    fn take(&mut self, of: &TrackedManifest, located: &LocatedObject, live: Option<&Value>) -> bool {
+    fn take(&mut self, of: &TrackedManifest, located: &LocatedObject, told: Told<'_>) -> bool {
         let Some(object) = self.objects.get_mut(located) else { return false };
-        // Of an object that is gone the last version stays known: the answer of a write that comes late brings it not back.
-        if let Some(version) = live.map(version_of) {
-            if object.is_seen && version != 0 && version <= object.version {
-                return false;
-            }
-            object.version = version;
+        let told = match told {
+            // What a list says that may have been too early is held against the answer of the write.
+            Told::Unlisted if self.written.contains(located) => return false,
+            Told::Listed(live) if self.written.contains(located) => Told::Is(live),
+            told => told,
+        };
+        if !object.versions.take(told, object.is_seen) {
+            return false;
         }
+        let live = told.live();
         let was_paused = self.paused.remove(located);
         let was_seen = std::mem::replace(&mut object.is_seen, true);
         let Some(WrittenObject { write, uid, baseline }) = WrittenObject::unpack(&object.packed) else { return false };
@@ -352,7 +420,7 @@ impl KnownDrift {
                 let is_news = before.is_none_or(|before| before.finding != finding);
                 let since = before.map_or_else(|| of.clock.now(), |before| before.since);
                 let refused = before.and_then(|before| before.refused.clone());
-                let manager = live.and_then(changed_last_by).map(str::to_owned);
+                let manager = live.and_then(|live| changed_by(&finding, live, (&kept, &ignored)));
                 let drifted = DriftedSince { finding, since, manager, refused, corrected: 0 };
                 self.drifted.insert(located.clone(), drifted);
                 is_news
@@ -360,10 +428,4 @@ impl KnownDrift {
         };
         self.unseen == 0 && (is_news || !was_seen || was_paused)
     }
-}
-
-/// Resource versions are numbers that grow (KEP-5504); one that is not is always looked at.
-fn version_of(object: &Value) -> u64 {
-    let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }

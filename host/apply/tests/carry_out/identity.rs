@@ -35,7 +35,7 @@ async fn c_35_an_object_that_is_written_in_another_version_is_the_same_object() 
 }
 
 /// A definition of a kind with two versions, of which those are served.
-fn definition(served: [bool; 2]) -> Value {
+pub(crate) fn definition(served: [bool; 2]) -> Value {
     let version = |name: &str, served: bool, storage: bool| {
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         json!({"name": name, "served": served, "storage": storage, "schema": schema})
@@ -46,11 +46,11 @@ fn definition(served: [bool; 2]) -> Value {
             "versions": [version("v1", served[0], false), version("v2", served[1], true)]}})
 }
 
-const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org";
-const THING: &str = "/apis/example.org/v2/namespaces/default/things/x";
+pub(crate) const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org";
+pub(crate) const THING: &str = "/apis/example.org/v2/namespaces/default/things/x";
 
 /// An object of the kind that was written as `v1`, which is not served any more.
-async fn unserved(is_known: bool) -> World {
+pub(crate) async fn unserved(is_known: bool) -> World {
     let mut world = World::new().await;
     world.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition([true, true])).await;
     let thing =

@@ -51,6 +51,8 @@ pub(crate) enum Break {
 pub(crate) struct Traffic {
     log: Mutex<Vec<String>>,
     breaks: Mutex<Option<(usize, Break)>>,
+    /// Whether the credentials may not update anything.
+    forbids_updates: AtomicBool,
 }
 
 impl Traffic {
@@ -78,6 +80,11 @@ impl Traffic {
     /// What was noted since the last call, watches and discovery apart.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().unwrap())
+    }
+
+    /// From now on the credentials may not update anything.
+    pub(crate) fn forbid_updates(&self) {
+        self.forbids_updates.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn break_at(&self, write: usize, how: Break) {
@@ -216,6 +223,9 @@ fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
             if broken == Some(Break::Request) {
                 return Err(BoxError::from("the process was killed"));
             }
+            if method == "PUT" && traffic.forbids_updates.load(Ordering::SeqCst) {
+                return Ok(forbidden());
+            }
             let response = router.oneshot(request.map(Body::new)).await.map_err(BoxError::from)?;
             if broken == Some(Break::Answer) {
                 return Err(BoxError::from("the process was killed"));
@@ -224,6 +234,15 @@ fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
         }
     });
     Client::new(service, name)
+}
+
+/// What an API server answers to whoever lacks a right.
+fn forbidden() -> axum::http::Response<Body> {
+    let message = "configmaps \"x\" is forbidden: User \"u\" cannot update resource \"configmaps\" in API group \"\"";
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": "Forbidden",
+        "details": {"name": "x", "kind": "configmaps"}, "code": 403});
+    let answer = axum::http::Response::builder().status(403).header("content-type", "application/json");
+    answer.body(Body::from(status.to_string())).unwrap()
 }
 
 impl World {

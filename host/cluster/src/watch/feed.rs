@@ -6,9 +6,10 @@ use std::{
     fmt,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use futures::StreamExt;
@@ -16,22 +17,49 @@ use kube::{Client, runtime::watcher::Event};
 use orangery_core::name::Namespace;
 use orangery_proposal::deployer::ApiResource;
 use serde_json::Value;
-use tokio::task::AbortHandle;
+use tokio::{
+    sync::Semaphore,
+    task::AbortHandle,
+    time::{Instant, timeout},
+};
 
-use super::{NamespacedName, Scope, follow::events, known::place_of};
+use super::{
+    NamespacedName, Scope,
+    follow::events,
+    known::{place_of, version_of},
+};
 
 /// So many failures in a row, in about six seconds, and what was known may not hold any more.
 const FAILURES_IN_A_ROW: u32 = 3;
 
+/// Failures are in a row that follow each other within this time: twice the longest pause between two tries, and the time that
+/// one takes.
+const IN_A_ROW: Duration = Duration::from_secs(120);
+
+/// The most lists of feeds that are under way at once, on all clusters: each has a page in memory.
+const MOST_LISTS: usize = 2;
+
+/// Objects of a page of such a list.
+const PAGE: u32 = 20;
+
+/// How long a list keeps its turn while the server answers nothing.
+const LONGEST_TURN: Duration = Duration::from_secs(10);
+
 /// What a feed tells of one place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeedEvent<'a> {
+    /// A list begins.
+    ListBegins,
     /// The object as a list has it, all of it: it counts whatever was known before, for storage may be restored (C-91).
     Listed(&'a NamespacedName, &'a Value),
     /// The object after a change, all of it.
     Is(&'a NamespacedName, &'a Value),
-    /// There is no object.
-    Gone(&'a NamespacedName),
+    /// There is no object since this version, that of its deletion; 0 where it has none.
+    Gone(&'a NamespacedName, u64),
+    /// A list has no object here, whatever was known before.
+    Unlisted(&'a NamespacedName),
+    /// The list has told all.
+    ListEnds,
     /// Nothing is known until the next event: the cluster cannot be watched, and why.
     Failed(&'a str),
 }
@@ -39,12 +67,21 @@ pub enum FeedEvent<'a> {
 /// Called for each event. Must not block.
 pub type Observe = Arc<dyn Fn(FeedEvent<'_>) + Send + Sync>;
 
+/// The turns of all lists of feeds.
+static LISTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST_LISTS)));
+
 /// The feeds of one cluster that live.
-#[derive(Default)]
 pub struct Feeds {
+    lists: Arc<Semaphore>,
     /// Protects the list of feeds; one whose last holder is gone is removed by the next who looks.
     live: Mutex<BTreeMap<Scope, Weak<Feed>>>,
     next: AtomicU64,
+}
+
+impl Default for Feeds {
+    fn default() -> Self {
+        Self { lists: Arc::clone(&LISTS), live: Mutex::default(), next: AtomicU64::default() }
+    }
 }
 
 /// One feed; ends when it is dropped.
@@ -52,6 +89,7 @@ struct Feed {
     observers: Arc<FeedObservers>,
     client: Client,
     scope: Scope,
+    lists: Arc<Semaphore>,
     /// Protects the task that follows the scope. Held to replace it.
     task: Mutex<Option<AbortHandle>>,
 }
@@ -60,6 +98,7 @@ struct Feed {
 pub struct FeedHandle {
     feed: Arc<Feed>,
     id: u64,
+    places: BTreeSet<NamespacedName>,
 }
 
 /// Those who are told.
@@ -79,13 +118,23 @@ struct FeedState {
     late: BTreeSet<u64>,
     is_listing: bool,
     /// Since something was told.
-    failures: u32,
+    failures: Option<Failures>,
     is_synced: bool,
+    /// Whether its observers were told that it failed after it was synced: they begin anew, and nobody joins them here.
+    is_broken: bool,
+}
+
+/// Failures in a row.
+struct Failures {
+    count: u32,
+    last: Instant,
+    why: String,
 }
 
 impl Feeds {
     /// Tells an observer of all that happens at these places, from a list of what is there on. Whether a list is coming
-    /// that tells what is there now; where there is none, the observer reads that itself.
+    /// that tells what is there now; where there is none, the observer reads that itself. A feed that is broken is left to those
+    /// who have it: another one begins.
     pub fn follow(
         &self,
         client: &Client,
@@ -97,11 +146,13 @@ impl Feeds {
         let scope = Scope::all(resource, namespace);
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.retain(|_, feed| feed.strong_count() > 0);
-        let feed = live.get(&scope).and_then(Weak::upgrade).unwrap_or_else(|| {
+        let sound = live.get(&scope).and_then(Weak::upgrade).filter(|feed| !feed.observers.lock().is_broken);
+        let feed = sound.unwrap_or_else(|| {
             let feed = Arc::new(Feed {
                 observers: Arc::default(),
                 client: client.clone(),
                 scope: scope.clone(),
+                lists: Arc::clone(&self.lists),
                 task: Mutex::default(),
             });
             live.insert(scope, Arc::downgrade(&feed));
@@ -109,9 +160,9 @@ impl Feeds {
         });
         drop(live);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let is_listed = feed.observers.add(id, places, observe);
+        let is_listed = feed.observers.add(id, &places, observe);
         feed.start();
-        (FeedHandle { feed, id }, is_listed)
+        (FeedHandle { feed, id, places }, is_listed)
     }
 
     /// How many feeds live.
@@ -125,22 +176,37 @@ impl Feed {
     fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.is_none() {
-            *task = Some(
-                tokio::spawn(run(self.client.clone(), self.scope.clone(), Arc::clone(&self.observers))).abort_handle(),
-            );
+            let (client, scope) = (self.client.clone(), self.scope.clone());
+            let following = run((client, scope), Arc::clone(&self.observers), Arc::clone(&self.lists));
+            *task = Some(tokio::spawn(following).abort_handle());
         }
     }
 }
 
-/// Follows a scope until it is aborted, and lists anew as long as somebody came too late for the list.
-async fn run(client: Client, scope: Scope, observers: Arc<FeedObservers>) {
+/// Follows a scope until it is aborted, and lists anew as long as somebody came too late for the list. A list is read when it
+/// is its turn, which it loses while the server answers nothing.
+async fn run((client, scope): (Client, Scope), observers: Arc<FeedObservers>, lists: Arc<Semaphore>) {
     loop {
-        let mut events = pin!(events(client.clone(), &scope));
-        while let Some(event) = events.next().await {
+        let mut events = pin!(events(client.clone(), &scope, PAGE));
+        let mut turn = None;
+        loop {
+            let told = match &turn {
+                Some(_) => timeout(LONGEST_TURN, events.next()).await,
+                None => Ok(events.next().await),
+            };
+            let Ok(told) = told else {
+                turn = None;
+                continue;
+            };
+            let Some(event) = told else { break };
             match event {
-                Ok(Event::Init) => observers.begin_list(),
+                Ok(Event::Init) => {
+                    turn = lists.acquire().await.ok();
+                    observers.begin_list();
+                }
                 Ok(Event::InitApply(watched)) => observers.listed(watched.typed(&scope.resource)),
                 Ok(Event::InitDone) => {
+                    turn = None;
                     if !observers.end_list() {
                         break;
                     }
@@ -148,8 +214,9 @@ async fn run(client: Client, scope: Scope, observers: Arc<FeedObservers>) {
                 Ok(Event::Apply(watched)) => observers.changed(watched.typed(&scope.resource)),
                 Ok(Event::Delete(watched)) => observers.removed(&watched.object),
                 Err(error) => {
+                    turn = None;
                     tracing::debug!(kind = %scope.resource.kind, %error, "a feed broke off and is taken up again");
-                    observers.failed(&error.to_string());
+                    observers.failed(&error.to_string(), Instant::now());
                 }
             }
         }
@@ -165,7 +232,7 @@ impl Drop for Feed {
 
 impl Drop for FeedHandle {
     fn drop(&mut self) {
-        self.feed.observers.remove(self.id);
+        self.feed.observers.remove(self.id, &self.places);
     }
 }
 
@@ -176,35 +243,48 @@ impl fmt::Debug for FeedHandle {
 }
 
 impl FeedObservers {
-    /// Whether a list is coming that tells what is there.
-    fn add(&self, id: u64, places: BTreeSet<NamespacedName>, observe: Observe) -> bool {
-        let mut state = self.lock();
-        state.observers.insert(id, observe);
-        for place in places {
-            state.places.entry(place).or_default().insert(id);
-        }
-        if state.is_listing {
-            state.late.insert(id);
-        }
-        state.is_listing || !state.is_synced
+    /// Whether a list is coming that tells what is there. Where none has come about so far, the observer is told why.
+    fn add(&self, id: u64, places: &BTreeSet<NamespacedName>, observe: Observe) -> bool {
+        let (is_listed, trouble) = {
+            let mut state = self.lock();
+            state.observers.insert(id, Arc::clone(&observe));
+            for place in places {
+                state.places.entry(place.clone()).or_default().insert(id);
+            }
+            if state.is_listing {
+                state.late.insert(id);
+            }
+            let trouble = state.failures.as_ref().filter(|_| !state.is_synced).map(|failures| failures.why.clone());
+            (state.is_listing || !state.is_synced, trouble)
+        };
+        trouble.iter().for_each(|why| observe(FeedEvent::Failed(why)));
+        is_listed
     }
 
-    fn remove(&self, id: u64) {
+    fn remove(&self, id: u64, places: &BTreeSet<NamespacedName>) {
         let mut state = self.lock();
         state.observers.remove(&id);
         state.late.remove(&id);
-        state.places.retain(|_, ids| {
-            ids.remove(&id);
-            !ids.is_empty()
-        });
+        for place in places {
+            let is_left = state.places.get_mut(place).is_some_and(|ids| {
+                ids.remove(&id);
+                ids.is_empty()
+            });
+            if is_left {
+                state.places.remove(place);
+            }
+        }
     }
 
     pub(super) fn begin_list(&self) {
-        let mut state = self.lock();
-        state.is_listing = true;
-        state.failures = 0;
-        state.late.clear();
-        state.listed.clear();
+        let told = {
+            let mut state = self.lock();
+            state.is_listing = true;
+            state.late.clear();
+            state.listed.clear();
+            state.all()
+        };
+        told.iter().for_each(|observe| observe(FeedEvent::ListBegins));
     }
 
     pub(super) fn listed(&self, object: Value) {
@@ -221,28 +301,33 @@ impl FeedObservers {
 
     /// The list is complete: what it did not name is gone. Whether nobody came too late for it.
     pub(super) fn end_list(&self) -> bool {
-        let (missing, is_complete) = {
+        let (missing, complete, is_complete) = {
             let mut state = self.lock();
             let state = &mut *state;
             let is_complete = state.late.is_empty();
             state.is_listing = !is_complete;
             state.is_synced = is_complete;
+            (state.failures, state.is_broken) = (None, false);
             let listed = std::mem::take(&mut state.listed);
             // A list that is incomplete for those who came late says nothing to them of what is gone.
+            let in_time = |id: &&u64| !state.late.contains(id);
             let missing: Vec<(NamespacedName, Vec<Observe>)> = state
                 .places
                 .iter()
                 .filter(|(place, _)| !listed.contains(place))
                 .map(|(place, ids)| {
-                    let ids = ids.iter().filter(|id| !state.late.contains(id));
-                    (place.clone(), ids.filter_map(|id| state.observers.get(id).cloned()).collect())
+                    let told = ids.iter().filter(in_time).filter_map(|id| state.observers.get(id).cloned());
+                    (place.clone(), told.collect())
                 })
                 .collect();
-            (missing, is_complete)
+            let complete: Vec<Observe> =
+                state.observers.keys().filter(in_time).filter_map(|id| state.observers.get(id).cloned()).collect();
+            (missing, complete, is_complete)
         };
         for (place, told) in &missing {
-            told.iter().for_each(|observe| observe(FeedEvent::Gone(place)));
+            told.iter().for_each(|observe| observe(FeedEvent::Unlisted(place)));
         }
+        complete.iter().for_each(|observe| observe(FeedEvent::ListEnds));
         is_complete
     }
 
@@ -253,25 +338,28 @@ impl FeedObservers {
     }
 
     pub(super) fn removed(&self, object: &Value) {
-        let place = place_of(object);
+        let (place, version) = (place_of(object), version_of(object));
         let told = self.told_of(&place);
-        told.iter().for_each(|observe| observe(FeedEvent::Gone(&place)));
+        told.iter().for_each(|observe| observe(FeedEvent::Gone(&place, version)));
     }
 
-    pub(super) fn failed(&self, why: &str) {
+    pub(super) fn failed(&self, why: &str, now: Instant) {
         let told: Vec<Observe> = {
             let mut state = self.lock();
-            state.failures = state.failures.saturating_add(1);
+            let in_a_row = state.failures.take().filter(|before| now.duration_since(before.last) < IN_A_ROW);
+            let count = in_a_row.map_or(0, |before| before.count).saturating_add(1);
+            state.failures = Some(Failures { count, last: now, why: why.to_owned() });
             // At first what was known still holds: the watcher takes up where it broke off, or lists anew.
-            let holds = state.is_synced && state.failures < FAILURES_IN_A_ROW;
-            if holds { Vec::new() } else { state.observers.values().cloned().collect() }
+            let holds = state.is_synced && count < FAILURES_IN_A_ROW;
+            state.is_broken |= state.is_synced && !holds;
+            if holds { Vec::new() } else { state.all() }
         };
         told.iter().for_each(|observe| observe(FeedEvent::Failed(why)));
     }
 
     fn told_of(&self, place: &NamespacedName) -> Vec<Observe> {
         let mut state = self.lock();
-        state.failures = 0;
+        state.failures = None;
         state.of(place)
     }
 
@@ -281,6 +369,10 @@ impl FeedObservers {
 }
 
 impl FeedState {
+    fn all(&self) -> Vec<Observe> {
+        self.observers.values().cloned().collect()
+    }
+
     fn of(&self, place: &NamespacedName) -> Vec<Observe> {
         let ids = self.places.get(place).into_iter().flatten();
         ids.filter_map(|id| self.observers.get(id).cloned()).collect()
@@ -290,6 +382,8 @@ impl FeedState {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::time::advance;
+    use tower::{BoxError, service_fn};
 
     use super::*;
 
@@ -298,7 +392,7 @@ mod tests {
     }
 
     fn object(name: &str) -> Value {
-        json!({"metadata": {"namespace": "n", "name": name}})
+        json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": "7"}})
     }
 
     type Log = Arc<Mutex<Vec<String>>>;
@@ -308,14 +402,25 @@ mod tests {
         let told = Arc::clone(&log);
         let observe: Observe = Arc::new(move |event| {
             told.lock().unwrap().push(match event {
+                FeedEvent::ListBegins => "<".to_owned(),
                 FeedEvent::Listed(place, _) => format!("={}", place.name),
                 FeedEvent::Is(place, _) => format!("+{}", place.name),
-                FeedEvent::Gone(place) => format!("-{}", place.name),
+                FeedEvent::Gone(place, version) => format!("-{}@{version}", place.name),
+                FeedEvent::Unlisted(place) => format!("-{}", place.name),
+                FeedEvent::ListEnds => ">".to_owned(),
                 FeedEvent::Failed(why) => format!("!{why}"),
             });
         });
-        let is_listed = observers.add(id, names.iter().map(|name| place(name)).collect(), observe);
+        let is_listed = observers.add(id, &named(names), observe);
         (log, is_listed)
+    }
+
+    fn named(names: &[&str]) -> BTreeSet<NamespacedName> {
+        names.iter().map(|name| place(name)).collect()
+    }
+
+    fn fail(observers: &FeedObservers, why: &str) {
+        observers.failed(why, Instant::now());
     }
 
     fn taken(log: &Log) -> Vec<String> {
@@ -327,29 +432,29 @@ mod tests {
         let observers = FeedObservers::default();
         let (first, is_listed) = add(&observers, 1, &["a", "b"]);
         assert!(is_listed, "its first list comes");
-        observers.failed("no");
+        fail(&observers, "no");
         observers.begin_list();
         observers.listed(object("a"));
         observers.listed(object("theirs"));
         assert!(observers.end_list());
-        assert_eq!(taken(&first), ["!no", "=a", "-b"]);
+        assert_eq!(taken(&first), ["!no", "<", "=a", "-b", ">"]);
         let (second, is_listed) = add(&observers, 2, &["b"]);
         assert!(!is_listed, "no list comes any more");
         observers.changed(object("b"));
         observers.removed(&object("a"));
-        observers.failed("what is known still holds");
-        assert_eq!((taken(&first), taken(&second)), (vec!["+b".to_owned(), "-a".into()], vec!["+b".to_owned()]));
-        observers.failed("once");
+        fail(&observers, "what is known still holds");
+        assert_eq!((taken(&first), taken(&second)), (vec!["+b".to_owned(), "-a@7".into()], vec!["+b".to_owned()]));
+        fail(&observers, "once");
         observers.changed(object("theirs"));
-        (0..2).for_each(|_| observers.failed("again"));
+        (0..2).for_each(|_| fail(&observers, "again"));
         assert_eq!((taken(&first), taken(&second)), (vec![], vec![]), "what is told begins the count anew");
-        observers.failed("still");
+        fail(&observers, "still");
         assert_eq!((taken(&first), taken(&second)), (vec!["!still".to_owned()], vec!["!still".to_owned()]));
-        observers.remove(1);
+        observers.remove(1, &named(&["a", "b"]));
         observers.changed(object("a"));
         observers.changed(object("b"));
         assert_eq!((taken(&first), taken(&second)), (vec![], vec!["+b".to_owned()]));
-        observers.remove(2);
+        observers.remove(2, &named(&["b"]));
         assert!(observers.lock().places.is_empty());
     }
 
@@ -363,10 +468,123 @@ mod tests {
         assert!(is_listed);
         observers.listed(object("a"));
         assert!(!observers.end_list(), "once more");
-        assert_eq!((taken(&first), taken(&late)), (vec!["=a".to_owned()], vec![]), "nothing is gone that was missed");
+        let told = vec!["<".to_owned(), "=a".into(), ">".into()];
+        assert_eq!((taken(&first), taken(&late)), (told, vec![]), "nothing is gone that was missed");
         observers.begin_list();
         observers.listed(object("b"));
         assert!(observers.end_list());
-        assert_eq!((taken(&first), taken(&late)), (vec!["-a".to_owned()], vec!["=b".to_owned()]));
+        let told = [["<", "-a", ">"], ["<", "=b", ">"]].map(|told| told.map(str::to_owned).to_vec());
+        assert_eq!([taken(&first), taken(&late)], told);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_59_a_list_that_begins_is_no_success_and_failures_that_are_far_apart_are_none_in_a_row() {
+        let observers = FeedObservers::default();
+        let (log, _) = add(&observers, 1, &["a"]);
+        observers.begin_list();
+        assert!(observers.end_list());
+        for _ in 0..9 {
+            fail(&observers, "now and then");
+            advance(IN_A_ROW).await;
+        }
+        assert_eq!((taken(&log), observers.lock().is_broken), (vec!["<".to_owned(), "-a".into(), ">".into()], false));
+        for _ in 0..3 {
+            observers.begin_list();
+            fail(&observers, "no list");
+        }
+        assert_eq!(
+            (taken(&log), observers.lock().is_broken),
+            (["<", "<", "<", "!no list"].map(str::to_owned).to_vec(), true)
+        );
+        observers.begin_list();
+        assert!(observers.end_list() && !observers.lock().is_broken, "it tells all of it again");
+    }
+
+    #[test]
+    fn c_59_an_observer_that_joins_a_feed_whose_first_list_fails_hears_why_at_once() {
+        let observers = FeedObservers::default();
+        let (first, _) = add(&observers, 1, &["a"]);
+        fail(&observers, "no");
+        let (second, is_listed) = add(&observers, 2, &["a"]);
+        assert_eq!((taken(&first), taken(&second), is_listed), (vec!["!no".to_owned()], vec!["!no".to_owned()], true));
+    }
+
+    fn config_maps() -> ApiResource {
+        ApiResource {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+            namespaced: true,
+        }
+    }
+
+    /// A client whose lists are answered when a permit is there, and the namespaces that were asked for.
+    fn client(answers: &Arc<Semaphore>) -> (Client, Log) {
+        let (asked, answers) = (Log::default(), Arc::clone(answers));
+        let log = Arc::clone(&asked);
+        let service = service_fn(move |request: http::Request<kube::client::Body>| {
+            let (asked, answers) = (Arc::clone(&log), Arc::clone(&answers));
+            async move {
+                if request.uri().query().unwrap_or_default().contains("watch=") {
+                    std::future::pending::<()>().await;
+                }
+                asked.lock().unwrap().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
+                answers.acquire().await.unwrap().forget();
+                let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": []});
+                Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(list.to_string().into_bytes())))
+            }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    fn follow(feeds: &Feeds, client: &Client, namespace: &'static str) -> (FeedHandle, Log) {
+        let log = Log::default();
+        let told = Arc::clone(&log);
+        let observe: Observe = Arc::new(move |event| told.lock().unwrap().push(format!("{event:?}")));
+        let (handle, is_listed) =
+            feeds.follow(client, &config_maps(), Some(Namespace::from_static(namespace)), BTreeSet::new(), observe);
+        assert!(is_listed, "{namespace}");
+        (handle, log)
+    }
+
+    /// Waits until this holds; time goes on meanwhile.
+    async fn until(holds: impl Fn() -> bool) {
+        while !holds() {
+            advance(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limits_feeds_two_lists_are_under_way_and_one_that_is_not_answered_gives_its_turn_away() {
+        let answers = Arc::new(Semaphore::new(0));
+        let (client, asked) = client(&answers);
+        let feeds = Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..Feeds::default() };
+        let begun = Instant::now();
+        let held: Vec<_> =
+            ["a", "b", "c", "d"].into_iter().map(|namespace| follow(&feeds, &client, namespace)).collect();
+        until(|| asked.lock().unwrap().len() > MOST_LISTS).await;
+        assert!(begun.elapsed() >= LONGEST_TURN, "two have their turn until then");
+        answers.add_permits(4);
+        until(|| held.iter().all(|(_, log)| log.lock().unwrap().last().is_some_and(|last| last == "ListEnds"))).await;
+        let mut asked = taken(&asked);
+        asked.sort();
+        assert_eq!((asked, feeds.count()), (["a", "b", "c", "d"].map(str::to_owned).to_vec(), 4));
+        assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_59_a_feed_that_is_broken_is_joined_by_nobody() {
+        let (client, _) = client(&Arc::new(Semaphore::new(9)));
+        let feeds = Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..Feeds::default() };
+        let (first, log) = follow(&feeds, &client, "a");
+        until(|| log.lock().unwrap().len() == 2).await;
+        (0..FAILURES_IN_A_ROW).for_each(|_| fail(&first.feed.observers, "no"));
+        assert_eq!(taken(&log), ["ListBegins", "ListEnds", "Failed(\"no\")"]);
+        let (second, log) = follow(&feeds, &client, "a");
+        assert!(!Arc::ptr_eq(&first.feed, &second.feed));
+        until(|| log.lock().unwrap().len() == 2).await;
+        assert_eq!(taken(&log), ["ListBegins", "ListEnds"]);
+        drop(first);
+        assert_eq!(feeds.count(), 1, "the other one lives on");
     }
 }

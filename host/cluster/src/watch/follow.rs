@@ -20,10 +20,11 @@ use super::{Scope, Shared, Waiter, known::KnownObjects};
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;
 
-/// What is told of a scope, from the first list on. Errors are backed off (0.8 s to 30 s) by the watcher.
+/// What is told of a scope, from the first list on, which is read in pages of so many objects. Errors are backed off (0.8 s to 30 s) by the watcher.
 pub(super) fn events(
     client: Client,
     scope: &Scope,
+    page: u32,
 ) -> impl Stream<Item = Result<Event<Watched>, watcher::Error>> + use<> {
     let resource = kube_resource(&scope.resource);
     let api: Api<Watched> = match &scope.namespace {
@@ -33,7 +34,7 @@ pub(super) fn events(
     let config = watcher::Config {
         label_selector: scope.labels.clone(),
         field_selector: scope.fields.clone(),
-        page_size: Some(PAGE),
+        page_size: Some(page),
         ..watcher::Config::default()
     };
     watcher(api, config).default_backoff()
@@ -41,7 +42,7 @@ pub(super) fn events(
 
 /// Follows a scope until it is aborted.
 pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
-    let mut events = pin!(events(client, &scope));
+    let mut events = pin!(events(client, &scope, PAGE));
     while let Some(event) = events.next().await {
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),

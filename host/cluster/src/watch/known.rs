@@ -271,7 +271,7 @@ pub(crate) fn place_of(object: &Value) -> NamespacedName {
 }
 
 /// Resource versions are numbers that grow (KEP-5504); one that is not counts as the oldest.
-fn version_of(object: &Value) -> u64 {
+pub(crate) fn version_of(object: &Value) -> u64 {
     let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }

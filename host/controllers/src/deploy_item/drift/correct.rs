@@ -22,8 +22,9 @@ use crate::{controller_context::ControllerContext, event, object::uid_of};
 impl DriftController {
     /// Writes again what is due. Answers when more is.
     pub(super) async fn correct(&self, item: &Arc<DeployItem>, tracked: &TrackedManifest) -> Step<Option<Timestamp>> {
-        let schedule = schedule(item)?;
-        let (due, next) = tracked.due(schedule.as_ref(), self.host.clock.now());
+        let (schedule, begin) = (schedule(item)?, last_job_ended(item));
+        let schedule = schedule.as_ref().map(|schedule| (schedule, begin));
+        let (due, next) = tracked.due(schedule, self.host.clock.now());
         if due.is_empty() {
             return Ok(next);
         }
@@ -41,7 +42,7 @@ impl DriftController {
             event::tell(&self.host, item.as_ref(), "DriftCorrected", &note);
         }
         let now = self.host.clock.now();
-        let (due, next) = tracked.due(schedule.as_ref(), now);
+        let (due, next) = tracked.due(schedule, now);
         Ok(if due.is_empty() { next } else { Some(now) })
     }
 
@@ -76,6 +77,12 @@ fn schedule(item: &DeployItem) -> Step<Option<Schedule>> {
         let message = format!("continuousReconcile of the provider configuration: {error}");
         Halt::Stall(Failure::new("Drift", "InvalidSchedule", message).with_code(Code::ConfigurationProblem))
     })
+}
+
+/// When the last job has ended, as its status says it: whatever is in memory is gone after a restart.
+fn last_job_ended(item: &DeployItem) -> Timestamp {
+    let times = item.status.as_ref().and_then(|status| status.transition_times.as_ref());
+    times.and_then(|times| times.finished_time.as_ref()).map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
 /// Whether anything may be written: the job that wrote the manifest is still the last one, and the item still wants it.

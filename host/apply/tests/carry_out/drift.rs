@@ -1,0 +1,106 @@
+//! Drift against an API server: with the rights that there are, and in the versions that are served.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use orangery_apply::{DriftFinding, ItemState, Job, Purpose, TrackedManifest, find, manifest, manifest_objects, watch};
+use orangery_core::{
+    port::Clock,
+    step::{Halt, Step},
+};
+use orangery_proposal::{Proposal, drift_rules::DriftRules, overlay::Drift};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::{
+    identity::{DEFINITION, THING, definition, unserved},
+    world::{LABEL, World, proposal, stage, write},
+};
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+/// What is done with the job of the item and what it has written.
+async fn with_job<T>(world: &World, work: impl AsyncFnOnce(&Job<'_>, &ItemState) -> T) -> T {
+    let (clusters, labels) = (world.clusters(), [LABEL.to_owned()]);
+    let job = Job {
+        id: &"drift".into(),
+        purpose: Purpose::Install,
+        owner: &world.owner,
+        labels: &labels,
+        grants: &world.grants,
+        clusters: &clusters,
+        items: &world.items,
+        clock: &Still,
+        is_current: &|| true,
+    };
+    work(&job, &world.status.state).await
+}
+
+/// What is found on demand.
+async fn found(world: &World, written: &Proposal) -> Vec<DriftFinding> {
+    let find = async |job: &Job<'_>, state: &ItemState| {
+        let written = manifest_objects(&manifest(None, written, &state.inventory), &state.inventory);
+        find(job, written, &DriftRules::default()).await
+    };
+    with_job(world, find).await.unwrap().into_values().collect()
+}
+
+/// What feeds tell, when all is known.
+async fn watched(world: &World, written: &Proposal) -> Step<Vec<DriftFinding>> {
+    let woken = Arc::new(Notify::new());
+    let wake = Arc::clone(&woken);
+    let follow = async |job: &Job<'_>, state: &ItemState| {
+        let written = manifest_objects(&manifest(None, written, &state.inventory), &state.inventory);
+        let (clock, wake): (Arc<dyn Clock>, _) = (Arc::new(Still), Arc::new(move || wake.notify_one()));
+        let owner = (job.owner, job.labels);
+        let tracked = TrackedManifest::new(DriftRules::default(), owner, (&clock, wake), BTreeMap::new(), written);
+        let tracked = Arc::new(tracked);
+        watch(job, &tracked).await?;
+        while !tracked.is_complete() {
+            woken.notified().await;
+        }
+        Ok(tracked.drifted().into_values().map(|drifted| drifted.finding).collect())
+    };
+    with_job(world, follow).await
+}
+
+#[tokio::test]
+async fn c_55_credentials_that_may_not_update_what_was_written_are_enough_to_find_drift() {
+    let mut world = World::new().await;
+    let written = proposal(json!({"stages": [stage(&[write("x", "v")])]}));
+    world.run("j", &written).await;
+    world.send("PATCH", "/api/v1/namespaces/default/configmaps/x", &json!({"data": {"k": "theirs"}})).await;
+    let different = [DriftFinding::Different(vec![Drift::Different("/data/k".to_owned())])];
+    assert_eq!(found(&world, &written).await, different);
+    world.traffic.forbid_updates();
+    assert_eq!(found(&world, &written).await, different);
+}
+
+fn thing() -> Proposal {
+    let thing =
+        json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}});
+    proposal(json!({"stages": [stage(&[json!({"object": thing, "how": "replace"})])]}))
+}
+
+#[tokio::test]
+async fn c_55_an_object_whose_version_is_not_served_any_more_is_watched_in_one_that_is() {
+    let world = unserved(false).await;
+    assert_eq!(
+        (watched(&world, &thing()).await, found(&world, &thing()).await),
+        (Ok(vec![]), vec![DriftFinding::AsWritten])
+    );
+    world.send("DELETE", THING, &Value::Null).await;
+    assert_eq!(watched(&world, &thing()).await, Ok(vec![DriftFinding::Missing]));
+    // Whether it is there is not known where no version is served.
+    let mut none = definition([false, true]);
+    none["spec"]["versions"][1]["served"] = json!(false);
+    world.send("PATCH", DEFINITION, &json!({"spec": none["spec"]})).await;
+    let Err(Halt::Retry(failure)) = watched(&world, &thing()).await else { panic!("it is not known") };
+    assert!(failure.message.contains("Thing"), "{failure:?}");
+}
