@@ -27,6 +27,9 @@ use crate::{
     target_kubeconfig::TargetKubeconfig,
 };
 
+/// The reason of a failure: the Secret that a Target refers to does not exist, or has not what is needed.
+pub(crate) const NO_TARGET_SECRET: &str = "NoTargetSecret";
+
 /// The targets that an object of this namespace may reach, by name.
 pub(crate) struct Targets<'a> {
     pub(crate) host: &'a ControllerContext,
@@ -108,7 +111,7 @@ impl Targets<'_> {
         let secret: Option<Secret> = get(&self.host.client, self.namespace, &name.into()).await?;
         let Some(secret) = secret else {
             return Err(stall(
-                "NoTargetSecret",
+                NO_TARGET_SECRET,
                 format!("{named} refers to Secret {name}, which does not exist; create it"),
             ));
         };
@@ -122,7 +125,7 @@ impl Targets<'_> {
             None => {
                 let message =
                     format!("{named} refers to the key {key} of Secret {name}, which has no such key; add it");
-                Err(stall("NoTargetSecret", message))
+                Err(stall(NO_TARGET_SECRET, message))
             }
         }
     }

@@ -7,19 +7,14 @@
 //! 3. `correct`: what differs is written again, with all checks of a job;
 //! 4. one write says what is left of it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use orangery_api::{condition, deploy_item::DeployItem, job::Job as _, marks::Marks};
-use orangery_apply::{DriftedSince, Purpose, TrackedManifest, ask};
+use orangery_apply::{DriftedSince, Purpose, ask};
 use orangery_cluster::ClusterPool;
 use orangery_core::{
     condition::{DRIFTED, DriftReport},
-    name::JobId,
-    network::AllowedNetworks,
+    name::Namespace,
     phase::item::Item as Phase,
     step::{Halt, Step},
 };
@@ -27,14 +22,16 @@ use orangery_proposal::{
     drift_rules::{DriftPolicy, DriftRules},
     inventory::LocatedObject,
 };
-use orangery_reconcile::{Controller, Key, NextCall, Queue};
+use orangery_reconcile::{CONFLICT, Controller, Key, NextCall, Queue};
 
+use self::tracked_items::{TrackedFor, TrackedItems};
 use super::gather::{GatheredItem, request::ItemJob};
-use crate::{controller_context::ControllerContext, event, object::uid_of};
+use crate::{controller_context::ControllerContext, event, object::uid_of, target_access::NO_TARGET_SECRET};
 
 mod correct;
 mod on_demand;
 mod report;
+mod tracked_items;
 mod watch;
 
 pub use self::on_demand::{ItemDrift, drift_of};
@@ -44,61 +41,39 @@ pub struct DriftController {
     host: Arc<ControllerContext>,
     pool: Arc<ClusterPool>,
     queue: Queue,
-    /// Protects the items that are watched. Held for one look-up or one change; what leaves is dropped outside.
-    tracked: Arc<Mutex<BTreeMap<Key, Tracked>>>,
-}
-
-/// One item that is watched.
-struct Tracked {
-    what: TrackedFor,
-    manifest: Arc<TrackedManifest>,
-}
-
-/// What an item is watched for.
-#[derive(Clone, Debug, PartialEq)]
-struct TrackedFor {
-    uid: String,
-    /// The job whose manifest counts.
-    job: JobId,
-    rules: DriftRules,
-    /// Which networks its clusters may be in: with others it is watched anew (C-102).
-    networks: AllowedNetworks,
+    tracked: Arc<TrackedItems>,
 }
 
 impl DriftController {
     /// Over a host and its clusters. `queue` is the controller's own: changes of clusters wake items in it.
     pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        let controller = Self { host, pool, queue, tracked: Arc::default() };
+        let tracked = Arc::new(TrackedItems::new(host.memory.manifests, queue.clone()));
+        let controller = Self { host, pool, queue, tracked };
         controller.follow();
         controller
     }
 
-    /// Items that are gone are watched no more; what a policy refused may be allowed now.
+    /// Items that are gone are watched no more; what a policy refused may be allowed now, and what a Target lacked may be there.
     fn follow(&self) {
         let tracked = Arc::downgrade(&self.tracked);
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key), Some(tracked)) = (change.after, change.key(), tracked.upgrade()) {
-                drop(tracked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key));
+                tracked.forget(&key);
             }
         });
         let (host, queue) = (Arc::downgrade(&self.host), self.queue.clone());
         self.host.policies.subscribe(move |changed| {
             let Some(host) = host.upgrade() else { return };
             for namespace in changed {
-                let items = host.stores.deploy_items.list(Some(namespace));
-                items.iter().filter(|item| rules(item).is_some()).for_each(|item| queue.wake(Key::of(item.as_ref())));
+                wake(&host, &queue, namespace, |item| rules(item).is_some());
             }
         });
-    }
-
-    fn forget(&self, key: &Key) {
-        let gone = self.tracked.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        drop(gone);
-    }
-
-    fn current(&self, key: &Key, what: &TrackedFor) -> Option<Arc<TrackedManifest>> {
-        let tracked = self.tracked.lock().unwrap_or_else(PoisonError::into_inner);
-        tracked.get(key).filter(|tracked| tracked.what == *what).map(|tracked| Arc::clone(&tracked.manifest))
+        let (host, queue) = (Arc::downgrade(&self.host), self.queue.clone());
+        self.host.stores.targets.subscribe(move |change| {
+            if let (Some(_), Some(key), Some(host)) = (change.after, change.key(), host.upgrade()) {
+                wake(&host, &queue, &key.namespace, |item| rules(item).is_some() && is_unknown(item));
+            }
+        });
     }
 
     fn gather(&self, item: &Arc<DeployItem>) -> Step<GatheredItem> {
@@ -108,13 +83,15 @@ impl DriftController {
     async fn work(&self, item: &Arc<DeployItem>) -> Step<NextCall> {
         let key = Key::of(item.as_ref());
         let Some(rules) = watched(&self.host, item) else {
-            self.forget(&key);
+            self.tracked.forget(&key);
             if item.job_finished() && tells(item) {
                 self.tell(item, &BTreeMap::new(), DriftReport::Unwatched).await?;
             }
             return Ok(NextCall::Settled);
         };
-        match self.look_after(item, &key, rules).await {
+        match self.look_after(item, &key, rules).await.map_err(retried) {
+            // What is told is looked at again at once.
+            Err(Halt::Retry(failure)) if failure.reason == CONFLICT => Err(Halt::Retry(failure)),
             Err(halt @ (Halt::Retry(_) | Halt::Stall(_))) => {
                 let why = halt.failure().map_or_else(String::new, |failure| failure.message.clone());
                 self.tell(item, &BTreeMap::new(), DriftReport::Unknown(why)).await?;
@@ -128,11 +105,17 @@ impl DriftController {
         let corrects = rules.policy == DriftPolicy::Correct;
         let networks = self.host.policies.of(&key.namespace)?.target_networks();
         let what = TrackedFor { uid: uid_of(item.as_ref()).to_owned(), job: item.job_id().clone(), rules, networks };
-        let tracked = match self.current(key, &what) {
-            Some(tracked) if !tracked.is_broken() => tracked,
-            Some(_) | None => {
-                self.forget(key);
-                self.watch(item, key, what).await?
+        let current = self.tracked.current(key, &what).filter(|tracked| !tracked.is_broken());
+        let tracked = match current {
+            Some(tracked) => tracked,
+            None => {
+                let before = self.tracked.take_out(key);
+                let tracked = self.watch(item, key, what).await;
+                let now = tracked.as_ref().map_or(0, |tracked| tracked.bytes());
+                if before.is_some_and(|before| now < before) {
+                    self.tracked.wake();
+                }
+                tracked?
             }
         };
         if tracked.is_unasked() {
@@ -182,6 +165,27 @@ impl DriftController {
         }
         Ok(())
     }
+}
+
+/// Wakes these items of a namespace.
+fn wake(host: &ControllerContext, queue: &Queue, namespace: &Namespace, which: impl Fn(&DeployItem) -> bool) {
+    let items = host.stores.deploy_items.list(Some(namespace));
+    items.iter().filter(|item| which(item)).for_each(|item| queue.wake(Key::of(item.as_ref())));
+}
+
+/// Nothing tells of a Secret that comes: it is looked for again.
+fn retried(halt: Halt) -> Halt {
+    match halt {
+        Halt::Stall(failure) if failure.reason == NO_TARGET_SECRET => Halt::Retry(failure),
+        halt => halt,
+    }
+}
+
+/// Whether the status of an item says that its drift is not known.
+fn is_unknown(item: &DeployItem) -> bool {
+    let status = item.status.as_ref();
+    let drifted = status.and_then(|status| condition::find(&status.conditions, DRIFTED));
+    drifted.is_some_and(|condition| condition.status == "Unknown")
 }
 
 /// Whether the status of an item says something of drift.

@@ -1,6 +1,6 @@
 //! The manifest of an item begins to be watched.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use orangery_api::deploy_item::DeployItem;
 use orangery_apply::{ItemState, Purpose, TrackedManifest, manifest_objects, part, watch};
@@ -13,8 +13,10 @@ use orangery_reconcile::Key;
 
 use super::{
     super::{gather::GatheredItem, status::proposal_cache},
-    DriftController, Tracked, TrackedFor,
+    DriftController,
+    tracked_items::TrackedFor,
 };
+use crate::object::uid_of;
 
 impl DriftController {
     /// Begins to watch an item.
@@ -38,7 +40,7 @@ impl DriftController {
             TrackedManifest::new(what.rules.clone(), owner, (&self.host.clock, wake), state.clusters, objects);
         let tracked = Arc::new(tracked);
         watch(&gathered.job(Purpose::Install, &|| false), &tracked).await?;
-        self.take_in(key, Tracked { what, manifest: Arc::clone(&tracked) })?;
+        self.take_in(key, what, &tracked)?;
         Ok(tracked)
     }
 
@@ -63,50 +65,18 @@ impl DriftController {
 
     /// # Errors
     /// There is no room.
-    fn take_in(&self, key: &Key, tracked: Tracked) -> Step<()> {
-        let mut all = self.tracked.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken: u64 = all.values().map(|tracked| tracked.manifest.bytes()).sum();
-        has_room(taken, tracked.manifest.bytes(), self.host.memory.manifests)?;
-        all.insert(key.clone(), tracked);
+    fn take_in(&self, key: &Key, what: TrackedFor, tracked: &Arc<TrackedManifest>) -> Step<()> {
+        let uid = what.uid.clone();
+        self.tracked.insert(key, what, tracked)?;
+        // That it is gone is told once: that may have been before.
+        let newest = self.host.stores.deploy_items.get(key);
+        if newest.is_none_or(|newest| uid_of(newest.as_ref()) != uid) {
+            self.tracked.forget(key);
+        }
         Ok(())
     }
 }
 
-/// # Errors
-/// There is no room for so many bytes more.
-fn has_room(taken: u64, more: u64, most: u64) -> Step<()> {
-    if taken.saturating_add(more) <= most {
-        return Ok(());
-    }
-    let message = format!(
-        "the manifests of all items whose drift is looked for take more than {} MiB of memory; leave the drift of some items \
-         alone (spec.drift.policy: Ignore), or give the operator more memory",
-        most >> 20
-    );
-    Err(stall("TooManyObjects", message))
-}
-
 fn stall(reason: &str, message: String) -> Halt {
     Halt::Stall(Failure::new("Drift", reason, message).with_code(Code::ConfigurationProblem))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cache_memory::MOST_MANIFEST_BYTES;
-
-    #[test]
-    fn limits_drift_the_manifests_of_all_items_share_a_memory() {
-        let refused = |taken, more| {
-            has_room(taken, more, MOST_MANIFEST_BYTES).err().map(|halt| halt.failure().unwrap().message.clone())
-        };
-        assert_eq!(refused(0, MOST_MANIFEST_BYTES), None);
-        assert_eq!(refused(MOST_MANIFEST_BYTES - 1, 1), None);
-        let message = "the manifests of all items whose drift is looked for take more than 256 MiB of memory; leave the \
-                       drift of some items alone (spec.drift.policy: Ignore), or give the operator more memory";
-        assert_eq!(refused(MOST_MANIFEST_BYTES, 1).as_deref(), Some(message));
-        assert_eq!(refused(u64::MAX, u64::MAX).as_deref(), Some(message));
-        let less = has_room(1 << 20, 1, 1 << 20).unwrap_err().failure().unwrap().message.clone();
-        assert_eq!(less, message.replace("256", "1"));
-    }
 }

@@ -10,7 +10,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
-use orangery_api::{condition::Condition, deploy_item::DeployItem, job::Job};
+use orangery_api::{condition::Condition, deploy_item::DeployItem, job::Job, target::Target};
 use orangery_controllers::SecretSource;
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
@@ -353,5 +353,46 @@ async fn c_59_nothing_is_asked_while_nothing_of_the_item_changes() {
     assert_eq!(world.requests(), requests, "what others change, and what the item does not name");
     patch(&world, "a", "theirs").await;
     becomes(&world, "a", "v").await;
+    tells(&world, "item", NONE).await;
+}
+
+async fn delete_target(world: &Items, name: &str) -> Target {
+    let targets: Api<Target> = Api::default_namespaced(world.client.clone());
+    let target = targets.get(name).await.unwrap();
+    targets.delete(name, &DeleteParams::default()).await.unwrap();
+    target
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_59_an_item_whose_target_was_not_there_is_watched_when_it_is() {
+    let mut world = installed("Report").await;
+    world.stop();
+    let target = delete_target(&world, "cluster").await;
+    world.restart();
+    unknown(&world, "item", "Target default/cluster, which does not exist").await;
+    world.target("cluster", json!(target.spec)).await;
+    tells(&world, "item", NONE).await;
+    patch(&world, "a", "theirs").await;
+    tells(&world, "item", DIFFERENT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_59_an_item_whose_secret_was_not_there_is_watched_when_it_is() {
+    let mut world = Items::new().await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kubeconfig"},
+        "stringData": {"kubeconfig": world.kubeconfig()}});
+    world.apply(&secret).await;
+    let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "secretRef": {"name": "kubeconfig"}});
+    world.target("garden", spec).await;
+    let mut fields = drift("Report");
+    fields["target"] = json!({"name": "garden", "namespace": "default"});
+    world.create("item", &[proposal("a", json!({}))], fields).await;
+    world.job("item", "one").await;
+    tells(&world, "item", NONE).await;
+    world.stop();
+    world.objects().delete("Secret", "kubeconfig").await;
+    world.restart();
+    unknown(&world, "item", "refers to Secret kubeconfig, which does not exist").await;
+    world.apply(&secret).await;
     tells(&world, "item", NONE).await;
 }
