@@ -14,7 +14,6 @@ use orangery_apply::{DriftedSince, Purpose, ask};
 use orangery_cluster::ClusterPool;
 use orangery_core::{
     condition::{DRIFTED, DriftReport},
-    name::Namespace,
     phase::item::Item as Phase,
     step::{Halt, Step},
 };
@@ -26,7 +25,9 @@ use orangery_reconcile::{CONFLICT, Controller, Key, NextCall, Queue};
 
 use self::tracked_items::{TrackedFor, TrackedItems};
 use super::gather::{GatheredItem, request::ItemJob};
-use crate::{controller_context::ControllerContext, event, object::uid_of, target_access::NO_TARGET_SECRET};
+use crate::{
+    controller_context::ControllerContext, event, index::Index, object::uid_of, target_access::NO_TARGET_SECRET,
+};
 
 mod correct;
 mod on_demand;
@@ -65,13 +66,15 @@ impl DriftController {
         self.host.policies.subscribe(move |changed| {
             let Some(host) = host.upgrade() else { return };
             for namespace in changed {
-                wake(&host, &queue, namespace, |item| rules(item).is_some());
+                let items = host.stores.deploy_items.list(Some(namespace));
+                items.iter().filter(|item| rules(item).is_some()).for_each(|item| queue.wake(Key::of(item.as_ref())));
             }
         });
-        let (host, queue) = (Arc::downgrade(&self.host), self.queue.clone());
+        UNKNOWN.register(&self.host.stores.deploy_items);
+        let (items, queue) = (self.host.stores.deploy_items.clone(), self.queue.clone());
         self.host.stores.targets.subscribe(move |change| {
-            if let (Some(_), Some(key), Some(host)) = (change.after, change.key(), host.upgrade()) {
-                wake(&host, &queue, &key.namespace, |item| rules(item).is_some() && is_unknown(item));
+            if let (Some(_), Some(key)) = (change.after, change.key()) {
+                UNKNOWN.keys(&items, &key.namespace, "").into_iter().for_each(|item| queue.wake(item));
             }
         });
     }
@@ -167,12 +170,6 @@ impl DriftController {
     }
 }
 
-/// Wakes these items of a namespace.
-fn wake(host: &ControllerContext, queue: &Queue, namespace: &Namespace, which: impl Fn(&DeployItem) -> bool) {
-    let items = host.stores.deploy_items.list(Some(namespace));
-    items.iter().filter(|item| which(item)).for_each(|item| queue.wake(Key::of(item.as_ref())));
-}
-
 /// Nothing tells of a Secret that comes: it is looked for again.
 fn retried(halt: Halt) -> Halt {
     match halt {
@@ -181,12 +178,15 @@ fn retried(halt: Halt) -> Halt {
     }
 }
 
-/// Whether the status of an item says that its drift is not known.
-fn is_unknown(item: &DeployItem) -> bool {
-    let status = item.status.as_ref();
-    let drifted = status.and_then(|status| condition::find(&status.conditions, DRIFTED));
-    drifted.is_some_and(|condition| condition.status == "Unknown")
-}
+/// The items whose status says that their drift is not known: what they lack may come.
+static UNKNOWN: Index<DeployItem> = Index {
+    name: "unknown-drift",
+    values: |item| {
+        let status = item.status.as_ref();
+        let drifted = status.and_then(|status| condition::find(&status.conditions, DRIFTED));
+        drifted.filter(|condition| condition.status == "Unknown").map(|_| String::new()).into_iter().collect()
+    },
+};
 
 /// Whether the status of an item says something of drift.
 fn tells(item: &DeployItem) -> bool {
