@@ -3,6 +3,7 @@
 //! References of the schemes `local://`, `blueprint://` and `cd://` are put in place before; nothing is fetched here.
 
 mod hybrid;
+mod patterns;
 mod resolve;
 mod steps;
 
@@ -118,6 +119,12 @@ pub enum SchemaError {
         /// How many.
         count: usize,
     },
+    /// Its regular expressions are too long, or take too much to be read.
+    #[error("the regular expressions of the schema cannot be used: {reason}")]
+    Reading {
+        /// Why.
+        reason: String,
+    },
     /// References within the schema unfold to more than [`MOST_SCHEMA_PARTS`].
     #[error(
         "the schema has {parts} parts with the references within it unfolded, {MOST_SCHEMA_PARTS} are allowed; refer to the same \
@@ -209,10 +216,7 @@ fn compile(schema: &Value, steps: &Steps) -> Result<(Validator, usize), SchemaEr
         return Err(SchemaError::Named);
     }
     let in_a_row = steps::in_a_row(schema)?;
-    let count = steps::patterns(schema);
-    if count > MOST_PATTERNS {
-        return Err(SchemaError::Patterns { count });
-    }
+    let count = patterns::count(schema)?;
     let schema = &steps::marked(&hybrid::numbered(schema));
     let build = |draft| {
         let most = MOST_PATTERN_BYTES.min(MOST_PATTERN_BYTES_IN_ALL / count.max(1));

@@ -8,13 +8,13 @@
 
 mod extent;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use serde_json::{Map, Value};
 
 use self::extent::{Extent, SizeBound, add, number};
-use crate::patterns::{MOST_PATTERNS, PatternSize};
+use crate::patterns::Patterns;
 
 /// What an evaluation over a document may cost at most.
 pub const COST_LIMIT: u64 = 1_000_000;
@@ -26,6 +26,9 @@ pub const SCOPE_COST_LIMIT: u64 = 50_000_000;
 /// What compiling a pattern may cost, and what each of its places may beside.
 const MATCHING: u64 = 50_000;
 const COMPILED_PLACE: u64 = 100;
+
+/// Steps in which a pattern is read that are taken in the time of a unit.
+const READING_OF_A_UNIT: u64 = 2;
 
 /// Steps of a pattern that are taken in the time of a unit: most of them are taken together.
 const STEPS_OF_A_UNIT: u64 = 8;
@@ -39,29 +42,36 @@ const MOST_EXACT: u32 = 1_000_000;
 /// Variables of comprehensions, innermost last.
 type Locals<'e, 'a> = Vec<(&'e str, Extent<'a>)>;
 
-/// Refuses an evaluation that could cost more than the limit.
-pub(crate) fn within_limit(expression: &Expr, document: &Map<String, Value>, limit: u64) -> Result<(), String> {
-    let mut estimate =
-        Estimate { document, cost: 0, seen: 0, sizes: HashMap::new(), patterns: Vec::new(), compiled: 0 };
+/// Refuses an evaluation that could cost more than the limit. What is looked at ends there, too.
+pub(crate) fn within_limit(
+    expression: &Expr,
+    document: &Map<String, Value>,
+    patterns: &Patterns,
+    limit: u64,
+) -> Result<(), String> {
+    let (sizes, counted) = (HashMap::new(), BTreeSet::new());
+    let mut estimate = Estimate { document, patterns, limit, cost: 0, seen: 0, sizes, counted, compiled: 0 };
     estimate.extent(expression, &mut Vec::new());
     match add(estimate.cost, estimate.compiled) {
         cost if cost <= limit => Ok(()),
         cost => Err(format!(
             "it could cost {}, {limit} are allowed; look at fewer values, or nest fewer of all, exists, map and filter",
-            if cost == u64::MAX { "more than can be counted".to_owned() } else { cost.to_string() }
+            if cost == u64::MAX { "more than can be counted".to_owned() } else { format!("{cost} or more") }
         )),
     }
 }
 
 struct Estimate<'e, 'a> {
     document: &'a Map<String, Value>,
+    patterns: &'e Patterns,
+    limit: u64,
     cost: u64,
     /// Parts of the expression that were looked at.
     seen: u32,
     /// Of values of the document, by their places.
     sizes: HashMap<*const Value, SizeBound>,
-    /// Those that stand in the expression: each is compiled once.
-    patterns: Vec<&'e str>,
+    /// Patterns that are compiled once and were counted.
+    counted: BTreeSet<&'e str>,
     /// What compiling these costs: not again where they stand in a comprehension.
     compiled: u64,
 }
@@ -69,6 +79,11 @@ struct Estimate<'e, 'a> {
 impl<'e, 'a> Estimate<'e, 'a> {
     fn pay(&mut self, cost: u64) {
         self.cost = add(self.cost, cost);
+    }
+
+    /// Whether it costs too much already, whatever else there is.
+    fn is_over(&self) -> bool {
+        add(self.cost, self.compiled) > self.limit
     }
 
     fn bound(&mut self, extent: Extent<'a>) -> SizeBound {
@@ -84,6 +99,9 @@ impl<'e, 'a> Estimate<'e, 'a> {
     fn extent(&mut self, expression: &'e Expr, locals: &mut Locals<'e, 'a>) -> Extent<'a> {
         self.pay(1);
         self.seen = self.seen.saturating_add(1);
+        if self.is_over() {
+            return Extent::Bound(SizeBound::default());
+        }
         match expression {
             Expr::Unspecified => Extent::Bound(SizeBound::default()),
             Expr::Literal(literal) => extent::literal(literal),
@@ -181,14 +199,13 @@ impl<'e, 'a> Estimate<'e, 'a> {
             self.pay(MATCHING);
             return add(length, COMPUTED_STEPS);
         };
-        let size = PatternSize::of(text.inner());
-        let is_known = self.patterns.contains(&text.inner());
-        if !is_known && self.patterns.len() < MOST_PATTERNS {
-            self.patterns.push(text.inner());
-            self.compiled =
-                add(self.compiled, add(MATCHING, size.map_or(0, |size| size.places.saturating_mul(COMPILED_PLACE))));
-        } else if !is_known {
-            self.pay(MATCHING);
+        let size = self.patterns.size(text.inner());
+        let compiling = add(MATCHING, self.patterns.reading(text.inner()) / READING_OF_A_UNIT);
+        if !self.patterns.keeps(text.inner()) {
+            self.pay(compiling);
+        } else if self.counted.insert(text.inner()) {
+            let places = size.map_or(0, |size| size.places.saturating_mul(COMPILED_PLACE));
+            self.compiled = add(self.compiled, add(compiling, places));
         }
         size.map_or(0, |size| size.steps / STEPS_OF_A_UNIT)
     }
@@ -258,14 +275,23 @@ impl<'e, 'a> Estimate<'e, 'a> {
         let depth = locals.len();
         let elements = range.elements().filter(|_| of.iter_var2.is_none() && self.seen < MOST_EXACT);
         let end = match elements {
-            Some(elements) => elements.fold(begin, |end, element| {
-                let step = self.round(of, element, begin, locals);
-                SizeBound {
-                    items: add(end.items, step.items.saturating_sub(begin.items)),
-                    each: end.each.max(step.each),
-                    weight: add(end.weight, step.weight.saturating_sub(begin.weight)),
+            Some(elements) => {
+                let mut end = begin;
+                for element in elements {
+                    if self.is_over() {
+                        break;
+                    }
+                    let step = self.round(of, element, begin, locals);
+                    end = SizeBound {
+                        items: add(end.items, step.items.saturating_sub(begin.items)),
+                        each: end.each.max(step.each),
+                        weight: add(end.weight, step.weight.saturating_sub(begin.weight)),
+                    };
                 }
-            }),
+                end
+            }
+            // What is counted here and costs nothing would be counted for each element of others.
+            None if size.items == 0 => begin,
             None => {
                 let before = std::mem::take(&mut self.cost);
                 let step = self.round(of, Extent::Bound(SizeBound::within(size.each.max(1))), begin, locals);
@@ -359,7 +385,7 @@ mod tests {
         assert_eq!(holds("!imports.text.matches('^(y?){500}$')"), Ok(true));
         assert_eq!(
             holds("imports.list.all(a, !imports.text.matches('^(y?){500}$'))"),
-            Err("it could cost 187399306, 1000000 are allowed; look at fewer values, or nest fewer of all, exists, map and filter".to_owned())
+            Err("it could cost 1137343 or more, 1000000 are allowed; look at fewer values, or nest fewer of all, exists, map and filter".to_owned())
         );
         // One that is computed is not known before: it may repeat no more than its length allows.
         assert_eq!(holds("'y'.matches('^(y?){' + '40' + '}$')"), Ok(true));
@@ -367,6 +393,25 @@ mod tests {
             holds("'y'.matches('^(y?){' + '900' + '}$')"),
             Err("matches cannot be computed of this value".to_owned())
         );
+    }
+
+    #[test]
+    fn a_pattern_is_read_once_and_not_for_each_element() {
+        // Four thousand classes, each letter by letter: half a second, for each of a thousand elements.
+        let source = format!("imports.list.all(x, !'a'.matches('(?i)[{}&&1]'))", r"\\pL".repeat(4000));
+        let long = "a regular expression has 12009 bytes, 4096 are allowed; write a shorter one";
+        assert_eq!(Expression::compile(&source).map(drop), Err(long.to_owned()));
+        let source = format!("imports.list.all(x, !'a'.matches('(?i)[{}&&1]'))", r"\\pL".repeat(1000));
+        assert!(
+            Expression::compile(&source).unwrap_err().starts_with("reading its regular expressions takes more than ")
+        );
+        // Many that are each within it count together.
+        let each: Vec<String> = (0..10).map(|at| format!("'a'.matches('(?i)[[^b]{at}]')")).collect();
+        assert!(Expression::compile(&each.join(" || ")).unwrap_err().starts_with("reading its regular expressions "));
+        // One that is computed is read at each call.
+        assert_eq!(holds("'a'.matches('(?i)' + '[a-z]')"), Ok(true));
+        let computed = "matches cannot be computed of this value";
+        assert_eq!(holds("'a'.matches('(?i)' + '[[^b]]')"), Err(computed.to_owned()));
     }
 
     #[test]

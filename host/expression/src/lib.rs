@@ -28,6 +28,7 @@ use serde_json::{Map, Value};
 use crate::patterns::Patterns;
 pub use crate::{
     cost::{COST_LIMIT, SCOPE_COST_LIMIT},
+    patterns::{ReadingBudget, STEPS_OF_A_BYTE, check_length as check_pattern_length},
     types::Type,
 };
 
@@ -118,10 +119,7 @@ impl Expression {
         let levels = operators(source);
         let program = within(levels, STACK_TO_PARSE, || ENVIRONMENT.compile(source));
         let program = program.map_err(|errors| format!("compilation failed: {errors}"))?;
-        let patterns = within(levels, STACK_TO_WALK, || Patterns::of(&program.expression().expr));
-        if let Some(refusal) = patterns.refusal() {
-            return Err(refusal);
-        }
+        let patterns = within(levels, STACK_TO_WALK, || Patterns::of(&program.expression().expr))?;
         Ok(Self { source: source.to_owned(), program, levels, patterns })
     }
 
@@ -149,7 +147,7 @@ impl Expression {
     }
 
     fn evaluate(&self, document: &Map<String, Value>) -> Result<bool, String> {
-        cost::within_limit(&self.program.expression().expr, document, COST_LIMIT)?;
+        cost::within_limit(&self.program.expression().expr, document, &self.patterns, COST_LIMIT)?;
         let mut scope = ExpressionScope::new();
         scope.name_all(&self.reads(), document);
         // What the library says of an error may have values in it, which may be secrets, of any length.
@@ -190,7 +188,8 @@ impl Expression {
     /// An evaluation that could cost more than [`SCOPE_COST_LIMIT`] is not begun.
     fn value(&self, scope: &ExpressionScope) -> Result<CelValue, String> {
         within(self.levels, STACK_TO_WALK, || {
-            cost::within_limit(&self.program.expression().expr, &scope.document, SCOPE_COST_LIMIT)?;
+            let expression = &self.program.expression().expr;
+            cost::within_limit(expression, &scope.document, &self.patterns, SCOPE_COST_LIMIT)?;
             self.patterns.within(|| self.program.execute(&scope.context)).map_err(|error| match error {
                 ExecutionError::UndeclaredReference(_) => {
                     scope.broken_of(self).unwrap_or_else(|| lower(&error.to_string()))

@@ -1,5 +1,7 @@
 //! Regular expressions of an evaluation: one that stands in the expression is compiled once.
 
+mod reading;
+
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -20,6 +22,8 @@ use regex_syntax::{
     hir::{Class, Hir, HirKind},
 };
 
+use self::reading::DEEPEST_PATTERN;
+pub use self::reading::{ReadingBudget, STEPS_OF_A_BYTE, check_length};
 use crate::types::parts;
 
 /// How many regular expressions of an expression are kept; others are compiled at each call.
@@ -31,15 +35,28 @@ const MOST_PATTERN_BYTES: usize = 1 << 20;
 /// The most places of a regular expression with its repetitions written out: each may be looked at for each letter of a text.
 pub(crate) const MOST_PLACES: u64 = 4096;
 
+/// The most steps in which one is read that is computed: that happens at each call.
+const MOST_COMPUTED_STEPS: u64 = 200_000;
+
 /// What a letter's class takes for so many of its ranges is what a place takes.
 const RANGES_OF_A_PLACE: u64 = 4;
 
 /// What a place of a compiled regular expression takes at most, in bytes: it is compiled forwards and backwards.
 const BYTES_OF_A_PLACE: u64 = 256;
 
-/// Those that stand in an expression, compiled when they are first asked for. What cannot be compiled is told at each call.
+/// Those that stand in an expression. What cannot be compiled is told at each call.
 #[derive(Clone, Default)]
-pub(crate) struct Patterns(Arc<BTreeMap<String, OnceLock<Option<Regex>>>>);
+pub(crate) struct Patterns(Arc<BTreeMap<String, LiteralPattern>>);
+
+/// One that stands in an expression.
+struct LiteralPattern {
+    /// `None` where it is no regular expression.
+    size: Option<PatternSize>,
+    /// Steps in which it is read.
+    reading: u64,
+    /// Compiled when it is first asked for; `None` where it is not kept.
+    kept: Option<OnceLock<Option<Regex>>>,
+}
 
 thread_local! {
     /// Of the expression that is being evaluated: a function of the library is given its arguments and nothing else.
@@ -47,27 +64,49 @@ thread_local! {
 }
 
 impl Patterns {
-    /// Those of an expression, in the order in which they stand there.
-    pub(crate) fn of(expression: &Expr) -> Self {
-        let mut found = BTreeMap::new();
-        collect(expression, &mut found);
-        Self(Arc::new(found))
+    /// Those of an expression, each read once; the first of them are kept when they are compiled. Why one of them is not used
+    /// whatever is matched with it, else: what is no pattern is told when it is asked for, since it may never be.
+    pub(crate) fn of(expression: &Expr) -> Result<Self, String> {
+        let mut literals = Vec::new();
+        collect(expression, &mut literals);
+        let (mut found, mut budget) = (BTreeMap::new(), ReadingBudget::default());
+        for literal in literals {
+            if found.contains_key(literal) {
+                continue;
+            }
+            let reading = budget.read(literal)?;
+            let size = PatternSize::of(literal);
+            if let Some(places) = size.map(|size| size.places).filter(|places| *places > MOST_PLACES) {
+                return Err(format!(
+                    "a regular expression has {places} places with its repetitions written out, {MOST_PLACES} are allowed; repeat \
+                     less, or name fewer letters than \\w and \\p do"
+                ));
+            }
+            let kept = (found.len() < MOST_PATTERNS).then(OnceLock::new);
+            found.insert(literal.to_owned(), LiteralPattern { size, reading, kept });
+        }
+        Ok(Self(Arc::new(found)))
     }
 
-    /// Why one of them is not used whatever is matched with it; `None` where all may be. What is no pattern is told when it is
-    /// asked for: it may never be.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        let sizes = self.0.keys().filter_map(|pattern| PatternSize::of(pattern));
-        let largest = sizes.map(|size| size.places).max().filter(|places| *places > MOST_PLACES)?;
-        Some(format!(
-            "a regular expression has {largest} places with its repetitions written out, {MOST_PLACES} are allowed; repeat less, \
-             or name fewer letters than \\w and \\p do"
-        ))
+    /// How large one is that stands in the expression; `None` where it is no regular expression.
+    pub(crate) fn size(&self, pattern: &str) -> Option<PatternSize> {
+        self.0.get(pattern)?.size
     }
 
-    /// What they take at most when all of them are compiled, in bytes.
+    /// Steps in which one is read that stands in the expression.
+    pub(crate) fn reading(&self, pattern: &str) -> u64 {
+        self.0.get(pattern).map_or(0, |pattern| pattern.reading)
+    }
+
+    /// Whether one is compiled once, and not at each call.
+    pub(crate) fn keeps(&self, pattern: &str) -> bool {
+        self.0.get(pattern).is_some_and(|pattern| pattern.kept.is_some())
+    }
+
+    /// What they take at most when all that are kept are compiled, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        let places = self.0.keys().filter_map(|pattern| PatternSize::of(pattern)).map(|size| size.places);
+        let kept = self.0.values().filter(|pattern| pattern.kept.is_some());
+        let places = kept.filter_map(|pattern| pattern.size).map(|size| size.places);
         places.sum::<u64>().saturating_mul(BYTES_OF_A_PLACE)
     }
 
@@ -80,21 +119,28 @@ impl Patterns {
     }
 
     fn is_match(&self, text: &str, pattern: &str) -> Option<bool> {
-        match self.0.get(pattern) {
-            Some(kept) => kept.get_or_init(|| compile(pattern, MOST_PLACES)).as_ref().map(|regex| regex.is_match(text)),
+        let compiled = match self.0.get(pattern) {
+            Some(LiteralPattern { size: None, .. }) => None,
+            Some(LiteralPattern { kept: Some(kept), .. }) => {
+                return kept.get_or_init(|| compile(pattern)).as_ref().map(|regex| regex.is_match(text));
+            }
+            Some(LiteralPattern { kept: None, .. }) => compile(pattern),
             // What it costs is told by its length, before it is known what it repeats.
-            None => compile(pattern, computed_places(pattern.len())).map(|regex| regex.is_match(text)),
-        }
+            None => is_computable(pattern).then(|| compile(pattern)).flatten(),
+        };
+        compiled.map(|regex| regex.is_match(text))
     }
 }
 
-/// The most places of a pattern of this length that does not stand in the expression.
-fn computed_places(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX).saturating_add(200).min(MOST_PLACES)
+/// Whether a pattern that does not stand in the expression is as small as its length says.
+fn is_computable(pattern: &str) -> bool {
+    let length = u64::try_from(pattern.len()).unwrap_or(u64::MAX);
+    let most_places = length.saturating_add(200).min(MOST_PLACES);
+    ReadingBudget::default().read_up_to(pattern, MOST_COMPUTED_STEPS).is_ok()
+        && PatternSize::of(pattern).is_some_and(|size| size.places <= most_places)
 }
 
-fn compile(pattern: &str, most_places: u64) -> Option<Regex> {
-    PatternSize::of(pattern).filter(|size| size.places <= most_places)?;
+fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).size_limit(MOST_PATTERN_BYTES).dfa_size_limit(MOST_PATTERN_BYTES).build().ok()
 }
 
@@ -110,7 +156,7 @@ pub(crate) struct PatternSize {
 impl PatternSize {
     /// That of a pattern; `None` where it is none.
     pub(crate) fn of(pattern: &str) -> Option<Self> {
-        let parsed = ParserBuilder::new().nest_limit(64).build().parse(pattern).ok()?;
+        let parsed = ParserBuilder::new().nest_limit(DEEPEST_PATTERN).build().parse(pattern).ok()?;
         Some(Self::of_part(&parsed))
     }
 
@@ -148,13 +194,12 @@ impl PatternSize {
     }
 }
 
-fn collect(expression: &Expr, found: &mut BTreeMap<String, OnceLock<Option<Regex>>>) {
+fn collect<'e>(expression: &'e Expr, found: &mut Vec<&'e str>) {
     if let Expr::Call(call) = expression
         && call.func_name == "matches"
         && let Some(Expr::Literal(LiteralValue::String(pattern))) = call.args.last().map(|pattern| &pattern.expr)
-        && found.len() < MOST_PATTERNS
     {
-        found.entry(pattern.inner().to_owned()).or_default();
+        found.push(pattern.inner());
     }
     for part in parts(expression) {
         collect(part, found);

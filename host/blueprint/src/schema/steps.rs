@@ -105,19 +105,6 @@ pub(super) fn marked(schema: &Value) -> Value {
     }
 }
 
-/// How many regular expressions a schema has.
-pub(super) fn patterns(schema: &Value) -> usize {
-    match schema {
-        Value::Object(map) => {
-            let own = usize::from(map.get("pattern").is_some_and(Value::is_string));
-            let named = map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
-            map.values().map(patterns).fold(own + named, usize::saturating_add)
-        }
-        Value::Array(items) => items.iter().map(patterns).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
 /// A reference of a schema to a part that is data, such as `#/enum/0`, where nothing counts.
 pub(super) fn reference_into_data(schema: &Value) -> Option<&str> {
     match schema {

@@ -108,6 +108,35 @@ fn limits_schema_patterns_take_linear_time_and_are_bounded() {
     assert!(matches!(large(MOST_PATTERNS), Err(SchemaError::Schema { .. })));
 }
 
+#[test]
+fn limits_schema_reading_patterns_takes_so_many_steps() {
+    let check = |pattern: &str, value: &str| with_types(BTreeMap::new(), &json!({"pattern": pattern}), &json!(value));
+    let refused = |pattern: &str| match check(pattern, "a") {
+        Err(SchemaError::Reading { reason }) => reason,
+        other => panic!("{pattern}: {other:?}"),
+    };
+    assert_eq!(check(r"^\d+\.\d+\.\d+\s*$", "1.2.3 "), Ok(()));
+    assert_eq!(check(r"(?i:^[\w.-]+@[\w-]+\.[a-z]+$)", "a@B.C"), Ok(()));
+    assert_eq!(check(r"^[^[\]]+\cA$", "x\u{1}"), Ok(()));
+    assert_eq!(
+        refused(&"a".repeat(5_000)),
+        "a regular expression has 5000 bytes, 4096 are allowed; write a shorter one"
+    );
+    let too_much = "reading its regular expressions takes more than ";
+    // Each is written out by itself, and the whole read anew.
+    for class in [r"\s", r"\d", r"\W", r"\cA"] {
+        assert!(refused(&class.repeat(1_000)).starts_with(too_much), "{class}");
+    }
+    // Made letter by letter.
+    assert!(refused(&format!("(?i:[{}])", r"\p{L}".repeat(800))).starts_with(too_much));
+    let named = json!({"patternProperties": {format!("(?i:[{}])", r"\p{L}".repeat(800)): {}}});
+    assert!(matches!(with_types(BTreeMap::new(), &named, &json!({})), Err(SchemaError::Reading { .. })));
+    // All of a schema together.
+    let many: Vec<Value> = (1..10).map(|at| json!({"pattern": format!(r"(?i:[\x00-\x{{10FFFF}}]{{{at}}})")})).collect();
+    let found = with_types(BTreeMap::new(), &json!({"anyOf": many}), &json!("a"));
+    assert!(matches!(found, Err(SchemaError::Reading { .. })), "{found:?}");
+}
+
 /// Definitions `d0` to `d<count>`, each of which is made of the next one.
 fn chain(count: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
     let next = |at: usize| json!({"$ref": format!("#/definitions/d{}", at + 1)});
