@@ -6,6 +6,7 @@
 mod auth;
 mod client;
 mod connection;
+mod fetch_memory;
 mod fetched;
 mod file;
 mod flight;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use orangery_core::{
-    digest::content::ContentDigest,
+    digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
     port::BoxFuture,
 };
@@ -38,21 +38,31 @@ fn message_of(index: &FileRequest, why: &str) -> Fault {
     Fault::invalid(Code::ConfigurationProblem, format!("the index {} {why}", index.display()))
 }
 
+/// A question whose answer outlives the process, with what policies say beside.
+fn question(text: &str, keyring: &Keyring) -> String {
+    let sources = keyring.sources();
+    if *sources == AllowedSources::default() {
+        return text.to_owned();
+    }
+    let policies = ContentDigest::of(Algorithm::Sha256, format!("{sources:?}").as_bytes());
+    format!("{text} under {}", policies.hex())
+}
+
 /// All registries.
 ///
-/// What a registry answered is kept for those who ask with the same credentials: a component version does not change,
-/// so the next job asks nothing. After a restart it is asked once more, and what it answered before counts only where it
+/// What a registry answered is kept for those who ask with the same credentials, and whose policies let servers lead them to the
+/// same others (C-104): a component version does not change, so the next job asks nothing. After a restart it is asked once more, and what it answered before counts only where it
 /// gives no answer now. A blob in the cache is given to who could read, with credentials of his own, a manifest of the
 /// repository that the blob came from: another repository may name any digest.
 pub(crate) struct Registries {
     client: Arc<Client>,
     cache: Arc<ContentCache>,
-    manifests: Memory<(ArtifactReference, ContentDigest), Arc<Manifest>>,
+    manifests: Memory<(ArtifactReference, ContentDigest, Arc<AllowedSources>), Arc<Manifest>>,
     versions: Memory<VersionKey, FoundVersion>,
-    /// Blobs that were fetched by their digest alone: repository, credentials, digest.
-    proven: Memory<(OciRepository, ContentDigest, ContentDigest), ()>,
-    /// Charts of classic repositories by index, chart and version, and by credentials.
-    charts: Memory<(String, ContentDigest), (Instant, ChartLocation)>,
+    /// Blobs that were fetched by their digest alone: repository, credentials, what policies say, digest.
+    proven: Memory<(OciRepository, ContentDigest, Arc<AllowedSources>, ContentDigest), ()>,
+    /// Charts of classic repositories: index, chart and version in one text, and the rest of the question.
+    charts: Memory<IndexQuestion, (Instant, ChartLocation)>,
     /// Indexes that are being read.
     indexes: Flights<IndexQuestion, Result<Arc<Value>, Fault>>,
 }
@@ -114,7 +124,7 @@ impl Registries {
     ) -> Result<ChartLocation, Fault> {
         index.is_allowed(keyring)?;
         let asker = index.fingerprint(keyring);
-        let key = (format!("{} {chart}:{version}", index.identity()), asker.clone());
+        let key = (format!("{} {chart}:{version}", index.identity()), asker.clone(), keyring.sources());
         if let Some((since, place)) = self.charts.get(&key)
             && since.elapsed() < INDEX_COUNTS
         {
@@ -143,11 +153,11 @@ impl Registries {
         T: From<Arc<Manifest>> + Into<Option<Arc<Manifest>>> + Clone,
     {
         keyring.allows(&reference.repository)?;
-        let key = (reference.clone(), keyring.fingerprint(&reference.repository));
+        let key = (reference.clone(), keyring.fingerprint(&reference.repository), keyring.sources());
         if let Some(manifest) = self.manifests.get(&key) {
             return Ok(manifest.into());
         }
-        let (question, asker) = (reference.to_string(), &key.1);
+        let (question, asker) = (question(&reference.to_string(), keyring), &key.1);
         let answer = ask.await;
         let manifest: Option<Arc<Manifest>> = answer.clone().ok().and_then(Into::into);
         match (&answer, manifest) {
@@ -234,11 +244,11 @@ impl Registries {
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
         keyring.allows(at)?;
-        let key = (at.clone(), keyring.fingerprint(at), blob.digest.clone());
+        let key = (at.clone(), keyring.fingerprint(at), keyring.sources(), blob.digest.clone());
         if self.proven.get(&key).is_some() {
             return self.blob(at, blob, keyring).await;
         }
-        let (place, question) = (at.to_string(), format!("{at} {}", blob.digest));
+        let (place, question) = (at.to_string(), question(&format!("{at} {}", blob.digest), keyring));
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
         let kept = Blob { place: &place, digest: &blob.digest, asker: &key.1, sources: keyring.sources() };
         let bytes = match self.client.small_blob(at, blob, most, keyring).await {
@@ -357,8 +367,6 @@ impl Blobs for ManifestLayers {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::digest::content::Algorithm;
-
     use super::*;
 
     #[test]
@@ -369,10 +377,11 @@ mod tests {
         let registries = Registries::new(client, Arc::new(cache));
         let repository: OciRepository = "r.example/a".parse().expect("a repository");
         let of = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
+        let key = |index: usize| (repository.clone(), of(0), Arc::default(), of(index));
         for index in 0..MOST_KEPT + 5 {
-            registries.proven.put((repository.clone(), of(0), of(index)), ());
+            registries.proven.put(key(index), ());
         }
-        let kept = |index: &usize| registries.proven.get(&(repository.clone(), of(0), of(*index))).is_some();
+        let kept = |index: &usize| registries.proven.get(&key(*index)).is_some();
         assert_eq!((0..MOST_KEPT + 5).filter(kept).count(), MOST_KEPT);
     }
 }

@@ -9,14 +9,12 @@ use orangery_core::{
 };
 use orangery_ocm::AllowedSources;
 use serde::Deserialize;
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
-    sync::Semaphore,
-};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::{
     auth::{self, SessionKey, Sessions},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    fetch_memory::{FetchMemory, ReservedMemory},
     fetched::FetchedBytes,
     flight::Flights,
     keyring::{Keyring, KeyringEntry, Login},
@@ -33,9 +31,6 @@ const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 pub(super) const MOST_TRIED: usize = 10;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
-
-/// The bytes of one part of them.
-const SHARE: u64 = 1 << 20;
 
 /// Why there is no manifest.
 #[derive(Clone)]
@@ -75,8 +70,8 @@ pub struct Client {
     sessions: Sessions,
     manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, Unanswered>>,
     pauses: Pauses,
-    /// What is left of the bytes that may come in at once, in parts; first come, first served.
-    room: Semaphore,
+    /// The bytes that may come in at once.
+    memory: Arc<FetchMemory>,
     fetched: Arc<FetchedBytes>,
 }
 
@@ -90,9 +85,9 @@ impl Client {
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
         let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
-        let room = Semaphore::new(shares(settings.limits.at_once));
+        let memory = FetchMemory::new(&settings.limits);
         let fetched = Arc::default();
-        Ok(Self { connections, settings, sessions, manifests, pauses, room, fetched })
+        Ok(Self { connections, settings, sessions, manifests, pauses, memory, fetched })
     }
 
     pub(super) fn connections(&self) -> &RegistryConnections {
@@ -138,16 +133,26 @@ impl Client {
         keyring: &Keyring,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<u64, Fault> {
-        let pulled = async {
-            let most = self.settings.limits.blob;
-            if let Some(size) = size.filter(|size| *size > most) {
-                return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
-            }
-            let until = Deadline::after(self.settings.limits.blob_time);
-            let answer = self.get(repository, &format!("blobs/{digest}"), "*/*", keyring, until).await?;
-            pour(answer, Some(digest), size, most, into).await
-        };
-        pulled.await.map_err(|refusal| refusal.fault(&format!("the blob {digest} of {repository}")))
+        let poured = self.pour_blob(repository, (digest, size), keyring, None, into).await;
+        poured.map_err(|refusal| refusal.fault(&message_of(repository, digest)))
+    }
+
+    async fn pour_blob(
+        &self,
+        repository: &OciRepository,
+        (digest, size): (&ContentDigest, Option<u64>),
+        keyring: &Keyring,
+        reserved: Option<Arc<ReservedMemory>>,
+        into: &mut (dyn AsyncWrite + Send + Unpin),
+    ) -> Result<u64, ExchangeRefusal> {
+        let most = self.settings.limits.blob;
+        if let Some(size) = size.filter(|size| *size > most) {
+            return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
+        }
+        let until = Deadline::after(self.settings.limits.blob_time);
+        let mut answer = self.get(repository, &format!("blobs/{digest}"), "*/*", keyring, until).await?;
+        answer.reserved = reserved;
+        pour(answer, Some(digest), size, most, into).await
     }
 
     async fn pull_manifest(
@@ -337,20 +342,23 @@ impl Pull for Client {
         let most = most.min(self.settings.limits.at_once);
         if blob.size > most {
             let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
-            return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
+            return Err(refusal.fault(&message_of(repository, &blob.digest)));
         }
-        let shares = u32::try_from(shares(blob.size)).unwrap_or(u32::MAX);
-        let _room = self.room.acquire_many(shares).await;
-        // As much as it will be: a buffer that grows is twice as large for a while.
-        let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
-        self.blob(repository, &blob.digest, Some(blob.size), keyring, &mut bytes).await?;
-        Ok(bytes)
+        let pulled = async {
+            let reserved = Arc::new(self.memory.reserve(&repository.registry.authority(), blob.size).await?);
+            // As much as it will be: a buffer that grows is twice as large for a while.
+            let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
+            let of = (&blob.digest, Some(blob.size));
+            self.pour_blob(repository, of, keyring, Some(reserved), &mut bytes).await?;
+            Ok(bytes)
+        };
+        pulled.await.map_err(|refusal: ExchangeRefusal| refusal.fault(&message_of(repository, &blob.digest)))
     }
 }
 
-/// The parts that so many bytes take.
-fn shares(bytes: u64) -> usize {
-    usize::try_from(bytes.div_ceil(SHARE)).unwrap_or(usize::MAX)
+/// What is wanted, in messages.
+fn message_of(repository: &OciRepository, digest: &ContentDigest) -> String {
+    format!("the blob {digest} of {repository}")
 }
 
 /// Writes what is answered to `into` and gives its size, which is `size` where it was announced and at most `most`;

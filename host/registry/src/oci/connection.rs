@@ -27,6 +27,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{
+    fetch_memory::ReservedMemory,
     fetched::FetchMeter,
     reference::{Registry, Scheme},
     refusal::ExchangeRefusal,
@@ -86,6 +87,8 @@ pub(super) struct RegistryResponse {
     until: Deadline,
     /// Counts its bytes, where the namespace that asks has a quota.
     pub(super) meter: Option<FetchMeter>,
+    /// The memory that is reserved for it, which is asked back where it comes too slowly.
+    pub(super) reserved: Option<Arc<ReservedMemory>>,
 }
 
 /// When the whole of something has to be there.
@@ -274,7 +277,8 @@ impl RegistryConnections {
         let (Parts { status, headers, .. }, body) = response.into_parts();
         let is_of_another = is_another(&url, first);
         let (expected, idle) = (body.size_hint().exact(), self.settings.limits.idle);
-        RegistryResponse { status, headers, url, is_of_another, body, expected, got: 0, idle, until, meter: None }
+        let (meter, reserved) = (None, None);
+        RegistryResponse { status, headers, url, is_of_another, body, expected, got: 0, idle, until, meter, reserved }
     }
 }
 
@@ -294,6 +298,7 @@ impl RegistryResponse {
             if let Ok(bytes) = frame.into_data() {
                 self.got += bytes.len() as u64;
                 self.meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes.len() as u64))?;
+                self.reserved.as_ref().map_or(Ok(()), |reserved| reserved.keeps_up(self.got))?;
                 return Ok(Some(bytes));
             }
         }

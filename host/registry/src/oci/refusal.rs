@@ -57,6 +57,10 @@ pub(super) enum ExchangeRefusal {
     Silent { after: Duration, doing: &'static str },
     #[error("it was not complete after {} s", .0.as_secs())]
     Slow(Duration),
+    #[error("there was no room for it within {} s, for others are on their way; it is asked for again", .0.as_secs())]
+    NoRoom(Duration),
+    #[error("{got} bytes of it came within {} s while others waited for room; it is asked for again", after.as_secs())]
+    Dripping { got: u64, after: Duration },
     #[error("the connection ended after {got} bytes{}", of(expected))]
     Cut { got: u64, expected: Option<u64> },
     #[error(
@@ -91,6 +95,7 @@ impl ExchangeRefusal {
             ExchangeRefusal::Status { status, .. } if is_passing(status) => Fault::later(configuration, message),
             ExchangeRefusal::Unreachable(_) | ExchangeRefusal::Cut { .. } => Fault::later(configuration, message),
             ExchangeRefusal::Silent { .. } | ExchangeRefusal::Slow(_) => Fault::later(Code::Timeout, message),
+            ExchangeRefusal::NoRoom(_) | ExchangeRefusal::Dripping { .. } => Fault::later(Code::Timeout, message),
             ExchangeRefusal::Sink(_) => Fault::later(Code::InternalProblem, message),
             ExchangeRefusal::Quota { .. } | ExchangeRefusal::Led(_) | ExchangeRefusal::NotAllowed(_) => {
                 Fault::Denied(Problem { code: Code::PolicyViolation, message, at: None })

@@ -7,6 +7,18 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 /// The most bytes of blobs that are on their way into memory at once, where there is enough.
 const MOST_FETCHED_AT_ONCE: u64 = 256 << 20;
 
+/// How long a blob waits until there is room for it in memory.
+const LONGEST_WAIT: Duration = Duration::from_secs(2 * 60);
+
+/// How long a blob may hold room in memory that others wait for, whatever comes of it.
+const LONGEST_GRACE: Duration = Duration::from_secs(30);
+
+/// How much longer for each MiB that has come of it.
+const LONGEST_OF_A_MIB: Duration = Duration::from_secs(1);
+
+/// Redirects that are followed for one answer.
+const MOST_REDIRECTS: usize = 5;
+
 /// What a pull may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullLimits {
@@ -16,6 +28,12 @@ pub struct PullLimits {
     pub blob: u64,
     /// Bytes of blobs that are on their way into memory at once; a larger one is refused (C-88).
     pub at_once: u64,
+    /// Until there is room for a blob that is on its way into memory.
+    pub wait: Duration,
+    /// How long such a blob may hold room that others wait for.
+    pub grace: Duration,
+    /// How much longer for each MiB that has come of it.
+    pub of_a_mib: Duration,
     /// Until a connection is there.
     pub connect: Duration,
     /// Until the next bytes come.
@@ -35,11 +53,14 @@ impl Default for PullLimits {
             // Content of components is handed on as a whole: it is in memory once.
             blob: 128 << 20,
             at_once: MOST_FETCHED_AT_ONCE,
+            wait: LONGEST_WAIT,
+            grace: LONGEST_GRACE,
+            of_a_mib: LONGEST_OF_A_MIB,
             connect: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             manifest_time: Duration::from_secs(60),
             blob_time: Duration::from_secs(15 * 60),
-            redirects: 5,
+            redirects: MOST_REDIRECTS,
         }
     }
 }

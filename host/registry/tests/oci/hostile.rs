@@ -363,36 +363,82 @@ fn announced(size: u64) -> OciDescriptor {
     serde_json::from_value(serde_json::json!({"digest": digest, "size": size})).expect("a descriptor")
 }
 
+/// A client whose blobs may hang for a minute, with so much room for them.
+fn patient(at_once: u64, wait: Duration) -> Arc<Client> {
+    let minute = Duration::from_secs(60);
+    let grace = Duration::from_millis(200);
+    let limits = PullLimits { blob: 128 << 20, at_once, wait, grace, idle: minute, blob_time: minute, ..limits() };
+    Arc::new(Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client"))
+}
+
+type Fetching = tokio::task::JoinHandle<Result<Vec<u8>, Fault>>;
+
+/// Fetches a blob of this size, of which nothing but the size is known.
+fn fetch(client: &Arc<Client>, server: &Server, size: u64) -> Fetching {
+    let (client, repository) = (Arc::clone(client), server.repository());
+    tokio::spawn(async move { client.small_blob(&repository, &announced(size), size, &Keyring::default()).await })
+}
+
+/// Waits until a server was asked so often.
+async fn asked(server: &Server, count: usize) -> usize {
+    while server.seen().len() < count {
+        tokio::task::yield_now().await;
+    }
+    server.seen().len()
+}
+
 #[tokio::test]
-async fn limits_registry_blobs_that_are_fetched_at_once_share_their_bytes() {
-    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
-    let limits =
-        PullLimits { blob: 128 << 20, idle: Duration::from_secs(60), blob_time: Duration::from_secs(60), ..limits() };
-    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client");
-    let (client, repository) = (Arc::new(client), server.repository());
-    let fetch = |size: u64| {
-        let (client, repository) = (Arc::clone(&client), repository.clone());
-        tokio::spawn(async move { client.small_blob(&repository, &announced(size), size, &Keyring::default()).await })
-    };
-    let asked = async |count: usize| {
-        while server.seen().len() < count {
-            tokio::task::yield_now().await;
-        }
-        server.seen().len()
-    };
-    let first = fetch(100 << 20);
-    assert_eq!(asked(1).await, 1);
-    let _second = fetch(100 << 20);
-    assert_eq!(asked(2).await, 2);
-    // The third finds no room, which a small one after it does not get around.
-    let _third = fetch(100 << 20);
-    let _small = fetch(1);
+async fn c_88_limits_registry_blobs_that_are_fetched_at_once_share_their_bytes() {
+    let start = || Server::start(|_: Request| async { Response::new(stuck_after(b"")) });
+    let (server, other) = (start().await, start().await);
+    let client = patient(256 << 20, Duration::from_secs(60));
+    let first = fetch(&client, &server, 100 << 20);
+    assert_eq!(asked(&server, 1).await, 1);
+    // What it gets beside leaves room for others, which a small one after it does not get around.
+    let _second = fetch(&client, &server, 100 << 20);
+    let _small = fetch(&client, &server, 1);
+    let _of_another = fetch(&client, &other, 50 << 20);
+    assert_eq!(asked(&other, 1).await, 1);
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.seen().len(), 1);
     first.abort();
-    assert_eq!(asked(4).await, 4);
+    assert_eq!(asked(&server, 3).await, 3);
+}
+
+#[tokio::test]
+async fn c_88_limits_registry_a_registry_that_drips_gives_its_room_back_and_one_that_hangs_is_waited_for_so_long() {
+    let dripping = Server::start(|_: Request| async {
+        let every = tokio::time::interval(Duration::from_millis(50));
+        let drops = futures::stream::unfold(every, |mut every| async {
+            every.tick().await;
+            Some((Ok::<_, std::io::Error>(bytes::Bytes::from_static(b" ")), every))
+        });
+        status(200, Body::from_stream(drops))
+    })
+    .await;
+    let sound = Server::start(|_: Request| async { status(200, CONTENT) }).await;
+    let digest = orangery_core::digest::sha256(CONTENT);
+    let blob: OciDescriptor =
+        serde_json::from_value(serde_json::json!({"digest": digest, "size": CONTENT.len()})).expect("a descriptor");
+    let client = patient(4 << 20, Duration::from_secs(60));
+    let slow = fetch(&client, &dripping, 4 << 20);
+    assert_eq!(asked(&dripping, 1).await, 1);
+    let got = client.small_blob(&sound.repository(), &blob, 1 << 20, &Keyring::default()).await;
+    assert_eq!(got, Ok(CONTENT.to_vec()));
+    let (sort, code, message) = message_of(&slow.await.expect("no panic").expect_err("too slow"));
+    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
+    assert!(message.ends_with(" while others waited for room; it is asked for again"), "{message}");
+    // One that sends nothing is not waited for.
+    let hanging = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let client = patient(4 << 20, Duration::from_millis(100));
+    let _hangs = fetch(&client, &hanging, 4 << 20);
+    assert_eq!(asked(&hanging, 1).await, 1);
+    let fault = client.small_blob(&sound.repository(), &blob, 1 << 20, &Keyring::default()).await.expect_err("no room");
+    let (sort, code, message) = message_of(&fault);
+    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
+    assert!(message.contains("there was no room for it within "), "{message}");
 }
 
 #[tokio::test]

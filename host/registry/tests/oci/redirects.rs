@@ -239,6 +239,67 @@ async fn c_104_what_one_namespace_may_be_led_to_is_nothing_for_another() {
     assert_eq!(other.seen().len(), 1);
 }
 
+/// What a redirect answered is kept for those alone who may be led there: manifests, blobs that a digest names, and indexes.
+#[tokio::test]
+async fn c_104_what_a_redirect_answered_is_kept_by_policies() {
+    let digest = sha256(CONTENT);
+    let filled = FilledRegistry::open().await;
+    filled.component("example.org/a", &json!([]), &[]);
+    let shared = Arc::new(filled);
+    let answers = Arc::clone(&shared);
+    let other = Server::start(move |request: Request| {
+        let answer = match request.uri().path() {
+            "/blob" => status(200, CONTENT),
+            "/index.yaml" => {
+                status(200, "apiVersion: v1\nentries: {a: [{name: a, version: \"1\", urls: [a-1.tgz]}]}\n")
+            }
+            asked => answers.answer(asked),
+        };
+        async move { answer }
+    })
+    .await;
+    let address = format!("http://localhost:{}", other.address.port());
+    let (answers, blob) = (Arc::clone(&shared), format!("/v2/team/app/blobs/{digest}"));
+    let server = Server::start(move |request: Request| {
+        let answer = match request.uri().path() {
+            asked if asked == blob => with(status(307, ""), header::LOCATION, &format!("{address}/blob")),
+            asked if asked.contains("/manifests/") || asked == "/index.yaml" => {
+                with(status(307, ""), header::LOCATION, &format!("{address}{asked}"))
+            }
+            "/a-1.tgz" => status(200, CONTENT),
+            asked => answers.answer(asked),
+        };
+        async move { answer }
+    })
+    .await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let named = [server.address.to_string(), format!("localhost:{}", other.address.port())];
+    let settings = RegistrySettings { limits: limits(), plain_http: named.into(), ..RegistrySettings::default() };
+    let host = start_with(&folder, settings);
+    let open = async |hosts: &[&str]| {
+        let mut request = request("example.org/a", &server);
+        request.credentials.allowed = leading_to(hosts);
+        host.open(&request).await
+    };
+    assert!(open(&["localhost"]).await.is_ok());
+    refused_by_the_line(&open(&[]).await.err().expect("refused"));
+
+    let url = format!("http://{}", server.address);
+    let accesses = [
+        json!({"type": "ociBlob", "ref": format!("{url}/team/app"), "mediaType": "text/plain", "digest": digest, "size": CONTENT.len()}),
+        json!({"type": "helm", "helmRepository": url, "helmChart": "a:1"}),
+    ];
+    for access in accesses {
+        let content = async |hosts: &[&str]| {
+            let mut request = inline(&access);
+            request.credentials.allowed = leading_to(hosts);
+            host.open(&request).await.expect("a component").content(&ResourceReference::named("far")).await
+        };
+        assert_eq!(*content(&["localhost"]).await.expect("a content").bytes, CONTENT);
+        refused_by_the_line(&content(&[]).await.expect_err("refused"));
+    }
+}
+
 /// The same for those who ask at once for a manifest, and for the index of a chart repository.
 #[tokio::test]
 async fn c_104_requests_are_shared_where_policies_are_the_same() {
