@@ -76,13 +76,14 @@ impl Computations {
 /// Does some work on a thread that others go before. A thread of its own: none gets back the priority that it gave up. Where
 /// there is none to be had, the work is done here.
 fn at_low_priority<T: Send>(mut work: impl FnMut() -> T + Send) -> T {
-    let executor = Handle::try_current().ok();
+    let (executor, span) = (Handle::try_current().ok(), tracing::Span::current());
     let done = thread::scope(|scope| {
         let work = || {
             // A system that refuses has all threads alike.
             let _refused = rustix::process::setpriority_process(None, LOW_PRIORITY);
             let _entered = executor.as_ref().map(Handle::enter);
-            work()
+            // What is said there is said of the same object.
+            span.in_scope(&mut work)
         };
         let spawned = thread::Builder::new().name("computation".to_owned()).stack_size(STACK).spawn_scoped(scope, work);
         spawned.ok().map(|spawned| spawned.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -235,6 +236,43 @@ mod tests {
         };
         let priorities = timeout(DEADLINE, computations.run(&long, work)).await.expect("in time");
         assert_eq!(priorities.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [usual; AT_ONCE]);
+    }
+
+    /// Lines of log, kept.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn c_96_what_is_said_at_low_priority_names_the_same_object() {
+        let lines = Lines::default();
+        let written = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).with_ansi(false).finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        let computations = Computations::new(2);
+        let begin = Instant::now();
+        let (long, short) = (of("long"), of("short"));
+        computations.debts().computed(&long, Duration::from_secs(2), begin);
+        computations.debts().computed(&short, Duration::ZERO, begin);
+        let work = async {
+            tracing::info!("it was said");
+            rustix::process::getpriority_process(None).unwrap()
+        };
+        let span = tracing::info_span!("walk", object = "the one");
+        let ran = tracing::Instrument::instrument(computations.run(&long, work), span);
+        assert_eq!(ran.await, LOW_PRIORITY);
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("walk{object=\"the one\"}") && text.contains("it was said"), "{text}");
     }
 
     #[tokio::test]
