@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    process::Command,
+    process::{Child, Command},
     time::timeout,
 };
 
@@ -38,17 +38,10 @@ const MOST_WORDS: u64 = 4 << 10;
 /// Compiles a component.
 pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let did_not_start = |source: io::Error| Error::Compiler { program: command.program.clone(), source };
-    let mut child = Command::new(&command.program)
-        .args(&command.args)
-        .arg(COMPILE)
-        .env_clear()
-        .envs([OF_ALLOCATOR])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(did_not_start)?;
+    let started = command.clone();
+    // By the executor: what a thread of low priority starts would have its priority (C-96).
+    let started = tokio::spawn(async move { spawn(&started) }).await;
+    let mut child = started.map_err(io::Error::other).flatten().map_err(did_not_start)?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let exchange = async {
         let fed = async {
@@ -61,7 +54,7 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec
         Ok::<_, io::Error>((code?, words?, child.wait().await?))
     };
     let Ok(exchanged) = timeout(WALL, exchange).await else {
-        return Err(Error::CompileLimit { limit: format!("{} s", WALL.as_secs()) });
+        return Err(Error::CompileTime { seconds: WALL.as_secs() });
     };
     let (code, words, status) = exchanged.map_err(did_not_start)?;
     if code.len() as u64 > MOST_CODE {
@@ -71,6 +64,19 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec
         return Ok(code);
     }
     Err(classify(status, &String::from_utf8_lossy(&words)))
+}
+
+fn spawn(command: &WorkerCommand) -> io::Result<Child> {
+    Command::new(&command.program)
+        .args(&command.args)
+        .arg(COMPILE)
+        .env_clear()
+        .envs([OF_ALLOCATOR])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
 }
 
 async fn all_of(stream: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
@@ -120,6 +126,29 @@ mod tests {
             compile(&shell("/usr/bin/env -u PWD -u SHLVL -u _"), b"component").await.unwrap(),
             b"MIMALLOC_ARENA_EAGER_COMMIT=0\n"
         );
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn c_96_a_compiler_that_is_asked_for_at_low_priority_has_the_usual_one() {
+        let usual = rustix::process::getpriority_process(None).unwrap();
+        let executor = tokio::runtime::Handle::current();
+        let asks = std::thread::spawn(move || {
+            rustix::process::setpriority_process(None, 10).unwrap();
+            executor.block_on(async { compile(&shell("/usr/bin/nice"), b"").await })
+        });
+        let told = tokio::task::block_in_place(|| asks.join()).unwrap().unwrap();
+        assert_eq!(String::from_utf8(told).unwrap(), format!("{usual}\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_too_long_by_the_clock_is_not_remembered() {
+        let error = compile(&shell("exec /bin/sleep 60"), b"component").await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "compiling the component took longer than 180 s; it is compiled again when it is next asked for; make it smaller if that stays so"
+        );
+        assert!(error.is_transient());
+        assert!(!Error::CompileLimit { limit: String::new() }.is_transient());
     }
 
     #[tokio::test]

@@ -138,6 +138,14 @@ pub enum Error {
         /// The limit, with its unit.
         limit: String,
     },
+    /// The compiler took too long by the clock, as it does where others compute.
+    #[error(
+        "compiling the component took longer than {seconds} s; it is compiled again when it is next asked for; make it smaller if that stays so"
+    )]
+    CompileTime {
+        /// The seconds that it may take.
+        seconds: u64,
+    },
     /// The compiler's process could not be started.
     #[error("the compiler {program} did not start: {source}")]
     Compiler {
@@ -252,7 +260,9 @@ impl Error {
         match self {
             Error::NoPlace(fault) => fault.clone(),
             // The cluster may have been slow: the next call may be in time.
-            Error::Limit { limit: BudgetLimit::Wall, .. } => Fault::later(Code::LimitExceeded, message),
+            Error::Limit { limit: BudgetLimit::Wall, .. } | Error::CompileTime { .. } => {
+                Fault::later(Code::LimitExceeded, message)
+            }
             Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
                 Fault::invalid(Code::LimitExceeded, message)
             }
@@ -284,6 +294,7 @@ impl Error {
         match self {
             Error::Busy { .. }
             | Error::NoPlace(_)
+            | Error::CompileTime { .. }
             | Error::Compiler { .. }
             | Error::WorkerStart { .. }
             | Error::WorkerKilled { .. }

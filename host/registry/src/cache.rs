@@ -12,8 +12,9 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
-    os::unix::fs::DirBuilderExt,
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
@@ -26,7 +27,6 @@ use orangery_core::{
 use orangery_ocm::AllowedSources;
 use orangery_turns::blocking;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
-use tokio::io::AsyncWriteExt;
 
 use crate::oci::Flights;
 
@@ -128,7 +128,7 @@ impl ContentCache {
             if let Some(bytes) = self.read(&file, whole).await {
                 return Ok(Bytes::new(bytes));
             }
-            let bytes = fetch().await?;
+            let bytes = Bytes::new(fetch().await?);
             let found = ContentDigest::of(digest.algorithm(), &bytes);
             if found != *digest {
                 let message = format!("the blob {digest} has another content: its digest is {found}; push it again");
@@ -138,7 +138,7 @@ impl ContentCache {
                 // The job needs the content, not the cache.
                 tracing::warn!(%digest, %error, "a blob cannot be kept in the cache");
             }
-            Ok(Bytes::new(bytes))
+            Ok(bytes)
         };
         self.flights.join((file.clone(), blob.asker.clone(), Arc::clone(&blob.sources)), ask).await
     }
@@ -169,29 +169,26 @@ impl ContentCache {
         }
     }
 
-    async fn write(&self, file: &str, bytes: &[u8]) -> io::Result<()> {
+    async fn write(&self, file: &str, bytes: &Bytes) -> io::Result<()> {
         let size = bytes.len() as u64;
         if size.max(BLOCK) > self.most {
             return Ok(());
         }
         let number = self.lock().tick();
         let unfinished = self.folder.join("unfinished").join(format!("{}-{number}", std::process::id()));
-        let written = async {
-            let mut options = tokio::fs::OpenOptions::new();
-            let mut open = options.write(true).create_new(true).mode(0o600).open(&unfinished).await?;
-            open.write_all(bytes).await?;
-            open.sync_all().await?;
-            tokio::fs::rename(&unfinished, self.folder.join(file)).await?;
-            tokio::fs::File::open(&self.folder).await?.sync_all().await
-        };
-        if let Err(error) = written.await {
+        let (bytes, place) = (Bytes::clone(bytes), unfinished.clone());
+        let written = blocking(move || {
+            let written = write_new(&place, &bytes);
             // It may not be there; the next start removes what is left.
-            tokio::fs::remove_file(&unfinished).await.ok();
-            return Err(error);
-        }
+            written.inspect_err(|_| drop(fs::remove_file(&place)))
+        });
+        written.await.map_err(io::Error::other).flatten()?;
+        // Whoever asked may go at any time: what is at its place is known from then on.
+        fs::rename(&unfinished, self.folder.join(file))?;
         self.lock().add(file.to_owned(), size);
         self.shrink();
-        Ok(())
+        let folder = self.folder.clone();
+        blocking(move || fs::File::open(folder)?.sync_all()).await.map_err(io::Error::other).flatten()
     }
 
     /// Removes what was used longest ago, until the rest fits.
@@ -227,6 +224,13 @@ impl ContentCache {
         // The index is whole between any two statements that hold it.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes a file that is not there, for this user alone.
+fn write_new(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(place)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Sets the time of a file to that of its file system, now.

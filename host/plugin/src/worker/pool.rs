@@ -1,12 +1,15 @@
 //! The workers of a host: those that make calls, and those that wait for the next one.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use orangery_turns::{Tenant, Turns};
-use tokio::time::timeout;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout},
+};
 
 use super::{
     connection::Lost,
@@ -27,7 +30,7 @@ use crate::{
 
 /// How long the calls of one worker take together, of which it computes at most all of the time.
 const LONGEST_USE: Duration = Duration::from_secs(MOST_CPU_SECONDS);
-/// How long a worker waits for its next call before it is not used again.
+/// How long a worker waits for its next call; then it is ended, whatever it does meanwhile.
 const LONGEST_IDLE: Duration = Duration::from_secs(50);
 
 /// What a worker serves, and nothing else.
@@ -45,19 +48,39 @@ struct IdleWorker {
     since: Instant,
 }
 
+impl IdleWorker {
+    fn is_usable(&mut self) -> bool {
+        self.since.elapsed() < LONGEST_IDLE && self.process.is_alive()
+    }
+}
+
+/// Those that wait, the one used last at the end.
+#[derive(Default)]
+struct IdleWorkers {
+    waiting: Vec<IdleWorker>,
+    /// Ends those that have waited for long; there is one while any waits.
+    ending: Option<JoinHandle<()>>,
+}
+
 /// The workers of a host.
 pub(crate) struct Workers {
     command: WorkerCommand,
     most: usize,
     places: Arc<Turns>,
-    /// Protects those that wait, the one used last at the end; held for one look-up.
-    idle: Mutex<Vec<IdleWorker>>,
+    /// Protects those that wait; held for one look-up.
+    idle: Arc<Mutex<IdleWorkers>>,
 }
 
 impl Workers {
     /// At most so many processes at once, those that wait among them.
     pub(crate) fn new(command: WorkerCommand, most: usize) -> Self {
-        Self { command, most, places: Turns::new(most), idle: Mutex::default() }
+        Self { command, most, places: Turns::new(most), idle: Arc::default() }
+    }
+
+    /// A place for a process of this tenant.
+    #[cfg(test)]
+    pub(crate) async fn place(&self, tenant: &Tenant) -> orangery_turns::Turn {
+        self.places.acquire(tenant).await
     }
 
     /// Starts a worker, which finds out whether the code can be used.
@@ -123,17 +146,18 @@ impl Workers {
     /// The worker for this key that was used last.
     fn waiting(&self, key: &WorkerKey) -> Option<WorkerProcess> {
         let mut idle = self.idle();
-        idle.retain_mut(|worker| worker.since.elapsed() < LONGEST_IDLE && worker.process.is_alive());
-        let at = idle.iter().rposition(|worker| worker.key == *key)?;
-        Some(idle.remove(at).process)
+        idle.waiting.retain_mut(IdleWorker::is_usable);
+        let at = idle.waiting.iter().rposition(|worker| worker.key == *key)?;
+        Some(idle.waiting.remove(at).process)
     }
 
     /// A new worker. Where there are as many as there may be, one that waits goes.
     async fn started(&self, code: &CompiledCode, key: &WorkerKey) -> Result<WorkerProcess, Error> {
         {
             let mut idle = self.idle();
-            let too_many = (idle.len() + self.places.taken()).saturating_sub(self.most).min(idle.len());
-            idle.drain(..too_many);
+            let waiting = &mut idle.waiting;
+            let too_many = (waiting.len() + self.places.taken()).saturating_sub(self.most).min(waiting.len());
+            waiting.drain(..too_many);
         }
         WorkerProcess::start(&self.command, code, &key.budget).await
     }
@@ -143,11 +167,37 @@ impl Workers {
         if process.used >= LONGEST_USE {
             return;
         }
-        self.idle().push(IdleWorker { key, process, since: Instant::now() });
+        let mut idle = self.idle();
+        idle.waiting.push(IdleWorker { key, process, since: Instant::now() });
+        // Of an executor that has gone it is finished, too.
+        if idle.ending.as_ref().is_none_or(JoinHandle::is_finished) {
+            idle.ending = Some(tokio::spawn(end_idle(Arc::downgrade(&self.idle))));
+        }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<IdleWorker>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> MutexGuard<'_, IdleWorkers> {
+        locked(&self.idle)
+    }
+}
+
+fn locked(idle: &Mutex<IdleWorkers>) -> MutexGuard<'_, IdleWorkers> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends workers as they have waited for too long, until none waits.
+async fn end_idle(workers: Weak<Mutex<IdleWorkers>>) {
+    loop {
+        let next = {
+            let Some(workers) = workers.upgrade() else { return };
+            let mut idle = locked(&workers);
+            idle.waiting.retain_mut(IdleWorker::is_usable);
+            let Some(oldest) = idle.waiting.iter().map(|worker| worker.since).min() else {
+                idle.ending = None;
+                return;
+            };
+            oldest + LONGEST_IDLE
+        };
+        sleep_until(next).await;
     }
 }
 
@@ -181,10 +231,10 @@ mod tests {
         let code = CompiledCode::new("sha256:0", vec![], b"").unwrap();
         let workers = Workers::new(command.clone(), 1);
         let key = WorkerKey { digest: code.digest.clone(), tenant: None, budget: Budget::default() };
-        let mut process = WorkerProcess::spawn(&command, &code).unwrap();
+        let mut process = WorkerProcess::spawn(&command, code.file().unwrap()).unwrap();
         process.used = used;
         workers.keep(key.clone(), process);
-        for worker in workers.idle().iter_mut() {
+        for worker in &mut workers.idle().waiting {
             worker.since -= since;
         }
         workers.waiting(&key).is_some()
@@ -192,14 +242,39 @@ mod tests {
 
     const SHORT: Duration = Duration::from_secs(1);
 
-    #[test]
-    fn c_72_limits_workers_one_that_has_worked_for_long_makes_no_further_call() {
+    #[tokio::test(start_paused = true)]
+    async fn c_72_one_that_waits_is_ended_though_no_call_comes() {
+        let command = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), "exec sleep 60".into()] };
+        let code = CompiledCode::new("sha256:0", vec![], b"").unwrap();
+        let workers = Workers::new(command.clone(), 4);
+        let key = |tenant| WorkerKey { digest: code.digest.clone(), tenant, budget: Budget::default() };
+        let keep = |tenant| {
+            let process = WorkerProcess::spawn(&command, code.file().unwrap()).unwrap();
+            workers.keep(key(tenant), process);
+        };
+        let waiting = || workers.idle().waiting.iter().map(|worker| worker.key.tenant.clone()).collect::<Vec<_>>();
+        let later = Some(orangery_core::name::Namespace::from_static("later"));
+        keep(None);
+        sleep_until(Instant::now() + LONGEST_IDLE - SHORT).await;
+        keep(later.clone());
+        sleep_until(Instant::now() + 2 * SHORT).await;
+        assert_eq!(waiting(), [later]);
+        sleep_until(Instant::now() + LONGEST_IDLE).await;
+        assert!(waiting().is_empty());
+        assert!(workers.idle().ending.is_none(), "nothing goes on while none waits");
+        keep(None);
+        sleep_until(Instant::now() + LONGEST_IDLE + SHORT).await;
+        assert!(waiting().is_empty());
+    }
+
+    #[tokio::test]
+    async fn c_72_limits_workers_one_that_has_worked_for_long_makes_no_further_call() {
         let used = [LONGEST_USE - SHORT, LONGEST_USE].map(|used| is_used_again(Duration::ZERO, used));
         assert_eq!(used, [true, false]);
     }
 
-    #[test]
-    fn c_72_limits_workers_one_that_has_waited_for_long_makes_no_further_call() {
+    #[tokio::test]
+    async fn c_72_limits_workers_one_that_has_waited_for_long_makes_no_further_call() {
         let waited = [LONGEST_IDLE - SHORT, LONGEST_IDLE].map(|since| is_used_again(since, Duration::ZERO));
         assert_eq!(waited, [true, false]);
     }

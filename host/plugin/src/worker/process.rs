@@ -12,7 +12,11 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use orangery_turns::blocking;
+use rustix::{
+    fs::{MemfdFlags, OFlags, SealFlags, fcntl_add_seals, fcntl_setfl, memfd_create},
+    process::{Pid, WaitId, WaitIdOptions, waitid},
+};
 use tokio::time::timeout;
 
 use super::{
@@ -23,6 +27,8 @@ use crate::{budget::Budget, error::Error, export::Interface, transcript::escaped
 
 /// The longest that a worker may take to load code.
 const LONGEST_START: Duration = Duration::from_secs(20);
+/// How long a worker that has closed its socket may take to end.
+const LONGEST_END: Duration = Duration::from_secs(2);
 /// The most that is read of what a worker writes to its standard error.
 const MOST_WORDS: u64 = 4 << 10;
 /// The most bytes of a worker's first frame.
@@ -73,6 +79,11 @@ impl CompiledCode {
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(Self { digest: digest.to_owned(), interfaces, file })
     }
+
+    /// The same memory, for one more process.
+    pub(super) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
 }
 
 /// A process that makes calls, and is killed when this is dropped.
@@ -89,7 +100,11 @@ impl WorkerProcess {
     /// Starts a process and waits until it has loaded the code and confined itself.
     pub(super) async fn start(command: &WorkerCommand, code: &CompiledCode, budget: &Budget) -> Result<Self, Error> {
         let unstarted = |why: String| Error::WorkerStart { why: format!("{}: {why}", command.program.display()) };
-        let mut worker = Self::spawn(command, code).map_err(|error| unstarted(error.to_string()))?;
+        let (started, file) = (command.clone(), code.file());
+        // By the executor: what a thread of low priority starts would have its priority (C-96).
+        let started = tokio::spawn(async move { Self::spawn(&started, file?) }).await;
+        let started = started.map_err(io::Error::other).flatten();
+        let mut worker = started.map_err(|error| unstarted(error.to_string()))?;
         let start = WorkerStart { interfaces: code.interfaces.clone(), budget: budget.clone() };
         let Ok(ready) = timeout(LONGEST_START, worker.get_ready(&start)).await else {
             return Err(unstarted(format!("it was not ready within {} s", LONGEST_START.as_secs())));
@@ -103,7 +118,7 @@ impl WorkerProcess {
         }
     }
 
-    pub(super) fn spawn(command: &WorkerCommand, code: &CompiledCode) -> io::Result<Self> {
+    pub(super) fn spawn(command: &WorkerCommand, code: File) -> io::Result<Self> {
         let (ours, its) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let child = Command::new(&command.program)
@@ -112,7 +127,7 @@ impl WorkerProcess {
             .env_clear()
             .envs([OF_ALLOCATOR])
             .stdin(std::os::fd::OwnedFd::from(its))
-            .stdout(code.file.try_clone()?)
+            .stdout(code)
             .stderr(Stdio::piped())
             .spawn()?;
         Ok(Self { child: Some(child), stream: Some(ours), used: Duration::ZERO })
@@ -149,24 +164,40 @@ impl WorkerProcess {
         let how = match lost {
             Lost::Nonsense(what) => format!("said what no call says: {}", escaped(&what, MOST_WORDS as usize)),
             Lost::Gone | Lost::GoneBefore => {
+                let has_ended = match &self.child {
+                    Some(child) => has_ended(child).await,
+                    None => true,
+                };
                 let Some(child) = self.child.take() else { return Error::WorkerKilled { logged: None } };
-                let Ok((status, wrote)) = tokio::task::spawn_blocking(move || waited_for(child)).await else {
+                let Ok((status, wrote)) = blocking(move || waited_for(child)).await else {
                     return Error::WorkerKilled { logged: None };
                 };
-                return ended(status, wrote);
+                if has_ended {
+                    return ended(status, wrote);
+                }
+                "closed its end of the socket and went on".to_owned()
             }
         };
         Error::Worker { how, wrote: None, logged: None }
     }
 }
 
-/// Its status and its words. It has closed its socket: it is ending by itself, or pretends to, and then it is killed here.
+/// Whether a process that has closed its socket ends by itself. Its status stays to be asked for.
+async fn has_ended(child: &Child) -> bool {
+    let child = Pid::from_child(child);
+    // Where it goes on, this ends when it is killed.
+    let ends = blocking(move || waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+    timeout(LONGEST_END, ends).await.is_ok()
+}
+
+/// Its status and its words. It has ended, or it is killed here.
 fn waited_for(mut child: Child) -> (Option<ExitStatus>, String) {
     // The status of a process that is ending already stays what it is.
     let _ending = child.kill();
     let status = child.wait().ok();
     let mut wrote = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
+    // Another process that has it open is not waited for: what this one wrote is there.
+    if let Some(stderr) = child.stderr.take().filter(|stderr| fcntl_setfl(stderr, OFlags::NONBLOCK).is_ok()) {
         // What cannot be read is not there.
         let _unread = stderr.take(MOST_WORDS).read_to_end(&mut wrote);
     }
@@ -218,6 +249,32 @@ mod tests {
         let expected = "x".repeat(MOST_WORDS as usize);
         let sentence = "the process that the component ran in ended with exit status: 1; it wrote: ";
         assert_eq!(words, format!("{sentence}{expected}"));
+    }
+
+    #[tokio::test]
+    async fn limits_workers_one_that_closes_its_socket_and_goes_on_was_not_killed_by_the_system() {
+        // What it has started holds its standard error for longer.
+        let words = refusal("exec 0<&-; /bin/sleep 8; true").await;
+        assert_eq!(words, "the process that the component ran in closed its end of the socket and went on");
+        let words = refusal("kill -KILL $$").await;
+        assert_eq!(words, "the process that the component ran in was killed, as by the system where memory ends");
+        let words = refusal("/bin/sleep 8 & echo last >&2; exit 3").await;
+        assert_eq!(words, "the process that the component ran in ended with exit status: 3; it wrote: last");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn c_96_a_worker_that_is_asked_for_at_low_priority_has_the_usual_one() {
+        let usual = rustix::process::getpriority_process(None).unwrap();
+        let executor = tokio::runtime::Handle::current();
+        let asks = thread::spawn(move || {
+            rustix::process::setpriority_process(None, 10).unwrap();
+            executor.block_on(refusal("/usr/bin/nice >&2; exit 1"))
+        });
+        let words = tokio::task::block_in_place(|| asks.join()).unwrap();
+        assert_eq!(
+            words,
+            format!("the process that the component ran in ended with exit status: 1; it wrote: {usual}")
+        );
     }
 
     #[tokio::test]

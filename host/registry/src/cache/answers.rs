@@ -18,7 +18,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-use super::ContentCache;
+use super::{Bytes, ContentCache};
 
 /// The file of the key.
 pub(super) const KEY: &str = "key";
@@ -53,7 +53,7 @@ impl ContentCache {
     pub(crate) async fn keep_answer(&self, question: &str, asker: &ContentDigest, answer: &[u8]) {
         let mut bytes = ContentDigest::of(Algorithm::Sha256, answer).hex().as_bytes().to_vec();
         bytes.extend_from_slice(answer);
-        if let Err(error) = self.write(&self.named(question, asker), &bytes).await {
+        if let Err(error) = self.write(&self.named(question, asker), &Bytes::new(bytes)).await {
             tracing::warn!(question, %error, "an answer cannot be kept in the cache");
         }
     }
