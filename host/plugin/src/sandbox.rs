@@ -273,7 +273,7 @@ impl Sandbox {
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
         if let Some(compiled) = of_origin.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
-            match self.link(origin, tenant, budget, inspection.clone(), &compiled).await {
+            match self.link(origin, tenant, budget, inspection.clone(), compiled).await {
                 Ok(component) => return Ok(component),
                 Err(Error::Compile { why }) => {
                     tracing::warn!(digest, why, "a compiled component in the cache is damaged; it is compiled again");
@@ -287,7 +287,7 @@ impl Sandbox {
         {
             tracing::warn!(%error, "the next start compiles again");
         }
-        self.link(origin, tenant, budget, inspection, &compiled).await
+        self.link(origin, tenant, budget, inspection, compiled).await
     }
 
     /// A component of compiled code, where its calls run.
@@ -297,7 +297,7 @@ impl Sandbox {
         tenant: &Tenant,
         budget: &Budget,
         inspection: Inspection,
-        compiled: &[u8],
+        compiled: Vec<u8>,
     ) -> Result<Component, Error> {
         let is_inside = match self.isolation {
             CallIsolation::Nothing => true,
@@ -305,12 +305,17 @@ impl Sandbox {
             CallIsolation::All => false,
         };
         if is_inside {
-            return Component::inside(&self.engine, &self.linker, inspection, compiled);
+            return Component::inside(&self.engine, &self.linker, inspection, &compiled);
         }
-        let code = CompiledCode::new(&inspection.digest, inspection.interfaces(), compiled);
+        let code = CompiledCode::new(&inspection.digest, inspection.interfaces(), &compiled);
         let code = code.map_err(|error| Error::WorkerStart { why: format!("its code has no room: {error}") })?;
-        self.workers.check(tenant, &code, budget).await?;
-        Ok(Component { inspection, place: CallPlace::Worker(Arc::new(code)), code: compiled.len() })
+        // It is in memory once while a worker is waited for.
+        let length = compiled.len();
+        drop(compiled);
+        // A registered component is for all who wait for it, whoever was the first.
+        let whose = tenant.clone().filter(|_| origin == ComponentOrigin::Blueprint);
+        self.workers.check(&whose, &code, budget).await?;
+        Ok(Component { inspection, place: CallPlace::Worker(Arc::new(code)), code: length })
     }
 
     async fn compile(
@@ -436,6 +441,25 @@ mod tests {
     async fn c_43_a_namespace_waits_for_one_compilation_of_another_and_a_registered_component_for_at_most_one() {
         assert_eq!(compiled(1).await, "only registered other 2 3 4");
         assert_eq!(compiled(2).await, "registered first other 2 3 4");
+    }
+
+    #[tokio::test]
+    async fn c_43_a_registered_component_waits_for_no_place_of_the_namespace_that_asked_first() {
+        let worker = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), "exit 1".into()] };
+        let sandbox = Sandbox::start(SandboxConfig { memory: 0, ..SandboxConfig::new(worker, None) }).unwrap();
+        let greedy = Some(Namespace::from_static("greedy"));
+        let empty = b"\0asm\x0d\0\x01\0";
+        let budget = Budget::default();
+        let load = |origin| sandbox.link(origin, &greedy, &budget, inspect::inspect(empty).unwrap(), Vec::new());
+        // As many as one namespace gets of four.
+        let held = [sandbox.workers.place(&greedy).await, sandbox.workers.place(&greedy).await];
+        let mut own = Box::pin(load(ComponentOrigin::Blueprint));
+        assert!(futures::poll!(&mut own).is_pending());
+        let registered = load(ComponentOrigin::Registered).await;
+        assert!(matches!(registered, Err(Error::WorkerStart { .. })), "it did not wait");
+        assert!(futures::poll!(&mut own).is_pending());
+        drop(held);
+        assert!(matches!(own.await, Err(Error::WorkerStart { .. })));
     }
 
     #[test]
