@@ -21,9 +21,11 @@ use crate::{
 /// Bytes of the length of a frame.
 pub(super) const PREFIX: usize = 4;
 
-/// The most lengths, numbers, names of cases and the like in a frame of a worker. Each of them may take up to forty bytes of
-/// memory, as an empty text in a list does; what texts and lists of bytes hold is bounded by the bytes of the frame.
-const MOST_FRAME_PARTS: usize = 1 << 20;
+/// The most lengths, numbers, names of cases and the like in a frame of a worker; an object that is written has seven at least.
+///
+/// Each may take up to 152 bytes of memory, as a `deletion-scope` does in a list, and a list that grows three times as much: 60
+/// MiB. What texts and lists of bytes hold is bounded by the bytes of the frame.
+const MOST_FRAME_PARTS: usize = 1 << 17;
 
 /// The first frame, to the worker: what it is for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -201,8 +203,7 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::E
     postcard::from_bytes(bytes)
 }
 
-/// A value that a worker sent: it may be anything, and takes no more memory than forty times its bytes up to forty MiB, and
-/// its bytes.
+/// A value that a worker sent: it may be anything, and takes no more memory than [`MOST_FRAME_PARTS`] says, and its bytes.
 pub(super) fn decode_untrusted<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
     let mut deserializer =
         postcard::Deserializer::from_flavor(Counted { rest: Slice::new(bytes), parts: MOST_FRAME_PARTS });
@@ -243,9 +244,81 @@ impl<'de> Flavor<'de> for Counted<'de> {
 
 #[cfg(test)]
 mod tests {
-    use crate::bindings::deployer::orangery::deployer::plan::{Next, Proposal};
+    use crate::bindings::{
+        deployer::{
+            exports::orangery::deployer::tests::Test,
+            orangery::deployer::plan::{
+                DeletionGroup, DeletionScope, ExportRule, ExportSource, Gate, Injection, Next, ObjectRemoval,
+                ObjectWrite, Ownership, Proposal, Readiness, ReadinessRule, Requirement, Scope, SecretContent, Stage,
+                Write,
+            },
+        },
+        template::exports::orangery::template::{
+            check::Reference,
+            template::{Failure, InputStep},
+        },
+    };
 
     use super::*;
+
+    /// Bytes of memory for each part of a frame that a value takes at most, as an element of a list.
+    const BYTES_OF_A_PART: usize = 152;
+
+    /// The bytes that the smallest value of a type takes in a list, for each of its parts.
+    fn bytes_of_a_part<T: Serialize>(smallest: &T) -> usize {
+        size_of::<T>() / encode(smallest).unwrap().len()
+    }
+
+    #[test]
+    fn limits_workers_the_parts_of_a_frame_take_so_much_memory() {
+        let text = String::new;
+        let on = || ClusterRef::Target;
+        let key = || ObjectKey { api_version: text(), kind: text(), namespace: None, name: text() };
+        let failure = Failure { message: text(), file: None, line: None, column: None, snippet: None, reads: vec![] };
+        let write = ObjectWrite {
+            object: text(),
+            inject: vec![],
+            on: on(),
+            how: Write::Apply,
+            owned: Ownership::Managed,
+            at_creation: None,
+            before_deletion: None,
+        };
+        let readiness =
+            Readiness { name: text(), on: on(), scope: Scope::Stage, rule: ReadinessRule::Usual, timeout: None };
+        let stage = Stage { name: text(), removals: vec![], writes: vec![], gate: Gate::Accepted, timeout: None };
+        let test = Test {
+            source: text(),
+            object: text(),
+            delete_before: false,
+            delete_after_success: false,
+            delete_after_failure: false,
+        };
+        let each = [
+            bytes_of_a_part(&text()),
+            bytes_of_a_part(&(text(), text())),
+            bytes_of_a_part(&Octets::default()),
+            bytes_of_a_part(&key()),
+            bytes_of_a_part(&Injection { at: text(), content: SecretContent::Kubeconfig(on()) }),
+            bytes_of_a_part(&write),
+            bytes_of_a_part(&ObjectRemoval { key: key(), on: on(), force: false }),
+            bytes_of_a_part(&Requirement { path: text(), operator: text(), values: vec![] }),
+            bytes_of_a_part(&readiness),
+            bytes_of_a_part(&stage),
+            bytes_of_a_part(&ExportRule { key: text(), source: ExportSource::Value(text()) }),
+            bytes_of_a_part(&DeletionScope::Namespaced),
+            bytes_of_a_part(&DeletionGroup { on: on(), what: vec![], force: false }),
+            bytes_of_a_part(&test),
+            bytes_of_a_part(&InputStep::Items),
+            bytes_of_a_part(&Vec::<InputStep>::new()),
+            bytes_of_a_part(&failure),
+            bytes_of_a_part(&Reference { path: vec![], file: None, line: None, column: None }),
+        ];
+        assert_eq!(each.iter().max(), Some(&BYTES_OF_A_PART), "{each:?}");
+        // A list that grows has the old one beside the new one, which is twice as large.
+        assert!(3 * BYTES_OF_A_PART * MOST_FRAME_PARTS < 60 << 20);
+        assert_eq!(encode(&write).unwrap().len(), 7);
+    }
 
     fn proposal(next: Next, recover: Option<Vec<u8>>) -> ExportAnswer {
         let (deletion_order, pruning_order) = (vec![], vec![]);
