@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
+use orangery_core::error::moves_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -186,9 +187,7 @@ fn escaped_but(text: &str, most: usize, kept: impl Fn(char) -> bool) -> String {
             safe.push('…');
             break;
         }
-        let moves = character.is_control()
-            || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if moves && !kept(character) {
+        if moves_text(character) && !kept(character) {
             safe.extend(character.escape_default());
         } else {
             safe.push(character);
@@ -277,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_line_cannot_forge_another_or_be_endless() {
-        assert_eq!(escaped("a\nlevel=error\r\u{202e}", 100), "a\\nlevel=error\\r\\u{202e}");
+        assert_eq!(escaped("a\nlevel=error\r\u{202e}\u{61c}", 100), "a\\nlevel=error\\r\\u{202e}\\u{61c}");
         assert_eq!(escaped(&"é".repeat(9), 4), "éé…");
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     held_artifact::HeldArtifact,
     instance::{CallEnd, most_passed},
     meter::LENT_MEMORY,
+    transcript::Channel,
 };
 
 /// Bytes of a frame beside the values in it.
@@ -103,37 +104,34 @@ fn artifact(number: u32) -> Resource<HeldArtifact> {
     Resource::new_own(number)
 }
 
+/// Lends so many more bytes of linear memory.
+fn lend(of: &mut Capabilities, bytes: u64) -> Result<(), NoReply> {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if bytes < LENT_MEMORY {
+        return Err(NoReply::Worker(Lost::Nonsense(format!("it asks for {bytes} bytes of memory"))));
+    }
+    Ok(of.meter.lend(bytes).map_err(wasmtime::Error::from)?)
+}
+
+/// Takes bytes of a standard stream.
+fn write(of: &Capabilities, channel: Channel, bytes: &[u8]) -> Result<(), NoReply> {
+    if bytes.is_empty() {
+        return Err(NoReply::Worker(Lost::Nonsense("it writes nothing".to_owned())));
+    }
+    Ok(locked(&of.transcript).write(channel, bytes).map_err(wasmtime::Error::from)?)
+}
+
 /// Answers one host call.
 async fn answer(of: &mut Capabilities, call: HostCall) -> Result<Vec<u8>, NoReply> {
     match call {
-        HostCall::Memory(bytes) => {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            if bytes < LENT_MEMORY {
-                return Err(NoReply::Worker(Lost::Nonsense(format!("it asks for {bytes} bytes of memory"))));
-            }
-            of.meter.lend(bytes).map_err(wasmtime::Error::from)?;
-            encoded(&())
-        }
-        HostCall::Write(_, Octets(bytes)) if bytes.is_empty() => {
-            Err(NoReply::Worker(Lost::Nonsense("it writes nothing".to_owned())))
-        }
-        HostCall::Write(channel, Octets(bytes)) => {
-            locked(&of.transcript).write(channel, &bytes).map_err(wasmtime::Error::from)?;
-            encoded(&())
-        }
+        HostCall::Memory(bytes) => encoded(&lend(of, bytes)?),
+        HostCall::Write(channel, Octets(bytes)) => encoded(&write(of, channel, &bytes)?),
         HostCall::Log(level, message, fields) => encoded(&of.log().log(level, message, fields).await?),
         HostCall::ClusterGet(on, key) => encoded(&of.cluster().get(on, key).await?),
         HostCall::ClusterGetMany(on, keys) => encoded(&of.cluster().get_many(on, keys).await?),
         HostCall::ClusterList(on, what) => encoded(&of.cluster().list(on, what).await?),
         HostCall::ClusterVersion(on) => encoded(&of.cluster().version(on).await?),
         HostCall::ClusterDiscover(on) => encoded(&of.cluster().discover(on).await?),
-        other => artifacts(of, other).await,
-    }
-}
-
-/// Answers those of content by reference.
-async fn artifacts(of: &mut Capabilities, call: HostCall) -> Result<Vec<u8>, NoReply> {
-    match call {
         HostCall::Oci(reference) => encoded(&of.artifacts().oci(reference).await?.map(|held| held.rep())),
         HostCall::Url(url) => encoded(&of.artifacts().url(url).await?.map(|held| held.rep())),
         HostCall::HelmRepository { url, chart, version } => {
@@ -153,13 +151,6 @@ async fn artifacts(of: &mut Capabilities, call: HostCall) -> Result<Vec<u8>, NoR
             encoded(&layer.map(|found| found.map(|held| held.rep())))
         }
         HostCall::ArtifactDrop(number) => encoded(&of.artifacts().drop(artifact(number)).await?),
-        other => templates(of, other).await,
-    }
-}
-
-/// Answers those of templates.
-async fn templates(of: &mut Capabilities, call: HostCall) -> Result<Vec<u8>, NoReply> {
-    match call {
         HostCall::FileRead(path) => encoded(&of.files().read(path).await?.map(Octets)),
         HostCall::FileList(path) => encoded(&of.files().list(path).await?),
         HostCall::Component(from, select) => encoded(&of.components().component(from, select).await?),
@@ -173,6 +164,5 @@ async fn templates(of: &mut Capabilities, call: HostCall) -> Result<Vec<u8>, NoR
         }
         HostCall::Now => encoded(&of.randomness().now().await?),
         HostCall::RandomBytes { key, length } => encoded(&Octets(of.randomness().bytes(key, length).await?)),
-        other => Err(NoReply::Worker(Lost::Nonsense(format!("nobody answers {other:?}")))),
     }
 }
