@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
-use orangery_core::digest::sha256;
+use orangery_core::{digest::sha256, name::can_be_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,6 +12,11 @@ pub const STORED_CONTENT: &str = "proposal";
 
 /// The largest content that is read back, in bytes: more than the check of a proposal lets through.
 const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// The most Secrets that a state lies in: the largest content, were it not compressed, has fewer pieces.
+const MOST_SECRETS: usize = 128;
+/// Bytes of a name of an object.
+const LONGEST_NAME: usize = 253;
 
 /// Where a state is that has no room in the status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,9 +28,17 @@ pub struct StoredState {
 }
 
 impl StoredState {
-    /// What a provider status says of it, if it says so.
+    /// What a provider status says of it, if it says so. Whoever may write the status chooses the names, and they are asked for:
+    /// a status with more than a state takes, or with what is no name of a Secret, says nothing.
     pub fn of(provider_status: Option<&Value>) -> Option<Self> {
-        Self::deserialize(provider_status?.pointer("/orangery/large")?).ok()
+        let stored = Self::deserialize(provider_status?.pointer("/orangery/large")?).ok()?;
+        let are_names = stored.secrets.iter().all(|name| name.len() <= LONGEST_NAME && can_be_name(name));
+        (are_names && stored.secrets.len() <= MOST_SECRETS).then_some(stored)
+    }
+
+    /// Whether a provider status says that there is one, usable or not.
+    pub fn is_said(provider_status: Option<&Value>) -> bool {
+        provider_status.is_some_and(|status| status.pointer("/orangery/large").is_some())
     }
 
     /// The inventory in the pieces, put together: the list `managedResources`. `None` where it is another content, or none.
@@ -70,5 +83,21 @@ mod tests {
         let other = StoredState { digest: "sha256:0".to_owned(), ..stored };
         assert_eq!(other.managed_resources(&compressed), None);
         assert_eq!(StoredState::of(Some(&json!({"managedResources": []}))), None);
+    }
+
+    #[test]
+    fn c_94_limits_state_a_status_names_so_many_secrets_and_nothing_else() {
+        let of = |secrets: Vec<String>| {
+            let status = json!({"orangery": {"large": {"digest": "sha256:0", "secrets": secrets}}});
+            assert!(StoredState::is_said(Some(&status)));
+            StoredState::of(Some(&status)).map(|stored| stored.secrets.len())
+        };
+        let some = |count: usize| (0..count).map(|at| format!("item-{at}")).collect();
+        assert_eq!([some(MOST_SECRETS), some(MOST_SECRETS + 1)].map(of), [Some(MOST_SECRETS), None]);
+        assert_eq!(["a", "a.b-c"].map(|name| of(vec![name.to_owned()])), [Some(1), Some(1)]);
+        for name in ["", ".", "..", "../configmaps/x", "x?watch=true", "x#", "%2e%2e", "A", "a/b", &"a".repeat(254)] {
+            assert_eq!(of(vec!["a".to_owned(), name.to_owned()]), None, "{name}");
+        }
+        assert!(!StoredState::is_said(Some(&json!({}))) && !StoredState::is_said(None));
     }
 }

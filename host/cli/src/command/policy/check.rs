@@ -115,6 +115,11 @@ impl ExistingItem {
     async fn read(client: &Client, item: DeployItem) -> Self {
         let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
         let deployed = match StoredState::of(status) {
+            None if StoredState::is_said(status) => {
+                let why =
+                    "its status names Secrets that no state lies in; it was not written by the operator".to_owned();
+                return Self { item, deployed: Err(why) };
+            }
             None => Inventory::read(status.and_then(|status| status.get("managedResources"))),
             Some(stored) => match pieces(client, &item, &stored).await {
                 Ok(compressed) => Inventory::read(stored.managed_resources(&compressed).as_ref()),
@@ -125,6 +130,9 @@ impl ExistingItem {
     }
 }
 
+/// The most bytes of all pieces of a state: packed, it has less than it may have unpacked.
+const MOST_OF_PIECES: usize = 64 << 20;
+
 /// The pieces of a stored state, put together.
 async fn pieces(client: &Client, item: &DeployItem, stored: &StoredState) -> Result<Vec<u8>, String> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), &item.namespace().unwrap_or_default());
@@ -133,6 +141,9 @@ async fn pieces(client: &Client, item: &DeployItem, stored: &StoredState) -> Res
         let secret = secrets.get(name).await.map_err(|error| format!("Secret {name} cannot be read: {error}"))?;
         let piece = secret.data.and_then(|mut data| data.remove(STORED_CONTENT));
         compressed.extend(piece.map(|ByteString(piece)| piece).unwrap_or_default());
+        if compressed.len() > MOST_OF_PIECES {
+            return Err(format!("its Secrets have more than {} MiB", MOST_OF_PIECES >> 20));
+        }
     }
     match stored.managed_resources(&compressed) {
         Some(_) => Ok(compressed),
