@@ -15,8 +15,8 @@ use crate::{
     command_error::CommandError,
 };
 
-/// The API group whose objects give rights.
-const RIGHTS: &str = "rbac.authorization.k8s.io";
+/// The API groups whose objects give rights: that of Kubernetes, and that of OpenShift, which serves the same objects once more.
+const RIGHTS: [&str; 2] = ["rbac.authorization.k8s.io", "authorization.openshift.io"];
 
 /// What tests may create and delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,25 @@ fn out_of_bounds(scope: &Reach, (own, namespace): (&Namespace, &Namespace), grou
     match scope {
         Reach::Cluster => Some("belongs to no namespace".to_owned()),
         Reach::Namespaced if own != namespace => Some(format!("is outside of the namespace {namespace}")),
-        Reach::Namespaced => (group == RIGHTS).then(|| "gives rights".to_owned()),
+        Reach::Namespaced => RIGHTS.contains(&group).then(|| "gives rights".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_74_an_object_of_the_namespace_gives_rights_by_its_group() {
+        let (own, other) = (Namespace::from_static("own"), Namespace::from_static("other"));
+        let of = |scope: Reach, namespace: &Namespace, group: &str| out_of_bounds(&scope, (namespace, &own), group);
+        for group in ["", "apps", "authorization.k8s.io"] {
+            assert_eq!(of(Reach::Namespaced, &own, group), None, "{group}");
+        }
+        for group in ["rbac.authorization.k8s.io", "authorization.openshift.io"] {
+            assert_eq!(of(Reach::Namespaced, &own, group).as_deref(), Some("gives rights"), "{group}");
+        }
+        assert_eq!(of(Reach::Namespaced, &other, "").as_deref(), Some("is outside of the namespace own"));
+        assert_eq!(of(Reach::Cluster, &own, "").as_deref(), Some("belongs to no namespace"));
     }
 }
