@@ -171,7 +171,8 @@ fn own_cluster() -> Vec<Value> {
     let verbs = json!(["get", "list", "watch", "create", "update", "patch", "delete"]);
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
     let account = json!({"kind": "ServiceAccount", "name": "deployer", "namespace": NAMESPACE});
-    let knows = json!([{"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]}]);
+    let knows =
+        json!([{"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]}]);
     let config = json!({"selfConfig": {"serviceAccount": {"name": "deployer"}, "expirationSeconds": 3600}});
     let mut target = own_target("");
     target["metadata"]["name"] = json!("here");

@@ -167,8 +167,12 @@ mod tests {
     #[test]
     fn c_59_an_item_that_there_was_no_room_for_is_woken_when_another_one_leaves() {
         let queue = Queue::default();
-        let (one, what) =
-            (manifest(), || TrackedFor { uid: "u".into(), job: "j".into(), rules: DriftRules::default(), networks: AllowedNetworks::default() });
+        let (one, what) = (manifest(), || TrackedFor {
+            uid: "u".into(),
+            job: "j".into(),
+            rules: DriftRules::default(),
+            networks: AllowedNetworks::default(),
+        });
         let items = TrackedItems::new(one.bytes(), queue.clone());
         let key = |name: &'static str| Key::new("n", name);
         assert!(items.insert(&key("a"), what(), &one).is_ok());
