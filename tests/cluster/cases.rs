@@ -38,6 +38,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "kube_only",
         &[
+            ("garbage", "the garbage collector of the embedded server is in its process, and never slow"),
             ("host_cluster", "the embedded server holds nobody to the rights of roles"),
             ("lease", "the embedded server has one operator, which is in its process"),
             ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
