@@ -223,7 +223,7 @@ async fn what_a_failure_reads_is_refused_above_its_limits_and_names_the_place() 
     let nonsense =
         |at: &str, why: String| format!("the component's answer makes no sense: failure.reads{at} has {why}");
     for (template, expected) in [
-        ("nothing read-paths", nonsense("", "1000000 paths; at most 16 are taken".into())),
+        ("nothing read-paths", nonsense("", "100000 paths; at most 16 are taken".into())),
         ("nothing read-steps", nonsense("[0]", "100000 bytes; at most 256 are taken".into())),
         ("nothing read-megabytes", nonsense("[0]", format!("{megabytes} bytes; at most 256 are taken"))),
     ] {

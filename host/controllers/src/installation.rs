@@ -25,6 +25,7 @@ use crate::{
     namespace_policy::{wake_refused, wake_watching},
     refresh, refusal,
     stores::StoredKind,
+    tree,
 };
 
 mod apply;
@@ -78,12 +79,17 @@ impl Controller for InstallationController {
         observed.unanswered.filter(|_| rests).map_or(Ok(next), Err)
     }
 
-    /// Subobjects work, and are refreshed for themselves; siblings and the Context may be at rest.
+    /// Subobjects that work are refreshed for themselves too, but not those that are gone; siblings and the Context may be at
+    /// rest.
     async fn refresh(&self, installation: Arc<Installation>) -> Result<(), Halt> {
         let (host, stores) = (self.worker.host.as_ref(), &self.worker.host.stores);
         let key = Key::of(installation.as_ref());
         self.worker.pool.renew(&waiter(StoredKind::Installation, &key));
         refresh::read(host, &stores.installations, &key).await?;
+        refresh::read(host, &stores.executions, &key).await?;
+        for child in tree::children(stores, &key) {
+            refresh::read(host, &stores.installations, &Key::of(child.as_ref())).await?;
+        }
         let context = Key { name: installation.spec.context.clone().into(), ..key };
         refresh::read(host, &stores.contexts, &context).await?;
         let before = siblings::predecessors(stores, &installation);

@@ -314,7 +314,7 @@ impl Sandbox {
         drop(compiled);
         // A registered component is for all who wait for it, whoever was the first.
         let whose = tenant.clone().filter(|_| origin == ComponentOrigin::Blueprint);
-        self.workers.check(&whose, &code, budget).await?;
+        self.workers.check(&whose, tenant, &code, budget).await?;
         Ok(Component { inspection, place: CallPlace::Worker(Arc::new(code)), code: length })
     }
 

@@ -74,7 +74,7 @@ impl Engine for Guest {
             "fail" => Err(failure(format!("\x1b[2Jcannot use {text}"), Some(format!("  1 | {text}")))),
             "warn" => Ok(Rendered { output, state: None, warnings: vec![format!("odd: {text}")] }),
             "panic" => panic!("cannot go on with {text}"),
-            "read-paths" => Err(reading(vec![Vec::new(); 1_000_000])),
+            "read-paths" => Err(reading(vec![Vec::new(); 100_000])),
             "read-steps" => Err(reading(vec![vec![InputStep::Entries; 100_000]])),
             "read-megabytes" => Err(reading(vec![vec![field("imports"), field(&"x".repeat(4 << 20))]])),
             "read-signs" => Err(reading(vec![vec![field("imports"), field("\x1b[2J\0\u{202e}")], Vec::new()])),

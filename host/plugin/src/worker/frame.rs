@@ -23,9 +23,9 @@ pub(super) const PREFIX: usize = 4;
 
 /// The most lengths, numbers, names of cases and the like in a frame of a worker; an object that is written has seven at least.
 ///
-/// Each may take up to 152 bytes of memory, as a `deletion-scope` does in a list, and a list that grows three times as much: 60
-/// MiB. What texts and lists of bytes hold is bounded by the bytes of the frame.
-const MOST_FRAME_PARTS: usize = 1 << 17;
+/// Each may take up to 152 bytes of memory, as a `deletion-scope` does in a list, and a list that grows three times as much: 120
+/// MiB, so that a proposal of 20,000 objects has room. What texts and lists of bytes hold is bounded by the bytes of the frame.
+const MOST_FRAME_PARTS: usize = 1 << 18;
 
 /// The first frame, to the worker: what it is for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -316,7 +316,7 @@ mod tests {
         ];
         assert_eq!(each.iter().max(), Some(&BYTES_OF_A_PART), "{each:?}");
         // A list that grows has the old one beside the new one, which is twice as large.
-        assert!(3 * BYTES_OF_A_PART * MOST_FRAME_PARTS < 60 << 20);
+        assert!(3 * BYTES_OF_A_PART * MOST_FRAME_PARTS < 120 << 20);
         assert_eq!(encode(&write).unwrap().len(), 7);
     }
 

@@ -83,9 +83,16 @@ impl Workers {
         self.places.acquire(tenant).await
     }
 
-    /// Starts a worker, which finds out whether the code can be used.
-    pub(crate) async fn check(&self, tenant: &Tenant, code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
-        let _place = self.places.acquire(tenant).await;
+    /// Starts a worker for the calls of a tenant, which finds out whether the code can be used. It waits for a place as this
+    /// other one does, for whom that matters.
+    pub(crate) async fn check(
+        &self,
+        whose: &Tenant,
+        tenant: &Tenant,
+        code: &CompiledCode,
+        budget: &Budget,
+    ) -> Result<(), Error> {
+        let _place = self.places.acquire(whose).await;
         let key = WorkerKey { digest: code.digest.clone(), tenant: tenant.clone(), budget: budget.clone() };
         let process = self.started(code, &key).await?;
         self.keep(key, process);

@@ -122,6 +122,8 @@ impl<K: Watched> KnownVersions<K> {
         }
         let Some(before) = self.objects.get(key) else { return !is_gone(meta) };
         match (before.version(), version(meta)) {
+            // The answer to the write that takes the last finalizer has the version that the object had before it (C-127).
+            (Some(known), Some(message)) if is_gone(meta) && before.uid() == uid(meta) => message >= known,
             (Some(known), Some(message)) => message > known,
             // Without comparable versions, the last word is believed.
             (None, _) | (_, None) => true,
@@ -131,11 +133,12 @@ impl<K: Watched> KnownVersions<K> {
     pub(super) fn upsert(&mut self, object: K) -> UpsertOutcome<K> {
         let key = Key::of(&object);
         let object = Arc::new(object);
-        self.mark_written(&key);
         if !self.is_news(&key, object.meta()) {
             let newest = self.objects.get(&key).filter(|known| known.uid() == uid(object.meta()));
             return UpsertOutcome::Unchanged(newest.and_then(StoredObject::object).unwrap_or(object));
         }
+        // What is no news was known before, and says nothing of what a list under way has not named.
+        self.mark_written(&key);
         self.take_in(key, object)
     }
 

@@ -121,6 +121,37 @@ fn an_answer_without_finalizers_left_is_gone_and_one_with_them_stays() {
     assert_eq!(known(&store), Vec::<String>::new());
 }
 
+/// A real server answers the write that takes the last finalizer with the version that was written over.
+#[test]
+fn c_127_the_answer_that_ends_an_object_has_the_version_that_was_known() {
+    let deleted = |uid: &str, version: u64, finalizers: Value| {
+        object(json!({"name": "a", "uid": uid, "resourceVersion": version.to_string(),
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}))
+    };
+    let store = Store::new();
+    store.upsert(deleted("u", 2, json!(["f"])));
+    let journal = journal(&store);
+    for (uid, version) in [("u", 1), ("other", 2)] {
+        store.upsert(deleted(uid, version, json!([])));
+        assert_eq!(known(&store), ["a u 2"], "{uid} {version}");
+    }
+    store.begin_list(None);
+    store.upsert(deleted("u", 2, json!([])));
+    assert_eq!((known(&store), journal.lock().unwrap().clone()), (vec![], vec!["a u 2 -> -".to_owned()]));
+    store.end_list(None);
+    assert_eq!(journal.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn c_127_an_answer_that_is_no_news_keeps_nothing_that_a_list_does_not_name() {
+    let store = Store::new();
+    store.upsert(version("a", "u", 2));
+    store.begin_list(None);
+    store.upsert(version("a", "u", 2));
+    store.end_list(None);
+    assert_eq!(known(&store), Vec::<String>::new());
+}
+
 #[test]
 fn a_list_forgets_what_it_does_not_name_but_not_what_was_written_meanwhile() {
     let store = Store::new();
