@@ -43,7 +43,7 @@ async fn c_71_what_no_call_says_ends_the_call_with_one_sentence() {
         ),
         ("exits", "the process that the component ran in ended with exit status: 3".into()),
         ("crashes", "the process that the component ran in crashed with signal 6".into()),
-        ("closes", "the process that the component ran in was killed".into()),
+        ("closes", "the process that the component ran in closed its end of the socket and went on".into()),
         ("logs-for-ever", format!("{said}: it went on when its call was stopped; it had last logged: x")),
         ("says-nothing", "the call was stopped: it needs more than 3000 ms; raise `limits.wallMilliseconds`".into()),
         ("dies-at-once", "the process that the component ran in ended with exit status: 7".into()),
