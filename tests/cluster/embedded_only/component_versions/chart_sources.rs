@@ -27,12 +27,14 @@ use tokio::{net::TcpListener, task::JoinHandle};
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const USER: &str = "reader:hunter2";
 
+/// What a server answers to everything, and for how many seconds it wants to be left alone then.
+type Refusal = Arc<Mutex<Option<(StatusCode, Option<u32>)>>>;
+
 /// A web server, repository and registry that only the reader reads.
 struct ChartServer {
     address: SocketAddr,
     answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
-    /// What it answers to everything, and for how many seconds it wants to be left alone then.
-    refusal: Arc<Mutex<Option<(StatusCode, Option<u32>)>>>,
+    refusal: Refusal,
     task: JoinHandle<()>,
 }
 
@@ -45,7 +47,7 @@ impl Drop for ChartServer {
 impl ChartServer {
     async fn start() -> Self {
         let answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
-        let refusal: Arc<Mutex<Option<(StatusCode, Option<u32>)>>> = Arc::default();
+        let refusal = Refusal::default();
         let (known, refused) = (Arc::clone(&answers), Arc::clone(&refusal));
         let wanted = format!("Basic {}", BASE64.encode(USER.as_bytes()));
         let app = Router::new().fallback(move |request: Request| {
