@@ -7,7 +7,7 @@ mod plans;
 mod quotas;
 mod refusals;
 
-use orangery_tests::{cluster::Cluster, objects::NAMESPACE};
+use orangery_tests::{cluster::Cluster, objects::NAMESPACE, tree::any};
 use serde_json::{Value, json};
 
 /// The code of what a policy refuses.
@@ -49,4 +49,14 @@ pub(crate) async fn refused(cluster: &Cluster, object: &Value, phase: &str, line
     let what = format!("was not refused in time by {line}");
     let found = cluster.expect_that(object, &what, is_refused).await;
     found["status"]["lastError"]["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Waits until an item has this status of the condition `Drifted`, with a message that has this text.
+async fn expect_drifted(cluster: &Cluster, what: &str, (status, text): (&str, &str)) {
+    let drifted = |item: &Value| {
+        let all = item["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        all.iter()
+            .any(|one| one["type"] == "Drifted" && one["status"] == status && one["message"].to_string().contains(text))
+    };
+    cluster.expect_that(&any("DeployItem", ""), what, drifted).await;
 }

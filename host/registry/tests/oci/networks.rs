@@ -18,7 +18,8 @@ use serde_json::json;
 use crate::{
     filled_registry::{FilledRegistry, request, start, start_with},
     keeping::inline,
-    server::{Server, client, limits, small_manifest, status, with},
+    redirects::leading,
+    server::{Server, client, limits, small_manifest, status},
 };
 
 const LINE: &str = "NamespacePolicy team, line spec.egress.networks";
@@ -67,19 +68,6 @@ fn answers(request: &Request) -> Response<Body> {
 
 async fn answering() -> Server {
     Server::start(|request: Request| async move { answers(&request) }).await
-}
-
-/// Leads whoever has no token to another place.
-async fn leading(how: header::HeaderName, location: String) -> Server {
-    Server::start(move |request: Request| {
-        let answer = match request.headers().get(header::AUTHORIZATION) {
-            Some(_) => status(200, small_manifest()),
-            None if how == header::LOCATION => with(status(307, ""), header::LOCATION, &location),
-            None => with(status(401, ""), header::WWW_AUTHENTICATE, &format!("Bearer realm=\"{location}\"")),
-        };
-        async move { answer }
-    })
-    .await
 }
 
 /// The connections of one client are kept, and are no way for those who may not connect themselves.

@@ -49,7 +49,8 @@ async fn elsewhere() -> (Server, String) {
     (server, address)
 }
 
-async fn leading(how: header::HeaderName, location: String) -> Server {
+/// Leads whoever has no token to another place.
+pub(crate) async fn leading(how: header::HeaderName, location: String) -> Server {
     Server::start(move |request: Request| {
         let answer = match request.headers().get(header::AUTHORIZATION) {
             Some(_) => status(200, small_manifest()),

@@ -6,7 +6,7 @@ use orangery_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{policy, put, refused};
+use super::{expect_drifted, policy, put, refused};
 
 fn root(name: &str, item: Value) -> Value {
     let blueprint = blueprint(json!({"imports": imports_cluster(), "deployExecutions": executions(&[item])}));
@@ -49,15 +49,7 @@ async fn c_60_what_a_policy_does_not_allow_any_more_is_not_written_again_until_i
     item["drift"] = json!({"policy": "Correct"});
     cluster.apply(&root("drifts", item)).await;
     cluster.expect(&in_phase("Installation", "drifts", "Succeeded")).await;
-    let says = async |what: &str, status: &str, text: &str| {
-        let drifted = |item: &Value| {
-            let all = item["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            all.iter().any(|one| {
-                one["type"] == "Drifted" && one["status"] == status && one["message"].to_string().contains(text)
-            })
-        };
-        cluster.expect_that(&any("DeployItem", ""), what, drifted).await;
-    };
+    let says = async |what: &str, status: &str, text: &str| expect_drifted(&cluster, what, (status, text)).await;
     says("is not watched", "False", "").await;
     put(&cluster, &without_config_maps()).await;
     let mut changed = config_map("drifts");

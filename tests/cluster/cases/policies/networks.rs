@@ -10,7 +10,7 @@ use orangery_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{policy, put, refused};
+use super::{expect_drifted, policy, put, refused};
 
 const LINE: &str = "spec.egress.networks";
 
@@ -139,15 +139,7 @@ async fn c_102_a_job_that_waits_ends_where_its_network_is_shut_and_drift_is_not_
     drifts["drift"] = json!({"policy": "Correct"});
     cluster.apply(&root("drifts", drifts, "cluster")).await;
     succeeds(&cluster, "drifts").await;
-    let says = async |what: &str, status: &str, text: &str| {
-        let drifted = |item: &Value| {
-            let all = item["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            all.iter().any(|one| {
-                one["type"] == "Drifted" && one["status"] == status && one["message"].to_string().contains(text)
-            })
-        };
-        cluster.expect_that(&any("DeployItem", ""), what, drifted).await;
-    };
+    let says = async |what: &str, status: &str, text: &str| expect_drifted(&cluster, what, (status, text)).await;
     says("is not watched", "False", "").await;
     cluster.apply(&root("waits", becomes_ready("waits", &[]), "cluster")).await;
     cluster.expect(&config_map("waits")).await;
