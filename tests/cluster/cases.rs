@@ -32,6 +32,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
                 "restricted_recordings",
                 "what a policy refuses is decided before a server is asked, and there are fifty servers",
             ),
+            ("upgrades", "what earlier builds left is kept as the data of an embedded server"),
             ("workloads", "a real server does not simulate workloads"),
         ],
     ),

@@ -4,4 +4,5 @@ mod command_line;
 mod component_versions;
 mod requests;
 mod restricted_recordings;
+mod upgrades;
 mod workloads;

@@ -8,22 +8,10 @@ mod policies;
 mod restarts;
 mod targets;
 
-use std::process::Command;
-
-use orangery_tests::{
-    binary::{Binary, Running},
-    kube::Programs,
-};
+use orangery_tests::{binary::Binary, kube::Programs};
 
 /// The binary under test, and the programs of the servers.
 async fn programs() -> (Binary, Programs) {
     let programs = Programs::find_or_skip();
     (crate::binary().await, programs)
-}
-
-/// Sends a signal, such as `-STOP`, to a process.
-fn signal(process: &Running, name: &str) {
-    let id = process.id().expect("it runs").to_string();
-    let sent = Command::new("kill").args([name, &id]).status().expect("kill can be run");
-    assert!(sent.success());
 }

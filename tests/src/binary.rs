@@ -138,13 +138,26 @@ impl Binary {
 
     /// Starts the command and leaves it running, with all that it writes at the end of a file: nobody has to read along.
     pub fn start_into(&self, arguments: &[&str], file: &Path) -> Child {
+        Binary::spawn_into(self.command(arguments), file)
+    }
+
+    /// The same of another program, run as this one is.
+    pub fn start_other_into(&self, program: &Path, arguments: &[&str], file: &Path) -> Child {
+        Binary::spawn_into(self.command_of(program, arguments), file)
+    }
+
+    fn spawn_into(mut command: Command, file: &Path) -> Child {
         let file = File::options().create(true).append(true).open(file).expect("the file can be written");
         let both = file.try_clone().expect("a second handle of the file");
-        self.command(arguments).stdout(file).stderr(both).spawn().expect("the binary starts")
+        command.stdout(file).stderr(both).spawn().expect("the binary starts")
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        self.command_of(&self.program, arguments)
+    }
+
+    fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder.path());
         command.env_remove("KUBECONFIG").env("NO_COLOR", "1").env("HOME", self.folder.path());
         command
@@ -154,6 +167,13 @@ impl Binary {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }
+}
+
+/// Sends a signal, such as `-STOP`, to the process of this id.
+pub fn signal(id: Option<u32>, name: &str) {
+    let id = id.expect("it runs").to_string();
+    let sent = std::process::Command::new("kill").args([name, &id]).status().expect("kill can be run");
+    assert!(sent.success());
 }
 
 /// The next line that contains this text.

@@ -3,8 +3,9 @@
 //! What is there in the end, and what the deployers did, has to be the same.
 //!
 //! The state of the server after write n is its state before write n + 1, and an operator that is killed keeps nothing else:
-//! so one run for each write, and one before the first, are all that there is. Every third of them is played, and all where
-//! everything has to be tested (`CI`).
+//! so one run for each write, and one before the first, are all that there is. Every third of them is played, on a real server
+//! a few, and all where everything has to be tested (`CI`, `POINTS=all`). With two operators the first one is frozen instead, and
+//! goes on when another one has its Lease (C-34).
 
 use std::{
     collections::BTreeMap,
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::{
     binary::Binary,
+    dice::{Dice, drawn},
     effects::{self, Effects},
     end_state::end_state,
     fail,
@@ -28,7 +30,7 @@ use crate::{
     objects::Objects,
     proxy::{Fate, Fates, ProxyRequest},
     tree::{API, any, wait_until_idle},
-    world::{Ground, World},
+    world::{Ground, MOCK, World},
 };
 
 /// What is played. The Installations are called `tree`.
@@ -47,15 +49,24 @@ pub enum Deed {
     Delete,
 }
 
+impl Deed {
+    pub(crate) async fn carry_out(&self, objects: &Objects) {
+        match self {
+            Deed::Apply(object) => drop(objects.apply(object).await),
+            Deed::Delete => objects.delete(&any("Installation", "tree")).await,
+        }
+    }
+}
+
 /// What became of a run.
 #[derive(Debug, PartialEq)]
-struct Outcome {
-    objects: Vec<String>,
+pub(crate) struct Outcome {
+    pub(crate) objects: Vec<String>,
     effects: BTreeMap<String, Vec<Option<String>>>,
 }
 
 /// Counts writes, and cuts the operator off after one of them.
-struct Cut {
+pub(crate) struct Cut {
     /// Writes that the server was let see.
     writes: AtomicUsize,
     /// The last one that it sees.
@@ -65,16 +76,16 @@ struct Cut {
 }
 
 /// So many writes as no scenario has.
-const NEVER: usize = usize::MAX;
+pub(crate) const NEVER: usize = usize::MAX;
 
 impl Cut {
-    fn new() -> Arc<Cut> {
+    pub(crate) fn new() -> Arc<Cut> {
         let (writes, last) = (AtomicUsize::new(0), AtomicUsize::new(NEVER));
         Arc::new(Cut { writes, last, reached: watch::Sender::new(false) })
     }
 
     /// From now on writes are counted anew, and none after this one passes.
-    fn arm(&self, last: usize) {
+    pub(crate) fn arm(&self, last: usize) {
         self.writes.store(0, Ordering::SeqCst);
         self.last.store(last, Ordering::SeqCst);
         self.reached.send_replace(false);
@@ -84,7 +95,7 @@ impl Cut {
         self.writes.load(Ordering::SeqCst)
     }
 
-    async fn is_reached(&self) {
+    pub(crate) async fn is_reached(&self) {
         let mut reached = self.reached.subscribe();
         reached.wait_for(|reached| *reached).await.expect("who counts is there");
     }
@@ -112,34 +123,66 @@ impl Fates for Cut {
     }
 }
 
+/// How an operator is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It is killed, and another one is started.
+    Killed,
+    /// It stands still until another one has its Lease, and then goes on as if nothing had been.
+    Frozen,
+}
+
+/// How long the Lease lasts of an operator that stands still, in seconds.
+const LEASE: &str = "--lease-duration=3";
+
 /// How many crash points are looked at on a real server, which takes some seconds to start, unless all are wanted.
 const FEW: usize = 4;
 
 /// Plays the scenario undisturbed, then once for each of its writes that is looked at; `binary` gives each run one of its own.
 /// Answers how many crash points were played.
 pub async fn at_crash_points(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
+    sweep(scenario, ground, Loss::Killed, binary).await
+}
+
+/// The same with two operators: at some points, drawn by chance, the first one freezes, and wakes up beside the second one. With
+/// `OLDER` the first one is that of an older binary.
+pub async fn at_points_of_freezing(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
+    sweep(scenario, ground, Loss::Frozen, binary).await
+}
+
+async fn sweep(scenario: &Scenario, ground: &Ground, loss: Loss, binary: impl AsyncFn() -> Binary) -> usize {
     let (undisturbed, writes) = play(scenario, ground, binary().await, None).await;
     let step = match ground {
         _ if env::var_os("POINTS").is_some_and(|points| points == "all") => 1,
+        _ if loss == Loss::Frozen => writes.div_ceil(FEW).max(1),
         Ground::Embedded if env::var_os("CI").is_some() => 1,
         Ground::Embedded => 3,
         Ground::Kube(_) => writes.div_ceil(FEW).max(1),
     };
-    let points: Vec<usize> = (0..=writes).step_by(step).collect();
+    // Every point comes in its turn, from run to run.
+    let first = Dice::of(drawn()).below(step);
+    println!("crash points: every {step} of {writes} from {first} on; POINTS=all plays them all");
+    let points: Vec<usize> = (first..=writes).step_by(step).collect();
     for point in &points {
-        let (outcome, _) = play(scenario, ground, binary().await, Some(*point)).await;
-        compare(&undisturbed, &outcome, &format!("cut off after write {point} of {writes}"));
+        let (outcome, _) = play(scenario, ground, binary().await, Some((*point, loss))).await;
+        compare(&undisturbed, &outcome, &format!("{loss:?} after write {point} of {writes}"));
     }
     points.len()
 }
 
 #[track_caller]
 fn compare(expected: &Outcome, found: &Outcome, when: &str) {
+    compare_objects(&expected.objects, &found.objects, when);
     if expected.effects != found.effects {
         fail(&format!("{when}, deployers did {:#?}\ninstead of {:#?}", found.effects, expected.effects));
     }
-    let missing = expected.objects.iter().filter(|object| !found.objects.contains(object));
-    let surplus = found.objects.iter().filter(|object| !expected.objects.contains(object));
+}
+
+/// The objects that are there in the end are the same.
+#[track_caller]
+pub(crate) fn compare_objects(expected: &[String], found: &[String], when: &str) {
+    let missing = expected.iter().filter(|object| !found.contains(object));
+    let surplus = found.iter().filter(|object| !expected.contains(object));
     let lines: Vec<String> =
         missing.map(|object| format!("- {object}")).chain(surplus.map(|object| format!("+ {object}"))).collect();
     if !lines.is_empty() {
@@ -147,10 +190,22 @@ fn compare(expected: &Outcome, found: &Outcome, when: &str) {
     }
 }
 
-async fn play(scenario: &Scenario, ground: &Ground, binary: Binary, point: Option<usize>) -> (Outcome, usize) {
+/// Plays the scenario; `point` is the write after which its operator is lost, and how. Answers how many writes it had.
+pub(crate) async fn play(
+    scenario: &Scenario,
+    ground: &Ground,
+    binary: Binary,
+    point: Option<(usize, Loss)>,
+) -> (Outcome, usize) {
     let cut = Cut::new();
     let mut world = World::on(ground, binary, Arc::clone(&cut) as Arc<dyn Fates>).await;
-    world.start();
+    let loss = point.map(|(_, loss)| loss);
+    let lease: &[&str] = if loss == Some(Loss::Frozen) { &[MOCK, LEASE] } else { &[MOCK] };
+    if loss == Some(Loss::Frozen) {
+        world.start_older(lease);
+    } else {
+        world.start_with(lease);
+    }
     if let Some(before) = &scenario.before {
         world.objects.apply(before).await;
         ended(&world.objects, &Deed::Apply(before.clone())).await;
@@ -158,20 +213,23 @@ async fn play(scenario: &Scenario, ground: &Ground, binary: Binary, point: Optio
     world.ready().await;
     let history = History::begin(world.objects.client()).await;
     let effects = Effects::begin(world.objects.client()).await;
-    cut.arm(point.unwrap_or(NEVER));
-    match &scenario.deed {
-        Deed::Apply(object) => drop(world.objects.apply(object).await),
-        Deed::Delete => world.objects.delete(&any("Installation", "tree")).await,
-    }
-    if point.is_some() {
+    cut.arm(point.map_or(NEVER, |(point, _)| point));
+    scenario.deed.carry_out(&world.objects).await;
+    if let Some(loss) = loss {
         // Writes that go on at the same time may be fewer this time.
         tokio::select! {
             () = cut.is_reached() => {}
             () = ended(&world.objects, &scenario.deed) => {}
         }
-        world.kill().await;
+        match loss {
+            Loss::Killed => world.kill().await,
+            Loss::Frozen => world.freeze(),
+        }
         cut.arm(NEVER);
-        world.start();
+        world.start_with(lease);
+        if loss == Loss::Frozen {
+            world.thaw().await;
+        }
     }
     ended(&world.objects, &scenario.deed).await;
     let writes = cut.counted();
@@ -186,7 +244,7 @@ async fn play(scenario: &Scenario, ground: &Ground, binary: Binary, point: Optio
 }
 
 /// Waits until what the user did has been done.
-async fn ended(objects: &Objects, deed: &Deed) {
+pub(crate) async fn ended(objects: &Objects, deed: &Deed) {
     match deed {
         Deed::Delete => objects.expect_absent(&any("Installation", "tree")).await,
         Deed::Apply(_) => {

@@ -1,5 +1,7 @@
 //! Chance that repeats itself: the same seed throws the same numbers (SplitMix64).
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// A row of numbers that a seed fixes.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
@@ -33,6 +35,13 @@ impl Dice {
         let at = self.below(of.len());
         *of.get(at).expect("there is something to choose from")
     }
+}
+
+/// Another seed for each run.
+#[expect(clippy::disallowed_methods, reason = "a seed is to differ from run to run")]
+pub fn drawn() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    since.as_secs() * 1000
 }
 
 #[cfg(test)]

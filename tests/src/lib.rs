@@ -34,6 +34,7 @@ pub mod requests;
 pub mod schedule;
 pub mod silence;
 pub mod tree;
+pub mod upgrades;
 pub mod usage;
 pub mod world;
 pub mod yaml;

@@ -108,14 +108,19 @@ pub struct Proxy {
 type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
 impl Proxy {
-    /// Starts one before the server of a kubeconfig.
+    /// Starts one before the server of a kubeconfig, on any free port.
     pub async fn start(kubeconfig: &str, fates: Arc<dyn Fates>) -> Proxy {
+        Proxy::start_at(([127, 0, 0, 1], 0).into(), kubeconfig, fates).await
+    }
+
+    /// The same at this address.
+    pub async fn start_at(address: SocketAddr, kubeconfig: &str, fates: Arc<dyn Fates>) -> Proxy {
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("the kubeconfig is one");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let mut config = config.expect("the kubeconfig is complete");
         config.default_retry = false;
         let server = ClientBuilder::try_from(config).expect("a client can be made of it").build();
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("the listener has an address");
         let mut task = JoinSet::new();
         task.spawn(accept(listener, server, fates));

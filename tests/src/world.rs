@@ -1,21 +1,26 @@
 //! A server without an operator, and an operator that reaches it only through a [`Proxy`]: it can be killed and started again
 //! while the server and its objects stay.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    env, fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use kube::{Client, Config};
 use orangery_core::port::Clock as _;
 use orangery_embedded::{Options, Server, Storage};
 use orangery_runtime::machine::SystemClock;
 use serde_json::{Value, json};
-use tokio::process::Child;
+use tokio::{process::Child, time::timeout};
 
 use crate::{
-    binary::Binary,
+    binary::{Binary, signal},
     canary::{ShownText, published},
     cluster::own_target,
     kube::{Kube, Programs, SharedKube},
-    objects::{NAMESPACE, Objects},
+    objects::{DEADLINE, NAMESPACE, Objects},
     proxy::{Fates, Proxy},
     tree::API,
 };
@@ -27,11 +32,21 @@ pub struct World {
     binary: Binary,
     proxy: Proxy,
     operator: Option<Child>,
+    /// An operator that stands still, and does not know it.
+    frozen: Option<Child>,
     /// The embedded server, where it is one.
     server: Option<Server>,
     /// The real one, where it is one; of this test.
     _kube: Option<SharedKube>,
 }
+
+/// Where a proxy listens that nothing has to find again.
+const ANY_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Where that of a server listens whose objects were kept: Targets name it. A loopback address that nothing else takes.
+const KEPT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 79, 82, 71)), 6443);
+
+/// The argument that gives an operator the mock deployer.
+pub const MOCK: &str = "--mock-deployer";
 
 /// What serves a world.
 pub enum Ground {
@@ -44,23 +59,29 @@ pub enum Ground {
 impl World {
     /// A server of its own, with our kinds. Nobody works on them until [`start`](Self::start).
     pub async fn on(ground: &Ground, binary: Binary, fates: Arc<dyn Fates>) -> World {
-        let Ground::Kube(programs) = ground else { return World::embedded(binary, fates).await };
+        let Ground::Kube(programs) = ground else {
+            return World::embedded(Storage::Memory, ANY_ADDRESS, binary, fates).await;
+        };
         let kube = Kube::shared(programs, &binary).await;
-        let world = World::over(&kube.kubeconfig(), binary, fates).await;
+        let world = World::over(&kube.kubeconfig(), ANY_ADDRESS, binary, fates).await;
         World { _kube: Some(kube), ..world }
     }
 
-    /// An embedded server in memory.
-    async fn embedded(binary: Binary, fates: Arc<dyn Fates>) -> World {
+    /// An embedded server whose objects lie in this folder. The Targets that are there already lead to it as before.
+    pub async fn in_folder(folder: &Path, binary: Binary, fates: Arc<dyn Fates>) -> World {
+        World::embedded(Storage::Folder(folder.to_owned()), KEPT_ADDRESS, binary, fates).await
+    }
+
+    async fn embedded(storage: Storage, proxy: SocketAddr, binary: Binary, fates: Arc<dyn Fates>) -> World {
         let clock = Arc::new(|| SystemClock.now());
-        let options = Options { storage: Storage::Memory, address: ([127, 0, 0, 1], 0).into(), clock };
+        let options = Options { storage, address: ([127, 0, 0, 1], 0).into(), clock };
         let server = orangery_embedded::start(options).await.expect("the server starts");
-        let world = World::over(&server.kubeconfig(), binary, fates).await;
+        let world = World::over(&server.kubeconfig(), proxy, binary, fates).await;
         World { server: Some(server), ..world }
     }
 
     /// The same over the server of a kubeconfig.
-    async fn over(kubeconfig: &str, binary: Binary, fates: Arc<dyn Fates>) -> World {
+    async fn over(kubeconfig: &str, proxy: SocketAddr, binary: Binary, fates: Arc<dyn Fates>) -> World {
         let objects = Objects::of(kubeconfig.to_owned()).await;
         for definition in orangery_api::crds() {
             let definition = serde_json::to_value(definition).expect("a definition is JSON");
@@ -72,9 +93,9 @@ impl World {
             };
             objects.expect_that(&definition, "is not served", is).await;
         }
-        let proxy = Proxy::start(kubeconfig, fates).await;
+        let proxy = Proxy::start_at(proxy, kubeconfig, fates).await;
         objects.apply(&own_target(&proxy.kubeconfig())).await;
-        let world = World { objects, binary, proxy, operator: None, server: None, _kube: None };
+        let world = World { objects, binary, proxy, operator: None, frozen: None, server: None, _kube: None };
         fs::write(world.kubeconfig(), world.proxy.kubeconfig()).expect("the file can be written");
         world
     }
@@ -85,19 +106,30 @@ impl World {
 
     /// Starts the operator, or starts it again.
     pub fn start(&mut self) {
+        self.start_with(&[MOCK]);
+    }
+
+    /// The same with these arguments. Without [`MOCK`] it has no mock deployer.
+    pub fn start_with(&mut self, more: &[&str]) {
+        self.operator = Some(self.started(None, more));
+    }
+
+    /// The same of the older binary, where `OLDER` names one.
+    pub fn start_older(&mut self, more: &[&str]) {
+        let older = env::var_os("OLDER").map(PathBuf::from);
+        self.operator = Some(self.started(older.as_deref(), more));
+    }
+
+    fn started(&self, program: Option<&Path>, more: &[&str]) -> Child {
         let kubeconfig = self.kubeconfig();
         let kubeconfig = kubeconfig.to_string_lossy();
         let kubeconfig = ["run", "--kubeconfig", &kubeconfig];
-        let others = [
-            "--mock-deployer",
-            "--default-policy=compatible",
-            "--pickup-timeout",
-            "none",
-            "--metrics-address",
-            "127.0.0.1:0",
-        ];
-        let arguments = [&kubeconfig[..], &others[..]].concat();
-        self.operator = Some(self.binary.start_into(&arguments, &self.log_file()));
+        let others = ["--default-policy=compatible", "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
+        let arguments = [&kubeconfig[..], &others[..], more].concat();
+        match program {
+            Some(program) => self.binary.start_other_into(program, &arguments, &self.log_file()),
+            None => self.binary.start_into(&arguments, &self.log_file()),
+        }
     }
 
     /// Waits until a started operator has done what it does by itself: it gives every namespace a Context.
@@ -141,6 +173,29 @@ impl World {
             let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
             self.objects.delete(&lease).await;
         }
+    }
+
+    /// Stops the operator as a machine does that hangs: it is there, and does nothing.
+    pub fn freeze(&mut self) {
+        self.frozen = self.operator.take();
+        signal(self.frozen.as_ref().and_then(Child::id), "-STOP");
+    }
+
+    /// The operator that stood still goes on once another one has its Lease, and ends.
+    ///
+    /// # Panics
+    /// It does not end, or not because of the Lease.
+    pub async fn thaw(&mut self) {
+        let metadata = json!({"name": "orangery", "namespace": NAMESPACE});
+        let (api_version, spec) = ("coordination.k8s.io/v1", json!({"leaseTransitions": 1}));
+        self.objects
+            .expect(&json!({"apiVersion": api_version, "kind": "Lease", "metadata": metadata, "spec": spec}))
+            .await;
+        let mut frozen = self.frozen.take().expect("an operator stands still");
+        signal(frozen.id(), "-CONT");
+        let ended = timeout(DEADLINE, frozen.wait()).await.expect("it ends in time").expect("it can be waited for");
+        assert_eq!(ended.code(), Some(1), "{}", self.log());
+        assert!(self.log().contains("Lease orangery is held by "), "{}", self.log());
     }
 
     /// What a command of the binary says against the server, on both outputs, whatever it ends with.

@@ -1,7 +1,7 @@
 //! How results are written for programs, the same in every command.
 
 use clap::ValueEnum;
-use orangery_core::error::moves_text;
+use orangery_core::error::escaped;
 use serde::Serialize;
 
 use crate::{command_error::CommandError, terminal::Terminal};
@@ -32,20 +32,8 @@ impl OutputFormat {
 fn json(document: &impl Serialize) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(document)
         .map_err(|error| CommandError::Form { form: "JSON", cause: error.to_string() })?;
-    Ok(escaped(&text))
-}
-
-/// JSON in which nothing turns text around or moves anything: what does stands in its strings alone, where it may be escaped.
-fn escaped(text: &str) -> String {
-    let mut written = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != '\n' && moves_text(c) {
-            written.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            written.push(c);
-        }
-    }
-    written
+    // What moves text stands in its strings alone, where it may be escaped.
+    Ok(escaped(&text, '\n'))
 }
 
 pub(crate) fn yaml(document: &impl Serialize) -> Result<String, CommandError> {
@@ -54,6 +42,7 @@ pub(crate) fn yaml(document: &impl Serialize) -> Result<String, CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use orangery_core::error::moves_text;
     use serde_json::{Value, json};
 
     use super::*;

@@ -199,6 +199,21 @@ pub fn moves_text(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Text in which whatever moves text is escaped, in a form that JSON reads as well, but for one character that may.
+pub fn escaped(text: &str, may: char) -> String {
+    let mut written = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == may || !moves_text(c) {
+            written.push(c);
+        } else if c == '\n' {
+            written.push_str("\\n");
+        } else {
+            written.push_str(&format!("\\u{:04x}", u32::from(c)));
+        }
+    }
+    written
+}
+
 /// Words of a stranger, as they may stand in a message: within a limit, and nothing in them moves the cursor or turns the
 /// text around.
 pub fn cleaned(words: &str, limit: usize) -> String {

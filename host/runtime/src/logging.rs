@@ -8,7 +8,7 @@ use std::{
 
 use orangery_cli::{LogFormat, Logging};
 use orangery_controllers::SecretValues;
-use orangery_core::error::moves_text;
+use orangery_core::error::escaped;
 use tracing_subscriber::{
     EnvFilter,
     filter::{FilterExt as _, LevelFilter, ParseError, filter_fn},
@@ -40,19 +40,10 @@ pub(crate) fn hide(secrets: &SecretValues) {
 }
 
 /// A line as it may be shown. What tenants wrote stands in it: their ends of lines would forge further ones. Escaped after what
-/// is secret was masked, in a form that JSON reads as well.
-fn escaped(line: &str) -> String {
+/// is secret was masked.
+fn shown(line: &str) -> String {
     let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-    let mut text = String::with_capacity(line.len() + 1);
-    for c in line.chars() {
-        match c {
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push(c),
-            c if moves_text(c) => text.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text + end
+    escaped(line, '\t') + end
 }
 
 /// Writes lines without what is secret. Each call is of one line.
@@ -65,8 +56,8 @@ impl<W: Write> Write for MaskedLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         let line = match self.secrets.get() {
-            Some(secrets) => escaped(&secrets.mask_line(&line)),
-            None => escaped(&line),
+            Some(secrets) => shown(&secrets.mask_line(&line)),
+            None => shown(&line),
         };
         self.lines.write_all(line.as_bytes())?;
         Ok(bytes.len())
@@ -134,6 +125,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use orangery_controllers::SecretSource;
+    use orangery_core::error::moves_text;
     use serde_json::{Value, json};
 
     use super::*;

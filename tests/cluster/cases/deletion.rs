@@ -4,3 +4,4 @@ mod garbage_collection;
 mod guards;
 mod orphaned_items;
 mod removed_clusters;
+mod removed_sources;

@@ -1,14 +1,13 @@
 //! One active operator (C-34): two processes, one of which is stopped and continued by signals.
 
 use orangery_tests::{
+    binary::signal,
     external_deployer::ExternalDeployer,
     kube::{Kube, OPERATOR, SERVERS},
     objects::Objects,
     tree::{any, asks, blueprint, in_phase, installation, items},
 };
 use serde_json::{Value, json};
-
-use super::signal;
 
 const QUICK: [&str; 2] = ["--lease-duration", "3"];
 
@@ -52,7 +51,7 @@ async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes
     // A request that is half sent is sent when it wakes up, and the server refuses what is outdated: none is under way here.
     is_settled(&objects, "Execution", "before", "WaitingForDeployItem").await;
     is_settled(&objects, "Installation", "before", "WaitingForExecution").await;
-    signal(&first, "-STOP");
+    signal(first.id(), "-STOP");
     // Both will see these when they are awake: as they were made, and not yet as the other one has gone on with them.
     objects.annotate(&any("Installation", "before"), asks()).await;
     objects.apply(&tree("meanwhile")).await;
@@ -63,7 +62,7 @@ async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes
 
     let written = server.writes(first_user);
     assert!(written.iter().any(|write| write.starts_with("patch installations before 200")), "{written:#?}");
-    signal(&first, "-CONT");
+    signal(first.id(), "-CONT");
     objects.apply(&tree("after")).await;
     deployer.succeed("after-item").await;
     objects.expect(&in_phase("Installation", "after", "Succeeded")).await;
@@ -89,7 +88,7 @@ async fn c_34_an_operator_that_stops_gives_its_lease_to_the_next() {
     let second = server.operator(&binary, OPERATOR[1], &slow);
     objects.apply(&tree("one")).await;
     ExternalDeployer(&objects).triggered("one-item").await;
-    signal(&first, "-TERM");
+    signal(first.id(), "-TERM");
     let ended = first.finished().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     objects.expect(&lease(1)).await;

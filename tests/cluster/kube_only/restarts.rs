@@ -2,6 +2,7 @@
 //! nothing had happened (ORC-06).
 
 use orangery_tests::{
+    binary::signal,
     cluster::own_target,
     external_deployer::ExternalDeployer,
     kube::{Kube, OPERATOR, SERVERS},
@@ -9,8 +10,6 @@ use orangery_tests::{
     tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, items, on_cluster},
 };
 use serde_json::{Value, json};
-
-use super::signal;
 
 /// Installations that are under way when the servers die.
 const UNDER_WAY: usize = 24;
@@ -89,7 +88,7 @@ async fn go_on_after_the_death_of(victims: &[&'static str]) {
     }
     let left = objects.list(&config_map("")).await.into_iter().filter(owned).collect::<Vec<_>>();
     assert_eq!(left, Vec::<Value>::new());
-    signal(&operator, "-TERM");
+    signal(operator.id(), "-TERM");
     let ended = operator.finished().await;
     assert_eq!(ended.code, Some(0), "the operator ended with the server: {ended:?}");
 }

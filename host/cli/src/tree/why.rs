@@ -295,12 +295,10 @@ fn awaits_room(node: &TreeNode) -> bool {
     node.waiting_for.iter().any(|on| on.until() == Some(Until::Room))
 }
 
-/// Whether nobody has begun with a deploy item that is asked for.
+/// Whether nobody has begun with a deploy item that is asked for: it never had a deployer, or stands where its last job left it.
 fn is_untaken(node: &TreeNode) -> bool {
-    node.kind == NodeKind::DeployItem
-        && node.standing == NodeState::Running
-        && node.plugin.is_none()
-        && node.waits_for.is_none()
+    let stands_still = node.plugin.is_none() || matches!(node.phase.as_str(), "Succeeded" | "Failed" | "DeleteFailed");
+    node.kind == NodeKind::DeployItem && node.standing == NodeState::Running && node.waits_for.is_none() && stands_still
 }
 
 /// How to mend what the last object of a chain says.
@@ -311,7 +309,8 @@ fn fix(node: &TreeNode) -> Option<String> {
     if is_untaken(node) {
         return Some(
             "register a component for the type (orangery run --plugins), start the deployer that takes it, or correct \
-             the type in the blueprint"
+             the type in the blueprint; to delete it without its deployer, and leave what it deployed, annotate it with \
+             landscaper.gardener.cloud/delete-without-uninstall: \"true\""
                 .to_owned(),
         );
     }

@@ -22,7 +22,12 @@ use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::{Key, NextCall};
 
 use super::dependencies::EXECUTION;
-use crate::{controller_context::ControllerContext, job::JobStatus, object::uid_of, stores::StoredKind};
+use crate::{
+    controller_context::ControllerContext,
+    job::{self, JobStatus},
+    object::uid_of,
+    stores::StoredKind,
+};
 
 pub(super) mod concurrency;
 mod pick_up;
@@ -66,6 +71,12 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
         return Ok(ItemTrigger::Done(start(host, item, now).await?));
     }
     let Some(deployer) = host.plugins.deployer(&item.spec.type_) else {
+        let is_asked = matches!(work, Work::Continue { .. });
+        if is_asked && item.is_deleting() && item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
+            // Its deployer may be gone for good (INS-81).
+            job::release(host, &host.stores.deploy_items, item.as_ref()).await?;
+            return Ok(ItemTrigger::Done(NextCall::Settled));
+        }
         return Ok(ItemTrigger::Done(pick_up::await_deployer(host, item, now).await?));
     };
     if item.operation() == Some(Operation::TestReconcile) && item.job_finished() {

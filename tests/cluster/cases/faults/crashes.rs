@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use orangery_tests::{
     binary::Binary,
     cluster::Cluster,
-    crash_points::{Deed, Scenario, at_crash_points},
+    crash_points::{Deed, Scenario, at_crash_points, at_points_of_freezing},
     tree::{
         API, any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
         subinstallation,
@@ -70,6 +70,15 @@ async fn orc_06_a_failing_job_has_one_outcome_at_every_crash_point() {
 #[tokio::test]
 async fn orc_06_a_deletion_has_one_outcome_at_every_crash_point() {
     check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
+}
+
+/// Two operators: the one that wakes up late writes nothing more, and what it had under way does no harm.
+#[tokio::test]
+async fn c_34_an_update_has_one_outcome_wherever_an_operator_freezes_and_another_one_goes_on() {
+    let less = tree(&[mocks("left", &[], "Succeeded", "2"), deploys("new", &["left"], "2")], "2");
+    let scenario = Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) };
+    let points = at_points_of_freezing(&scenario, &crate::ground(), crate::binary).await;
+    println!("{points} points of freezing");
 }
 
 /// A port that is free now, for every start of a test: Targets keep the address of their server.

@@ -8,10 +8,10 @@
 use std::{
     env,
     str::FromStr,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
-use orangery_tests::schedule;
+use orangery_tests::{dice::drawn, schedule};
 
 /// These are always played: each has found something.
 ///
@@ -26,13 +26,6 @@ const FIXED: [u64; 5] = [2, 6, 8, 1_795_330_732_008, 1_795_344_710_013];
 fn asked<T: FromStr>(variable: &str) -> Option<T> {
     let text = env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
-}
-
-/// Another one for each run.
-#[expect(clippy::disallowed_methods, reason = "a seed is to differ from run to run")]
-fn drawn() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-    since.as_secs() * 1000
 }
 
 #[tokio::test]

@@ -68,9 +68,18 @@ installation c-1 is at work in phase Init: waiting for Installation b-1 to finis
   because installation b-1 is at work in phase Progressing: waiting for Execution b-1 to finish (since 2026-11-21T08:00:00Z)
     because execution b-1 is at work in phase Progressing: waiting for DeployItem b-1-x-x7f to finish (since 2026-11-21T08:00:00Z)
       because deploy item x (b-1-x-x7f) has not begun: nobody has taken it, neither a component for landscaper.gardener.cloud/kubernetes-manifest nor another deployer
-        fix:    register a component for the type (orangery run --plugins), start the deployer that takes it, or correct the type in the blueprint
+        fix:    register a component for the type (orangery run --plugins), start the deployer that takes it, or correct the type in the blueprint; to delete it without its deployer, and leave what it deployed, annotate it with landscaper.gardener.cloud/delete-without-uninstall: \"true\"
 ",
     );
+}
+
+#[test]
+fn an_item_whose_deployer_has_gone_since_its_last_job_is_taken_by_nobody() {
+    let deployer = json!({"deployer": {"identity": "one", "name": "mock", "version": "0.1.0"}});
+    let tree = app(status("Succeeded", false, deployer)).tree();
+    let why = tree.why(NodeKind::DeployItem, &"default".into(), &"b-1-x-x7f".into()).unwrap();
+    let lines = why.lines().join("\n");
+    assert!(lines.starts_with("deploy item x (b-1-x-x7f) has not begun: nobody has taken it, "), "{lines}");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! What an operator of an earlier build left in mid-job: the data of an embedded server, recorded once for each version and kept,
+//! is gone on with by the operator under test.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use tempfile::TempDir;
+
+use crate::{
+    binary::Binary,
+    crash_points::{Cut, Deed, NEVER, Scenario, compare_objects, ended, play},
+    effects::Effects,
+    end_state::end_state,
+    proxy::Sound,
+    tree::{API, any, wait_until_idle},
+    world::{Ground, MOCK, World},
+};
+
+/// The files of an embedded server's objects. Its credentials lie beside them, and are made anew.
+const FILES: [&str; 2] = ["FORMAT", "objects.redb"];
+
+/// Plays a scenario on an embedded server until `share` of four quarters of its writes are done, kills the operator, and keeps
+/// what is there. With `OLDER` the operator is that of an older binary.
+pub async fn record(scenario: &Scenario, share: usize, file: &Path, binary: impl AsyncFn() -> Binary) {
+    let (_, writes) = play(scenario, &Ground::Embedded, binary().await, None).await;
+    let (folder, cut) = (folder(), Cut::new());
+    let mut world = World::in_folder(folder.path(), binary().await, Arc::clone(&cut) as _).await;
+    world.start_older(&[MOCK]);
+    if let Some(before) = &scenario.before {
+        world.objects.apply(before).await;
+        ended(&world.objects, &Deed::Apply(before.clone())).await;
+    }
+    world.ready().await;
+    cut.arm(writes * share / 4);
+    scenario.deed.carry_out(&world.objects).await;
+    cut.is_reached().await;
+    world.kill().await;
+    cut.arm(NEVER);
+    world.end().await;
+    fs::create_dir_all(file.parent().expect("it has a folder")).expect("the folder can be made");
+    let packed = File::create(file).expect("the file can be made");
+    let mut archive = tar::Builder::new(GzEncoder::new(packed, Compression::best()));
+    for name in FILES {
+        archive.append_path_with_name(folder.path().join(name), name).expect("the server has written its objects");
+    }
+    archive.into_inner().and_then(GzEncoder::finish).and_then(|mut file| file.flush()).expect("it can be packed");
+}
+
+/// The operator under test goes on with what each file has kept, to the end that the scenario has where nothing disturbs it, and
+/// then deletes all of it.
+///
+/// # Panics
+/// It ends otherwise.
+pub async fn go_on(scenario: &Scenario, files: &[PathBuf], binary: impl AsyncFn() -> Binary) {
+    let (undisturbed, _) = play(scenario, &Ground::Embedded, binary().await, None).await;
+    for file in files {
+        go_on_with(file, scenario, &undisturbed.objects, binary().await).await;
+    }
+}
+
+async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &[String], binary: Binary) {
+    let folder = folder();
+    let packed = File::open(file).expect("the file can be read");
+    tar::Archive::new(GzDecoder::new(packed)).unpack(folder.path()).expect("it can be unpacked");
+    let mut world = World::in_folder(folder.path(), binary, Arc::new(Sound)).await;
+    let effects = Effects::begin(world.objects.client()).await;
+    world.start();
+    ended(&world.objects, &scenario.deed).await;
+    wait_until_idle(&world.objects).await;
+    // It leaves a mark of how far was looked, as there.
+    drop(effects.until_now(&world.objects).await);
+    compare_objects(undisturbed, &end_state(&world.objects).await, &format!("after {}", file.display()));
+    world.objects.delete(&any("Installation", "tree")).await;
+    for kind in ["Installation", "Execution", "DeployItem"] {
+        world.objects.expect_absent(&serde_json::json!({"apiVersion": API, "kind": kind})).await;
+    }
+    world.end().await;
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
