@@ -1,6 +1,7 @@
-//! DataObjects with data of Secrets: marked (C-41), and encrypted with the operator's key where a policy says so (C-81).
+//! Data of Secrets in DataObjects, which are marked (C-41), and in what gate expressions read: encrypted with the operator's key
+//! where a policy says so (C-81).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use kube::ResourceExt as _;
 use orangery_api::{
@@ -9,13 +10,16 @@ use orangery_api::{
     label,
     marks::Marks as _,
 };
-use orangery_blueprint::{import::SecretData, record::UndecryptableData};
-use orangery_core::{digest::stored_hash, step::Step};
+use orangery_blueprint::{
+    import::{Imported, SecretData, secret_data},
+    record::UndecryptableData,
+};
+use orangery_core::{digest::stored_hash, error::Failure, step::Step};
 use orangery_policy::{PolicyRequest, PolicySubject, SecretDataRule};
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
-use crate::{encryption::EncryptionKey, namespace_policy::NamespacePolicies};
+use crate::{controller_context::ControllerContext, encryption::EncryptionKey, namespace_policy::NamespacePolicies};
 
 /// The value of the label [`label::SECRET_DATA`].
 pub(crate) fn mark(secret: SecretData) -> &'static str {
@@ -44,6 +48,85 @@ pub(crate) fn encrypt(key: &EncryptionKey, object: &mut DataObject, owner: &str)
     object.spec.data = json!({ENCRYPTED: encrypted});
     let hash = stored_hash(&object.spec.data);
     object.metadata.annotations.get_or_insert_default().insert(annotation::HASH.to_owned(), hash);
+}
+
+/// What gate expressions read of imports, as it may stand in an object that others read: data of Secrets as the policy of the
+/// namespace has it. `owner` is the Installation that writes it.
+///
+/// # Errors
+/// As of [`is_encrypted`].
+pub(crate) fn hide_imports(
+    host: &ControllerContext,
+    holder: &Holder<'_>,
+    owner: &str,
+    imported: &BTreeMap<String, Imported>,
+    imports: BTreeMap<String, Value>,
+) -> Step<BTreeMap<String, Value>> {
+    let namespace = &holder.key.namespace;
+    let hide = |(name, value): (String, Value)| {
+        let secret = secret_data(imported, &value).max(host.secrets.secret_data(namespace, &value));
+        if secret.is_none() {
+            return Ok((name, value));
+        }
+        let request = PolicyRequest::SecretDataOfGates { kind: holder.kind, name: &holder.key.name };
+        host.policies.check(namespace, PolicySubject::Installation, request)?;
+        if host.policies.of(namespace)?.secret_data() != SecretDataRule::Encrypted {
+            return Ok((name, value));
+        }
+        let hidden = host.key.encryption().encrypt(&holder.subject(&name, owner), value.to_string().as_bytes());
+        Ok((name, json!({ENCRYPTED: hidden})))
+    };
+    imports.into_iter().map(hide).collect()
+}
+
+/// The same in clear; `None` where none of it is encrypted.
+///
+/// # Errors
+/// One of them is encrypted, and not by this operator for this object of one of its owners.
+pub(crate) fn clear_imports(
+    key: &EncryptionKey,
+    holder: &Holder<'_>,
+    owners: &[&str],
+    imports: &BTreeMap<String, Value>,
+) -> Option<Result<BTreeMap<String, Value>, Failure>> {
+    imports.values().find_map(encrypted)?;
+    let clear = |(name, value): (&String, &Value)| {
+        let Some(hidden) = encrypted(value) else { return Ok((name.clone(), value.clone())) };
+        let owners = owners.iter().take(MOST_OWNERS);
+        let opened = owners.filter_map(|owner| key.decrypt(&holder.subject(name, owner), hidden)).next();
+        let clear = opened.and_then(|clear| serde_json::from_slice(&clear).ok());
+        clear.map(|clear| (name.clone(), clear)).ok_or_else(|| holder.undecryptable(name))
+    };
+    Some(imports.iter().map(clear).collect())
+}
+
+fn encrypted(value: &Value) -> Option<&str> {
+    value.as_object().filter(|members| members.len() == 1)?.get(ENCRYPTED)?.as_str()
+}
+
+/// The object that holds what gate expressions read.
+pub(crate) struct Holder<'a> {
+    /// `Installation` or `Execution`, which has the name of its Installation.
+    pub(crate) kind: &'static str,
+    pub(crate) key: &'a Key,
+}
+
+impl Holder<'_> {
+    /// What an import is encrypted for: one object of one owner.
+    fn subject(&self, import: &str, owner: &str) -> String {
+        let Self { kind, key: Key { namespace, name } } = self;
+        format!("import {import:?} of {kind} {namespace:?} {name:?} of {owner}")
+    }
+
+    fn undecryptable(&self, import: &str) -> Failure {
+        let Self { kind, key: Key { name, .. } } = self;
+        let message = format!(
+            "what gate expressions read of the import {import} is encrypted in {kind} {name}, and this operator cannot decrypt it: \
+             it was copied or edited, or written under another key of the operator; run Installation {name} again, which \
+             writes it anew"
+        );
+        Failure::new("ReadImports", UndecryptableData::REASON, message)
+    }
 }
 
 /// The data of a DataObject in clear.
@@ -116,6 +199,35 @@ mod tests {
         };
         assert_eq!(among(MOST_OWNERS - 1), Some(json!({"password": CONTENT})));
         assert_eq!(among(MOST_OWNERS), None);
+    }
+
+    #[test]
+    fn c_81_what_gate_expressions_read_is_decrypted_for_the_object_that_holds_it_alone() {
+        let keys = [1, 2].map(|key| HostKey::new(&[key; 32]));
+        let named = |name: &'static str| Key { namespace: "a".into(), name: name.into() };
+        let (here, elsewhere) = (named("x"), named("y"));
+        let holder = |kind, key| Holder { kind, key };
+        let hidden = keys[0].encryption().encrypt(&holder("Execution", &here).subject("pw", "u"), br#""hunter2""#);
+        let written =
+            |name: &str| BTreeMap::from([(name.to_owned(), json!({ENCRYPTED: hidden})), ("n".to_owned(), json!(1))]);
+        let clear = |key: &HostKey, holder: Holder<'_>, owners: &[&str], name| {
+            clear_imports(key.encryption(), &holder, owners, &written(name)).unwrap()
+        };
+        let expected = BTreeMap::from([("pw".to_owned(), json!(CONTENT)), ("n".to_owned(), json!(1))]);
+        assert_eq!(clear(&keys[0], holder("Execution", &here), &["v", "u"], "pw"), Ok(expected));
+        let others = [
+            clear(&keys[1], holder("Execution", &here), &["u"], "pw"),
+            clear(&keys[0], holder("Installation", &here), &["u"], "pw"),
+            clear(&keys[0], holder("Execution", &elsewhere), &["u"], "pw"),
+            clear(&keys[0], holder("Execution", &here), &["v"], "pw"),
+            clear(&keys[0], holder("Execution", &here), &["1", "2", "3", "4", "u"], "pw"),
+            clear(&keys[0], holder("Execution", &here), &["u"], "other"),
+        ];
+        for refused in others {
+            assert_eq!(refused.unwrap_err().reason, UndecryptableData::REASON);
+        }
+        let readable = BTreeMap::from([("pw".to_owned(), json!(CONTENT))]);
+        assert_eq!(clear_imports(keys[0].encryption(), &holder("Execution", &here), &["u"], &readable), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use orangery_core::{
     job::interrupted,
     name::{JobId, Namespace},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
-    step::{Step, Verdict, together},
+    step::{Halt, Step, Verdict, together},
     workflow::{Answer, GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
@@ -39,6 +39,8 @@ pub(crate) struct WorkflowState<T> {
     /// The clusters that gate expressions look at.
     pub(crate) clusters: ClusterSet,
     pub(crate) expressions: Arc<Expressions>,
+    /// The imports that gate expressions read, where they are encrypted in the object.
+    pub(crate) clear_imports: Option<Result<BTreeMap<String, Value>, Failure>>,
     /// The time until the first gate expression that is waited for is given up.
     pub(crate) left: Option<Duration>,
     /// The id of the job.
@@ -77,8 +79,8 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     fn workflow_mut(&mut self) -> &mut WorkflowState<Self::Template>;
     /// How it is run.
     fn policy(&self) -> WorkflowPolicy;
-    /// The imports that gate expressions read.
-    fn imports(&self) -> &BTreeMap<String, Value>;
+    /// The imports that gate expressions read, as the object holds them.
+    fn held_imports(&self) -> &BTreeMap<String, Value>;
     /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
     fn is_interrupted(&self) -> bool;
     /// The objects of the items, sorted by name.
@@ -165,53 +167,59 @@ fn live<W: RunsWorkflow>(objects: &[Arc<W::Object>]) -> ByItem<'_, W::Object> {
     live.map(|object| (W::item_name(object), object)).collect()
 }
 
-fn evaluator<W: RunsWorkflow>(run: &W) -> Evaluator<'_, W::Template> {
+fn evaluator<W: RunsWorkflow>(run: &W) -> Step<Evaluator<'_, W::Template>> {
     let state = run.workflow();
-    Evaluator {
+    let imports = match &state.clear_imports {
+        None => run.held_imports(),
+        Some(Ok(clear)) => clear,
+        Some(Err(failure)) => return Err(Halt::Stall(failure.clone())),
+    };
+    Ok(Evaluator {
         host: run.host(),
         namespace: run.namespace(),
         expressions: &state.expressions,
         clusters: &state.clusters,
         kind: W::ITEM_KIND,
         items: &state.items,
-        imports: run.imports(),
+        imports,
         interrupted: run.is_interrupted(),
-    }
+    })
 }
 
 /// Refuses gate expressions that cannot be asked.
 pub(crate) fn check_gates<W: RunsWorkflow>(run: &W) -> Step<()> {
-    evaluator(run).check()
+    evaluator(run)?.check()
 }
 
 /// What gate expressions answer that read imports alone, before anything is made (C-21).
-pub(crate) async fn ask_of_imports<W: RunsWorkflow>(run: &W) -> Records {
+pub(crate) async fn ask_of_imports<W: RunsWorkflow>(run: &W) -> Step<Records> {
     let (mut records, mut evaluation) = (Records::new(), Evaluation::default());
     let scope = Scope::of(run, Direction::Forward, &[]);
-    evaluator(run).ask_of_imports(&scope, &mut records, &mut evaluation).await;
-    records
+    evaluator(run)?.ask_of_imports(&scope, &mut records, &mut evaluation).await;
+    Ok(records)
 }
 
 /// The answers of the last job that are others now.
 pub(crate) async fn changed_answers<W: RunsWorkflow>(run: &W) -> Step<Vec<String>> {
     let objects = run.objects();
     let scope = Scope::of(run, Direction::Forward, &objects);
-    evaluator(run).changed(&scope, &run.workflow().records).await
+    evaluator(run)?.changed(&scope, &run.workflow().records).await
 }
 
 /// Asks what holds items up.
-async fn evaluate<W: RunsWorkflow>(run: &mut W, direction: Direction) -> Evaluation {
+async fn evaluate<W: RunsWorkflow>(run: &mut W, direction: Direction) -> Step<Evaluation> {
     if !run.workflow().items.has_gates {
-        return Evaluation::default();
+        return Ok(Evaluation::default());
     }
+    evaluator(run)?;
     let mut records = mem::take(&mut run.workflow_mut().records);
     let objects = run.objects();
     let scope = Scope::of(run, direction, &objects);
-    let evaluation = evaluator(run).ask_all(&scope, &mut records, direction).await;
+    let evaluation = evaluator(run)?.ask_all(&scope, &mut records, direction).await;
     let state = run.workflow_mut();
     state.records = records;
     state.left = evaluation.left;
-    evaluation
+    Ok(evaluation)
 }
 
 /// What the plan needs to know of all items.
@@ -251,7 +259,7 @@ fn states<'s, W: RunsWorkflow>(
 
 /// `Progressing`: what an earlier job left goes first (C-19), then the items start in their order.
 pub(crate) async fn progressing<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
-    let mut evaluation = evaluate(run, Direction::Forward).await;
+    let mut evaluation = evaluate(run, Direction::Forward).await?;
     let outcome = progress(run, &mut evaluation).await;
     evaluation.with(outcome)
 }
@@ -297,8 +305,12 @@ fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Eva
 
 /// `Deleting`: the job is handed down in reverse order until nothing is left (WF-04, WF-28).
 pub(crate) async fn deleting<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
+    if matches!(run.workflow().clear_imports, Some(Err(_))) {
+        // What cannot be read holds nothing up that is to go (C-28).
+        run.workflow_mut().items = Arc::default();
+    }
     let before = run.workflow().records.clone();
-    let evaluation = evaluate(run, Direction::Backward).await;
+    let evaluation = evaluate(run, Direction::Backward).await?;
     let outcome = delete_in_order(run, &evaluation, &before).await;
     evaluation.with(outcome)
 }

@@ -164,7 +164,7 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
         self.draft.spec.policy()
     }
 
-    fn imports(&self) -> &BTreeMap<String, Value> {
+    fn held_imports(&self) -> &BTreeMap<String, Value> {
         &self.draft.spec.imports
     }
 

@@ -20,7 +20,8 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     gates::Expressions,
     job::JobStatus,
-    object::generation_of,
+    object::{generation_of, uid_of},
+    secret_data::{Holder, clear_imports},
     stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
@@ -97,6 +98,10 @@ impl<'a> InstallationReconciliation<'a> {
         let records = workflow.filter(|_| !forgets).map(SubinstallationWorkflow::records).unwrap_or_default();
         let items = Arc::new(items(workflow, &records, &shared.expressions));
         let key = Key::of(&draft);
+        let held = workflow.and_then(|workflow| {
+            let holder = Holder { kind: StoredKind::Installation.name(), key: &key };
+            clear_imports(shared.host.key.encryption(), &holder, &[uid_of(&draft)], &workflow.imports)
+        });
         let connections =
             TargetConnections::named(&shared.host, &shared.pool, &key.namespace, format!("Installation {}", key.name));
         Self {
@@ -111,6 +116,7 @@ impl<'a> InstallationReconciliation<'a> {
                     .set(Arc::new(connections), waiter(StoredKind::Installation, &key))
                     .during(Call::new(slot())),
                 expressions: Arc::clone(&shared.expressions),
+                clear_imports: held,
                 left: None,
                 job,
             },

@@ -5,7 +5,7 @@ use std::fs;
 use orangery_tests::{
     cluster::Cluster,
     objects::NAMESPACE,
-    tree::{any, blueprint, executions, in_phase, installation, mocks},
+    tree::{any, ask, blueprint, executions, in_phase, installation, mocks, subinstallation},
 };
 use serde_json::{Value, json};
 
@@ -92,4 +92,56 @@ async fn c_81_a_policy_refuses_data_of_secrets_before_any_of_it_is_written() {
             && object["metadata"]["labels"]["orangery.dev/secret-data"].is_string()
     };
     cluster.expect_that(&any("DataObject", ""), "is not readable", open).await;
+}
+
+/// A root whose gate expressions read the value: of an item, and of a sub-installation.
+fn gated() -> Value {
+    let value = json!({"name": "value", "type": "data", "schema": {"type": "string"}});
+    let when = format!("size(imports.value) == {}", CANARY.len());
+    let mut item = mocks("item", &[], "Succeeded", "x");
+    item["when"] = json!(when);
+    let mut sub = subinstallation("sub", &blueprint(json!({})));
+    sub["when"] = json!(when);
+    let fields = json!({"imports": [value], "deployExecutions": executions(&[item]), "subinstallations": [sub]});
+    let mut root = installation("gated", &blueprint(fields));
+    root["spec"]["imports"] = json!({"data": [{"name": "value", "secretRef": {"name": "canary", "key": "value"}}]});
+    root
+}
+
+#[tokio::test]
+async fn c_81_what_gate_expressions_read_of_secrets_is_shown_by_nothing_that_holds_it() {
+    let cluster = crate::cluster_with(&["--default-policy=restricted"]).await;
+    cluster.apply(&secret()).await;
+    cluster.apply(&gated()).await;
+    cluster.expect(&in_phase("Installation", "gated", "Succeeded")).await;
+    let root = cluster.expect(&any("Installation", "gated")).await;
+    let execution = cluster.expect(&any("Execution", "gated")).await;
+    for held in [&root["status"]["workflow"]["imports"]["value"], &execution["spec"]["imports"]["value"]] {
+        assert!(held["orangery.dev/encrypted"].is_string(), "{held}");
+    }
+    check("a gate expression", &json!([root, execution]).to_string());
+    // Both were answered, and the next job reads what the first one has written.
+    assert_eq!(cluster.list(&any("DeployItem", "")).await.len(), 1);
+    assert_eq!(cluster.list(&any("Installation", "")).await.len(), 2);
+    ask(&cluster, "gated").await;
+    let again = |found: &Value| {
+        let status = &found["status"];
+        status["jobID"] != root["status"]["jobID"] && status["jobID"] == status["jobIDFinished"]
+    };
+    let done = cluster.expect_that(&any("Installation", "gated"), "did not end", again).await;
+    assert_eq!(done["status"]["phase"], "Succeeded", "{done:#}");
+    cluster.delete(&any("Installation", "gated")).await;
+    cluster.expect_absent(&any("Installation", "gated")).await;
+}
+
+#[tokio::test]
+async fn c_81_a_policy_refuses_gate_expressions_that_read_secrets_before_anything_holds_it() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&secret()).await;
+    put(&cluster, &policy("team", json!({"dataObjects": {"secretData": "Refused"}}))).await;
+    cluster.apply(&gated()).await;
+    refused(&cluster, &any("Installation", "gated"), "Failed", "spec.dataObjects.secretData").await;
+    let root = cluster.expect(&any("Installation", "gated")).await;
+    assert_eq!(root["status"]["workflow"], Value::Null, "{root:#}");
+    assert_eq!(cluster.list(&any("Execution", "")).await, Vec::<Value>::new());
 }

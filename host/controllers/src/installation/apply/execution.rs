@@ -9,7 +9,7 @@ use orangery_api::{
     marks::{Marks, Operation},
     reference::ObjectReference,
 };
-use orangery_blueprint::{Blueprint, gate};
+use orangery_blueprint::{Blueprint, gate, import::Imported};
 use orangery_core::{
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     plan::installation as plan,
@@ -23,8 +23,10 @@ use super::super::{
     dependencies::EXECUTION, gather::related::related_execution, reconciliation::InstallationReconciliation,
 };
 use crate::{
-    object::{add_finalizer, controller_reference},
+    object::{add_finalizer, controller_reference, uid_of},
+    secret_data::{Holder, hide_imports},
     signed_origin::SignedOrigin,
+    stores::StoredKind,
 };
 
 impl InstallationReconciliation<'_> {
@@ -34,14 +36,16 @@ impl InstallationReconciliation<'_> {
         &mut self,
         blueprint: &Blueprint,
         items: &[DeployItem],
-        imports: &Map<String, Value>,
+        (values, imported): (&Map<String, Value>, &BTreeMap<String, Imported>),
     ) -> Step<()> {
         let item = |DeployItem { template, target, gates }: &DeployItem| {
             convert::deploy_item(template, target.as_deref(), gates, &self.key.namespace)
         };
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but gate expressions reads imports there, so nothing else of them is written.
-        let imports = gate::read_imports(items.iter().map(|item| &item.gates), imports, &blueprint.imports);
+        let imports = gate::read_imports(items.iter().map(|item| &item.gates), values, &blueprint.imports);
+        let holder = Holder { kind: StoredKind::Execution.name(), key: &self.key };
+        let imports = hide_imports(self.host, &holder, uid_of(&self.draft), imported, imports)?;
         let targets: BTreeSet<&str> = templates.iter().flat_map(DeployItemTemplate::gate_targets).collect();
         let targets: Vec<String> = targets.into_iter().map(str::to_owned).collect();
         let present = self.execution();

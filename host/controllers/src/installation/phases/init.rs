@@ -48,11 +48,11 @@ impl InstallationReconciliation<'_> {
         let subobjects = async {
             let templates = rendering.subinstallations(&values, imported).await;
             let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
-            self.begin_workflow(&loaded.blueprint, &templates, &values).await?;
+            self.begin_workflow(&loaded.blueprint, &templates, (&values, imported)).await?;
             self.ensure_subinstallations(&templates).await?;
             let items = rendering.items(&values, imported).await;
             let items = self.rendered(&mut rendering, &mut secrets, items).await?;
-            self.ensure_execution(&loaded.blueprint, &items, &values).await
+            self.ensure_execution(&loaded.blueprint, &items, (&values, imported)).await
         };
         let (copied, made) = tokio::join!(copies, subobjects);
         copied.and(made)?;

@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     sync::Arc,
 };
 
@@ -16,7 +17,7 @@ use orangery_api::{
     job::{Job, NamePair},
     marks::Marks,
 };
-use orangery_blueprint::{Blueprint, edges_of_templates, gate, rendering::ExecutionKind};
+use orangery_blueprint::{Blueprint, edges_of_templates, gate, import::Imported, rendering::ExecutionKind};
 use orangery_core::{
     dag::Direction,
     error::Failure,
@@ -46,6 +47,9 @@ use super::super::{
 use crate::{
     controller_context::ControllerContext,
     job::failure_of,
+    object::uid_of,
+    secret_data::{Holder, hide_imports},
+    stores::StoredKind,
     workflow::{ByItem, RunsWorkflow, Starts, WorkflowState, ask_of_imports},
 };
 
@@ -118,10 +122,17 @@ impl InstallationReconciliation<'_> {
         &mut self,
         blueprint: &Blueprint,
         wanted: &[Subinstallation],
-        values: &Map<String, Value>,
+        (values, imported): (&Map<String, Value>, &BTreeMap<String, Imported>),
     ) -> Step<()> {
         let failure_policy = self.draft.spec.failure_policy.or(blueprint.failure_policy.map(Into::into));
-        let written = workflow(blueprint, wanted, values, failure_policy);
+        let mut written = workflow(blueprint, wanted, values, failure_policy);
+        self.workflow.clear_imports = None;
+        if let Some(workflow) = &mut written {
+            let holder = Holder { kind: StoredKind::Installation.name(), key: &self.key };
+            let clear = mem::take(&mut workflow.imports);
+            workflow.imports = hide_imports(self.host, &holder, uid_of(&self.draft), imported, clear.clone())?;
+            self.workflow.clear_imports = Some(Ok(clear));
+        }
         self.workflow.records.clear();
         self.workflow.items = Arc::new(items(written.as_ref(), &self.workflow.records, &self.shared.expressions));
         self.draft.status.get_or_insert_default().workflow = written;
@@ -130,7 +141,7 @@ impl InstallationReconciliation<'_> {
         }
         self.show_gate_targets().await?;
         GUARDED_TARGETS.guard(self.host, &self.draft).await?;
-        let records = ask_of_imports(self).await;
+        let records = ask_of_imports(self).await?;
         self.workflow.items = Arc::new(items(self.written_workflow(), &records, &self.shared.expressions));
         self.workflow.records = records;
         Ok(())
@@ -212,7 +223,7 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
         WorkflowPolicy { failure: failure.unwrap_or_default(), max_parallel: None }
     }
 
-    fn imports(&self) -> &BTreeMap<String, Value> {
+    fn held_imports(&self) -> &BTreeMap<String, Value> {
         static NONE: BTreeMap<String, Value> = BTreeMap::new();
         self.written_workflow().map_or(&NONE, |workflow| &workflow.imports)
     }
