@@ -4,7 +4,7 @@ use orangery_core::{
     error::{Code, Failure},
     step::Halt,
 };
-use orangery_proposal::ObjectKey;
+use orangery_proposal::{ClusterRef, ObjectKey};
 
 use orangery_cluster::{Error, NOT_SERVED};
 
@@ -83,6 +83,16 @@ impl ApplyError {
         );
         let failure = Failure::new("Apply", "Foreign", message).with_code(Code::ConfigurationProblem);
         Self { halt: Halt::Stall(failure), key: Some(Box::new(key.clone())) }
+    }
+
+    /// The item has left objects in as many clusters as it may (C-129).
+    pub(crate) fn too_many_clusters(on: &ClusterRef, limit: usize) -> Self {
+        let message = format!(
+            "{on} names another cluster than before, and this item has left objects in {limit} others, which is the most: have these \
+             clusters answer, so that what is there is deleted, or delete the item and make it anew"
+        );
+        let failure = Failure::new("Apply", "TooManyClusters", message).with_code(Code::ConfigurationProblem);
+        Self { halt: Halt::Stall(failure), key: None }
     }
 
     /// Whether the cluster does not serve the kind of the object.

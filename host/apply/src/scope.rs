@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::{
     ItemState,
     apply_error::ApplyError,
+    job::Purpose,
     job_objects::{JobObjects, KindOn, kinds_of},
 };
 
@@ -28,6 +29,9 @@ use crate::{
 pub(crate) fn clusters_of(objects: &BTreeSet<LocatedObject>) -> BTreeSet<ClusterRef> {
     objects.iter().map(|located| located.on.clone()).collect()
 }
+
+/// The most clusters that an item may have left objects in: the credentials of each are kept in the operator's namespace.
+const MOST_FORMER: usize = 16;
 
 impl JobObjects<'_> {
     /// Holds the inventory against these clusters. What lies in another cluster than the reference means now moves to `former`:
@@ -42,6 +46,9 @@ impl JobObjects<'_> {
         for on in on {
             let cluster = self.job.clusters.cluster(&on).await?;
             if let Some(uid) = cluster.uid().await? {
+                if self.job.purpose == Purpose::Install && leaves_too_many(&on, &uid, state) {
+                    return Err(ApplyError::too_many_clusters(&on, MOST_FORMER));
+                }
                 match state.clusters.insert(on.clone(), uid.clone()) {
                     Some(before) if before != uid => {
                         move_to_former(&on, &before, state);
@@ -80,6 +87,12 @@ impl JobObjects<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the item would leave its objects in one cluster more than it may.
+fn leaves_too_many(on: &ClusterRef, uid: &str, state: &ItemState) -> bool {
+    let moves = state.clusters.get(on).is_some_and(|before| before != uid && !state.former.contains_key(before));
+    moves && state.former.len() >= MOST_FORMER && state.inventory.0.keys().any(|located| located.on == *on)
 }
 
 /// Moves what the inventory has behind a reference to the cluster of this uid.

@@ -75,6 +75,15 @@ pub enum KubeconfigError {
         /// The name of the cluster in the kubeconfig.
         cluster: String,
     },
+    /// The address of a server has more than where it is: messages show it.
+    #[error(
+        "a user, a password, a query or a fragment is not allowed in the server of a target (cluster {cluster:?}); credentials \
+         are what its user has: token, username and password, or client-certificate-data and client-key-data"
+    )]
+    ServerAddress {
+        /// The name of the cluster in the kubeconfig.
+        cluster: String,
+    },
     /// It does not lead to a cluster.
     #[error(
         "the kubeconfig of the target leads to no cluster: its current context, cluster, user or their data is missing or wrong"
@@ -118,6 +127,23 @@ pub(crate) async fn client(text: &str, networks: &Arc<AllowedNetworks>) -> Resul
     Ok(KubeconfigClient { client, address: format!("cluster {address}"), reached })
 }
 
+/// A kubeconfig with nothing but what its current context names.
+///
+/// # Errors
+/// The kubeconfig is not used.
+pub fn in_use(text: &str) -> Result<String, KubeconfigError> {
+    let mut kubeconfig = read(text)?;
+    let current = kubeconfig.current_context.clone().ok_or(KubeconfigError::Incomplete)?;
+    kubeconfig.contexts.retain(|named| named.name == current);
+    let context =
+        kubeconfig.contexts.first().and_then(|named| named.context.as_ref()).ok_or(KubeconfigError::Incomplete)?;
+    kubeconfig.clusters.retain(|named| named.name == context.cluster);
+    kubeconfig.auth_infos.retain(|named| Some(&named.name) == context.user.as_ref());
+    (kubeconfig.preferences, kubeconfig.extensions) = (None, None);
+    kubeconfig.other.clear();
+    serde_json::to_string(&kubeconfig).map_err(|_source| KubeconfigError::Incomplete)
+}
+
 /// The address of the cluster that a kubeconfig leads to, as policies name it: scheme, host and port.
 ///
 /// # Errors
@@ -128,8 +154,15 @@ pub fn server_of(text: &str) -> Result<String, KubeconfigError> {
     let context = kubeconfig.contexts.into_iter().find(|named| named.name == current);
     let cluster = context.and_then(|named| named.context).map(|context| context.cluster);
     let named = kubeconfig.clusters.into_iter().find(|named| Some(&named.name) == cluster.as_ref());
-    let server = named.and_then(|named| named.cluster?.server).ok_or(KubeconfigError::Incomplete)?;
-    let address: Uri = server.parse().map_err(|_source| KubeconfigError::Incomplete)?;
+    server_at(&named.and_then(|named| named.cluster?.server).ok_or(KubeconfigError::Incomplete)?)
+}
+
+/// The server at an address, as policies name it: scheme, host and port.
+///
+/// # Errors
+/// It is no address of a server.
+pub fn server_at(address: &str) -> Result<String, KubeconfigError> {
+    let address: Uri = address.parse().map_err(|_source| KubeconfigError::Incomplete)?;
     let (Some(scheme), Some(host)) = (address.scheme_str(), address.host()) else {
         return Err(KubeconfigError::Incomplete);
     };
@@ -169,6 +202,9 @@ pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
         if named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {
             return Err(KubeconfigError::AuthorityFile { cluster: named.name.clone() });
         }
+        if named.cluster.as_ref().and_then(|cluster| cluster.server.as_deref()).is_some_and(has_more_than_a_place) {
+            return Err(KubeconfigError::ServerAddress { cluster: named.name.clone() });
+        }
         if named.cluster.as_ref().is_some_and(|cluster| cluster.proxy_url.is_some()) {
             return Err(KubeconfigError::Proxy { cluster: named.name.clone() });
         }
@@ -179,6 +215,12 @@ pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
         }
     }
     Ok(kubeconfig)
+}
+
+/// Whether an address has a user, a query or a fragment.
+fn has_more_than_a_place(server: &str) -> bool {
+    server.contains(['?', '#'])
+        || server.split("://").last().and_then(|rest| rest.split('/').next()).is_some_and(|it| it.contains('@'))
 }
 
 fn refused(user: &AuthInfo) -> Option<&'static str> {
@@ -201,7 +243,58 @@ fn refused(user: &AuthInfo) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn c_129_an_address_of_a_server_that_may_hold_credentials_is_refused_and_not_shown() {
+        let with = |server: &str| {
+            let text =
+                format!("apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: {server:?}}}}}]\n");
+            read(&text).map(drop)
+        };
+        let secret = "s3cret";
+        for server in [
+            format!("https://user:{secret}@a.example:6443"),
+            format!("https://{secret}@a.example/path"),
+            format!("https://a.example/path?key={secret}"),
+            format!("https://a.example/#{secret}"),
+            format!("user:{secret}@a.example"),
+        ] {
+            let refused = with(&server).unwrap_err();
+            assert_eq!(refused, KubeconfigError::ServerAddress { cluster: "c".to_owned() }, "{server}");
+            assert!(!refused.to_string().contains(secret), "{refused}");
+        }
+        for server in ["https://a.example:6443", "https://a.example/k8s/clusters/c-1@2", "http://[::1]:80"] {
+            assert_eq!(with(server), Ok(()), "{server}");
+        }
+    }
+
+    #[test]
+    fn c_129_of_a_kubeconfig_only_what_its_current_context_names_is_in_use() {
+        let of = |part: fn(&str) -> Value| ["a", "b"].map(part);
+        let contexts = of(|name| json!({"name": name, "context": {"cluster": name, "user": name, "namespace": "n"}}));
+        let clusters = of(|name| {
+            let server = format!("https://{name}");
+            json!({"name": name, "cluster": {"server": server, "certificate-authority-data": "Q0E="}})
+        });
+        let users = of(|name| json!({"name": name, "user": {"token": format!("token-{name}")}}));
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "b", "padding": "x".repeat(1000),
+            "preferences": {"colors": true}, "extensions": [{"name": "e", "extension": {"x": "y"}}],
+            "contexts": contexts, "clusters": clusters, "users": users,
+        });
+        let used: Value = serde_json::from_str(&in_use(&text.to_string()).unwrap()).unwrap();
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "b",
+            "contexts": [{"name": "b", "context": {"cluster": "b", "user": "b", "namespace": "n"}}],
+            "clusters": [{"name": "b", "cluster": {"server": "https://b", "certificate-authority-data": "Q0E="}}],
+            "users": [{"name": "b", "user": {"token": "token-b"}}],
+        });
+        assert_eq!(used, expected);
+        assert_eq!(in_use("{}"), Err(KubeconfigError::Incomplete));
+    }
 
     #[test]
     fn limits_kubeconfig_size_and_depth_are_bounded() {

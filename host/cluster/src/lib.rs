@@ -35,7 +35,7 @@ pub use crate::{
     guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
     impersonation::in_the_name_of,
     issue::{Credential, IssuedCredential, Subject, issue_credential},
-    kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, server_of},
+    kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, in_use, server_at, server_of},
     object_memory::MOST_OBJECT_BYTES,
     object_watcher::ObjectWatcher,
     set::{ClusterSet, unobserved},

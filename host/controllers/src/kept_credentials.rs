@@ -14,6 +14,7 @@ use kube::{
 };
 use orangery_api::{annotation::GUARD, deploy_item::DeployItem};
 use orangery_apply::ItemState;
+use orangery_cluster::in_use;
 use orangery_core::{digest::sha256, name::Namespace, step::Step};
 use orangery_proposal::ClusterRef;
 use orangery_reconcile::Key;
@@ -23,6 +24,9 @@ use crate::{
     controller_context::ControllerContext, object_access::get, secret_values::SecretSource,
     target_kubeconfig::TargetKubeconfig,
 };
+
+/// The most bytes of a kubeconfig that is kept: the Secrets of all Targets lie in one namespace, which is not the tenants'.
+const MOST_KEPT_BYTES: usize = 128 << 10;
 
 /// The key of the kubeconfig in its Secret.
 const CONTENT: &str = "kubeconfig";
@@ -70,16 +74,24 @@ pub(crate) fn forget_deleted(host: &Arc<ControllerContext>) {
     });
 }
 
-/// Keeps a kubeconfig, with the label by which Secrets are watched. What this process knows to be there is not written again. Where it cannot be kept the job goes on
-/// without: what is left in the cluster, should the Target name another one, can only be told then.
+/// Keeps a kubeconfig, as far as it is in use, with the label by which Secrets are watched. What this process knows to be there is
+/// not written again. Where it cannot be kept the job goes on without: what is left in the cluster, should the Target name another
+/// one, can only be told then.
 pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeconfig) {
     let TargetKubeconfig { text, is_own } = kubeconfig;
     let digest = sha256(text.as_bytes());
     if host.kept_credentials.has(secret, &digest) {
         return;
     }
+    let Some(text) = kept_text(text) else {
+        tracing::warn!(
+            secret,
+            "the credentials of a target cluster are not kept: they have more than {MOST_KEPT_BYTES} bytes"
+        );
+        return;
+    };
     let api: Api<Secret> = Api::default_namespaced(host.client.clone());
-    let (content, own) = (ByteString(text.as_bytes().to_vec()), is_own.then(|| ByteString(Vec::new())));
+    let (content, own) = (ByteString(text.into_bytes()), is_own.then(|| ByteString(Vec::new())));
     let mut data = BTreeMap::from([(CONTENT.to_owned(), content.clone())]);
     data.extend(own.iter().map(|own| (OWN.to_owned(), own.clone())));
     let labels = BTreeMap::from([(GUARD.to_owned(), "credentials".to_owned())]);
@@ -100,6 +112,11 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &Ta
         Ok(_) => host.kept_credentials.insert(secret, digest),
         Err(error) => tracing::warn!(%error, secret, "the credentials of a target cluster cannot be kept"),
     }
+}
+
+/// What is kept of a kubeconfig; `None` where that is too much.
+fn kept_text(text: &str) -> Option<String> {
+    in_use(text).ok().filter(|text| text.len() <= MOST_KEPT_BYTES)
 }
 
 /// A kubeconfig that was kept.
@@ -215,6 +232,23 @@ mod tests {
     use orangery_proposal::inventory::Inventory;
 
     use super::*;
+
+    #[test]
+    fn c_129_limits_kubeconfig_of_what_is_kept() {
+        let with = |token: usize, unused: usize| {
+            let kubeconfig = json!({
+                "apiVersion": "v1", "kind": "Config", "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": "https://c"}}, {"name": "x".repeat(unused), "cluster": {}}],
+                "users": [{"name": "u", "user": {"token": "t".repeat(token)}}],
+            });
+            kept_text(&kubeconfig.to_string()).map(|text| text.len())
+        };
+        let short = with(1, 0).unwrap();
+        assert_eq!(with(1, 500 << 10), Some(short), "what is not in use takes nothing");
+        assert_eq!(with(MOST_KEPT_BYTES + 1 - short, 0), Some(MOST_KEPT_BYTES));
+        assert_eq!(with(MOST_KEPT_BYTES + 2 - short, 0), None);
+    }
 
     #[test]
     fn c_120_a_target_whose_items_are_in_several_clusters_is_none_of_them() {

@@ -35,7 +35,9 @@ pub struct NamespacePolicies {
 }
 
 struct SharedPolicies {
-    default: Profile,
+    default: Arc<Policy>,
+    /// A server that may be anywhere, whatever the default says: whoever runs a command has named it himself.
+    own_server: Option<String>,
     /// Protects what is known. Held for one look-up or one change, never across an await or a subscriber.
     known: RwLock<KnownPolicies>,
     /// Called with the namespaces for which something else counts than before.
@@ -55,14 +57,26 @@ struct KnownPolicies {
 impl NamespacePolicies {
     /// No policies, and a profile for all namespaces.
     pub fn new(default: Profile) -> Self {
+        Self::with_default(Policy::of_profile(default), None)
+    }
+
+    /// No policies yet, for a command that was told no profile and whose own connection leads to this server: scheme, host and
+    /// port (C-128).
+    pub fn of_command(own_server: Option<String>) -> Self {
+        Self::with_default(Policy::of_command(), own_server)
+    }
+
+    fn with_default(default: Policy, own_server: Option<String>) -> Self {
+        let default = Arc::new(default);
         let known = KnownPolicies {
             policies: BTreeMap::new(),
-            set: PolicySet::new(default, []),
+            set: PolicySet::with_default(Arc::clone(&default), []),
             labels: BTreeMap::new(),
             effective: BTreeMap::new(),
         };
         let shared = SharedPolicies {
             default,
+            own_server,
             known: RwLock::new(known),
             subscribers: RwLock::default(),
             synced: watch::Sender::new((false, false)),
@@ -106,7 +120,7 @@ impl NamespacePolicies {
 
     /// Whether no policy selects a namespace, as far as is known, so that the default counts.
     pub fn has_default(&self, namespace: &Namespace) -> bool {
-        let is_default = |policy: &Policy| *policy.origin() == PolicyOrigin::Default;
+        let is_default = |policy: &Policy| matches!(policy.origin(), PolicyOrigin::Default | PolicyOrigin::Command);
         self.of(namespace).is_ok_and(|effective| effective.policies().any(is_default))
     }
 
@@ -162,7 +176,7 @@ impl NamespacePolicies {
         let changed = {
             let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
             change(&mut known);
-            known.set = PolicySet::new(self.shared.default, known.policies.values().cloned());
+            known.set = PolicySet::with_default(Arc::clone(&self.shared.default), known.policies.values().cloned());
             known.count_anew()
         };
         if changed.is_empty() {

@@ -14,6 +14,8 @@ pub enum PolicyOrigin {
     Named(String),
     /// The profile that counts where no NamespacePolicy selects a namespace.
     Default,
+    /// The same for a command that was told no profile.
+    Command,
 }
 
 impl fmt::Display for PolicyOrigin {
@@ -21,6 +23,9 @@ impl fmt::Display for PolicyOrigin {
         match self {
             Self::Named(name) => write!(f, "NamespacePolicy {name}"),
             Self::Default => f.write_str("the default policy"),
+            Self::Command => f.write_str(
+                "what this command takes where no NamespacePolicy selects the namespace (--default-policy compatible allows all)",
+            ),
         }
     }
 }
@@ -64,9 +69,18 @@ impl Policy {
     }
 
     /// The policy of a profile.
-    pub(crate) fn of_profile(profile: Profile) -> Self {
+    pub fn of_profile(profile: Profile) -> Self {
         let lines = Ok(profile.spec().clone());
         Self { origin: PolicyOrigin::Default, priority: i32::MIN, selector: None, lines }
+    }
+
+    /// What counts for a command that was told no profile: the most that an operator may allow, but for networks that are not
+    /// the internet. Whoever runs the command stands in such networks, and others have written where it would connect to
+    /// (C-128).
+    pub fn of_command() -> Self {
+        let mut lines = Profile::Compatible.spec().clone();
+        lines.egress.networks.clone_from(&Profile::Restricted.spec().egress.networks);
+        Self { origin: PolicyOrigin::Command, priority: i32::MIN, selector: None, lines: Ok(lines) }
     }
 
     /// Where it comes from.

@@ -18,9 +18,14 @@ pub struct PolicySet {
 impl PolicySet {
     /// These policies, and a profile for all namespaces that none of them selects.
     pub fn new(default: Profile, policies: impl IntoIterator<Item = Policy>) -> Self {
+        Self::with_default(Arc::new(Policy::of_profile(default)), policies)
+    }
+
+    /// These policies, and another one for all namespaces that none of them selects.
+    pub fn with_default(default: Arc<Policy>, policies: impl IntoIterator<Item = Policy>) -> Self {
         let mut policies: Vec<_> = policies.into_iter().map(Arc::new).collect();
         policies.sort_by(|a, b| (Reverse(a.priority()), a.origin()).cmp(&(Reverse(b.priority()), b.origin())));
-        Self { default: Arc::new(Policy::of_profile(default)), policies }
+        Self { default, policies }
     }
 
     /// What counts for a namespace with these labels: of the policies that select it all those with the highest priority,

@@ -54,7 +54,7 @@ impl fmt::Display for Violation {
             (Some(remedy), PolicyOrigin::Named(_)) => {
                 write!(f, "; leave it out, or have an administrator set {remedy} there")
             }
-            (Some(remedy), PolicyOrigin::Default) => write!(
+            (Some(remedy), PolicyOrigin::Default | PolicyOrigin::Command) => write!(
                 f,
                 "; leave it out, or have an administrator set {remedy} in a NamespacePolicy for the namespace"
             ),

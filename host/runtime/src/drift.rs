@@ -25,7 +25,7 @@ use orangery_ocm::Unavailable;
 use crate::{
     components::ComponentsError,
     machine::{OsChance, SystemClock},
-    plan::refusal,
+    plan::{own_connection, policies, read_policies, refusal},
 };
 
 /// Why it is not known what has drifted. All of it ends with 1, for 2 means drift.
@@ -52,7 +52,7 @@ pub enum DriftError {
 pub async fn execute(arguments: DriftArguments, terminal: &mut Terminal) -> Result<Exit, DriftError> {
     let plugins =
         components::load(arguments.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
-    let client = arguments.connection.client().await?;
+    let (client, own_server) = own_connection(&arguments.connection).await?;
     let namespace = arguments.scope.namespace(&client);
     let items = arguments.items(&client, &namespace).await?;
     let plugins: Arc<dyn Plugins> = plugins;
@@ -61,7 +61,11 @@ pub async fn execute(arguments: DriftArguments, terminal: &mut Terminal) -> Resu
     let mut host = ControllerContext::new((client, stores()), plugins, components, clock, Arc::new(OsChance), key);
     // What may be looked at is for the rights of whoever asks.
     host.accounts = ActingAccounts::caller();
+    host.policies = policies(arguments.default_policy, own_server);
     let host = Arc::new(host);
+    if let Some(unknown) = read_policies(&host, &namespace).await {
+        terminal.warning(unknown);
+    }
     read_secret_values(&host, &namespace).await;
     let masker = host.secrets.masker(&namespace);
     let (mut entries, mut has_failed) = (Vec::new(), false);

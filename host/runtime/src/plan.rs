@@ -17,10 +17,11 @@ use orangery_cli::{
     command::plan::{PlanDocument, PlannedObject},
     command_error::CommandError,
     components::{self, Bundled, CallProcesses},
-    connection::ConnectionError,
+    connection::{Connection, ConnectionError},
     repositories::RepositoriesError,
     terminal,
 };
+use orangery_cluster::server_at;
 use orangery_controllers::{
     ActingAccounts, ControllerContext, HostKey, NamespacePolicies,
     deploy_item::{ItemDryRun, dry_run},
@@ -33,7 +34,6 @@ use orangery_core::{
     step::Halt,
     yaml,
 };
-
 use orangery_policy::Profile;
 
 use crate::{
@@ -111,26 +111,26 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     let plugins =
         components::load(arguments.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
     let components = arguments.repositories.open(&[])?;
-    let client = arguments.connection.client().await?;
+    let (client, own_server) = own_connection(&arguments.connection).await?;
     let item = item(&client, &arguments, written).await?;
     let name = (item.namespace().unwrap_or_default().into(), item.name_any().into());
     let plugins: Arc<dyn Plugins> = plugins;
-    let planning = |default| {
+    let planning = |policies| {
         let (stores, clock, rng) = ((client.clone(), stores()), Arc::new(SystemClock), Arc::new(OsChance));
         let key = HostKey::unknown(&OsChance.secret());
         let (plugins, components) = (Arc::clone(&plugins), Arc::clone(&components));
         let mut host = ControllerContext::new(stores, plugins, components, clock, rng, key);
         // What may be looked at is for the rights of whoever asks.
         host.accounts = ActingAccounts::caller();
-        host.policies = NamespacePolicies::new(default);
+        host.policies = policies;
         Arc::new(host)
     };
-    let host = planning(arguments.default_policy.unwrap_or(Profile::Compatible));
+    let host = planning(policies(arguments.default_policy, own_server));
     read_secret_values(&host, &name.0).await;
     let mut notes: Vec<String> = read_policies(&host, &name.0).await.into_iter().collect();
     let run = dry_run(&host, item.clone()).await;
     if run.is_ok() && arguments.default_policy.is_none() && host.policies.has_default(&name.0) {
-        let refused = dry_run(&planning(Profile::Restricted), item).await.err();
+        let refused = dry_run(&planning(NamespacePolicies::new(Profile::Restricted)), item).await.err();
         notes.extend(refused.map(|halt| format!("where --default-policy is restricted, {}", refusal(&halt))));
     }
     let masker = host.secrets.masker(&name.0);
@@ -140,8 +140,20 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     Ok(Exit::Ok)
 }
 
+/// The connection of a command, and the server that it leads to.
+pub(crate) async fn own_connection(connection: &Connection) -> Result<(Client, Option<String>), ConnectionError> {
+    let config = connection.config().await?;
+    let server = server_at(&config.cluster_url.to_string()).ok();
+    Ok((Client::try_from(config).map_err(ConnectionError::Client)?, server))
+}
+
+/// No policies yet, and what counts where none selects a namespace.
+pub(crate) fn policies(default: Option<Profile>, own_server: Option<String>) -> NamespacePolicies {
+    default.map_or_else(|| NamespacePolicies::of_command(own_server), NamespacePolicies::new)
+}
+
 /// Reads the policies that count for a namespace. What is to be said where they cannot be read.
-async fn read_policies(host: &ControllerContext, namespace: &Namespace) -> Option<String> {
+pub(crate) async fn read_policies(host: &ControllerContext, namespace: &Namespace) -> Option<String> {
     let error = read_namespace_policies(host, namespace).await.err()?;
     Some(format!("NamespacePolicies cannot be read, so what they refuse is not known here: {error}"))
 }

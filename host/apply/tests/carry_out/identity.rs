@@ -107,6 +107,35 @@ async fn c_35_where_the_target_names_another_cluster_nothing_is_deleted_there_an
     assert_eq!(world.status.state.former.values().map(named).collect::<Vec<_>>(), [["x"]]);
 }
 
+/// Each cluster that is left costs what its credentials take in the operator's namespace.
+#[tokio::test]
+async fn c_129_limits_state_an_item_leaves_objects_in_so_many_clusters_and_goes_into_no_other_one() {
+    const MOST: usize = 16;
+    let mut world = World::new().await;
+    let one = proposal(json!({"stages": [stage(&[write("x", "1")])]}));
+    world.run("j", &one).await;
+    let left = world.status.state.inventory.clone();
+    let others = |count: usize| (0..count).map(|number| (format!("cluster-{number}"), left.clone())).collect();
+    world.status.state.former = others(MOST);
+    world.swap_cluster().await;
+    let refused = world.reconcile("k", &one).await.unwrap_err();
+    assert_eq!(
+        refused.failure().map(|failure| failure.message.as_str()),
+        Some(
+            "the target cluster names another cluster than before, and this item has left objects in 16 others, which is the \
+             most: have these clusters answer, so that what is there is deleted, or delete the item and make it anew"
+        )
+    );
+    assert_eq!((names(&world).await, world.inventory()), (Vec::new(), vec!["x".to_owned()]));
+    world.status.state.former = others(MOST - 1);
+    assert_eq!(world.run("l", &one).await, Outcome::Finished);
+    assert_eq!((names(&world).await, world.status.state.former.len()), (vec!["x".to_owned()], MOST));
+    // Whatever it has left, it can be deleted.
+    world.swap_back();
+    world.status.state.former = others(MOST);
+    world.delete().await;
+}
+
 /// Somebody makes an object of the same name and with the same marks.
 async fn copy(world: &World, of: &Value) {
     let metadata = &of["metadata"];

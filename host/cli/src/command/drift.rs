@@ -6,6 +6,7 @@ use clap::Args;
 use kube::Client;
 use orangery_api::deploy_item::{DeployItem, DriftedObject};
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
+use orangery_policy::Profile;
 use serde::Serialize;
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
     command::inspect,
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
+    default_policy::profile,
     form::OutputFormat,
     terminal::{Ink, Paint, Terminal},
     tree::{NodeKind, Tree, TreeNode},
@@ -59,6 +61,10 @@ pub struct DriftArguments {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// What the operator takes for namespaces that no NamespacePolicy selects [default: compatible, but for clusters in
+    /// networks that restricted refuses]
+    #[arg(long, value_name = "PROFILE", value_parser = profile())]
+    pub default_policy: Option<Profile>,
     /// Which namespace.
     #[command(flatten)]
     pub scope: NamespaceScope,

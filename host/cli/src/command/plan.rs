@@ -71,8 +71,8 @@ pub struct PlanArguments {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
-    /// What the operator takes for namespaces that no NamespacePolicy selects [default: compatible, and what restricted
-    /// would refuse is said]
+    /// What the operator takes for namespaces that no NamespacePolicy selects [default: compatible, but for clusters in
+    /// networks that restricted refuses; what else restricted would refuse is said]
     #[arg(long, value_name = "PROFILE", value_parser = profile())]
     pub default_policy: Option<Profile>,
     /// Which namespace.

@@ -36,7 +36,8 @@ impl NamespacePolicies {
     /// # Errors
     /// It is not known yet what counts.
     pub(crate) fn networks(&self, namespace: &Namespace, kubeconfig: &TargetKubeconfig) -> Step<Arc<AllowedNetworks>> {
-        if kubeconfig.is_own {
+        let own_server = self.shared.own_server.as_deref().filter(|_| self.has_default(namespace));
+        if kubeconfig.is_own || own_server.is_some_and(|own| server_of(&kubeconfig.text).as_deref() == Ok(own)) {
             return Ok(Arc::default());
         }
         Ok(Arc::new(self.of(namespace)?.target_networks()))

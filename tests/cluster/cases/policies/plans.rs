@@ -1,15 +1,18 @@
 //! What a job would be refused is said by a plan, before anything is written (C-87).
 
-use std::fs;
+use std::{fs, pin::pin};
 
+use futures::poll;
+use kube::config::Kubeconfig;
 use orangery_tests::{
     binary::{Binary, Ended},
     chart::deploy,
-    cluster::Cluster,
+    cluster::{Cluster, own_target},
     objects::NAMESPACE,
     tree::{API, any, in_phase},
 };
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use super::{policy, put, refused};
 
@@ -124,4 +127,42 @@ async fn c_87_a_plan_says_which_object_stays_because_another_item_has_it() {
     let expected = "! ConfigMap default/x\n! ConfigMap default/x of the target cluster stays: it belongs to DeployItem \
                     default/second\n\ndeploy item default/first, by manifest 0.1.0: 1 of somebody else, 1 as they should be\n";
     assert_eq!((left.code, left.stdout.as_str()), (Some(0), expected));
+}
+
+/// Others write where a Target leads to; whoever runs a command stands in networks that they do not reach.
+#[tokio::test]
+async fn c_128_a_command_connects_to_no_network_of_whoever_runs_it_unless_told_so() {
+    let plans = Plans::start().await;
+    let deployed = item("deployed", &[object("ConfigMap", "map")]);
+    deploy(&plans.cluster, &deployed).await;
+    plans.cluster.expect(&in_phase("DeployItem", "deployed", "Succeeded")).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let inner = listener.local_addr().expect("an address").port();
+    let mut target = own_target(plans.cluster.kubeconfig());
+    let mut kubeconfig = Kubeconfig::from_yaml(plans.cluster.kubeconfig()).expect("a kubeconfig");
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        cluster.server = Some(format!("http://127.0.0.1:{inner}"));
+    }
+    target["spec"]["config"]["kubeconfig"] = json!(serde_json::to_string(&kubeconfig).expect("a kubeconfig"));
+    plans.cluster.apply(&target).await;
+    let drift = async |flags: &[&str]| {
+        plans.binary.run(&[&["drift", "deployed", "--kubeconfig", "kubeconfig"], flags].concat()).await
+    };
+    let line = ", a loopback address, which is refused by what this command takes where no NamespacePolicy selects the \
+                namespace (--default-policy compatible allows all), line spec.egress.networks; ";
+    let planned = plans.of(&deployed, &[]).await;
+    assert!(planned.code == Some(1) && planned.stderr.contains(line), "{planned:?}");
+    let drifted = drift(&[]).await;
+    assert!(drifted.code == Some(1) && drifted.stdout.contains(line), "{drifted:?}");
+    put(&plans.cluster, &policy("team", json!({"egress": {"networks": []}}))).await;
+    let drifted = drift(&["--default-policy=compatible"]).await;
+    assert!(drifted.stdout.contains("is refused by NamespacePolicy team, line spec.egress.networks"), "{drifted:?}");
+    plans.cluster.delete(&policy("team", json!({}))).await;
+    let mut connected = pin!(listener.accept());
+    assert!(poll!(connected.as_mut()).is_pending(), "somebody connected");
+    // Asked for, it is connected to, which never answers.
+    tokio::select! {
+        asked = connected => drop(asked.expect("a connection")),
+        ended = drift(&["--default-policy=compatible"]) => panic!("{ended:?}"),
+    }
 }

@@ -54,7 +54,7 @@ impl PolicyExplain {
                 PolicyOrigin::Named(_) => {
                     terminal.line(format_args!("{} counts, with priority {}", policy.origin(), policy.priority()))?;
                 }
-                PolicyOrigin::Default => {
+                PolicyOrigin::Default | PolicyOrigin::Command => {
                     terminal.line(format_args!("no NamespacePolicy selects it; the default policy counts"))?;
                 }
             }
