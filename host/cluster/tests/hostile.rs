@@ -4,6 +4,7 @@
 mod tests {
     use std::{
         net::Ipv4Addr,
+        pin::pin,
         sync::{
             Arc,
             atomic::{AtomicUsize, Ordering},
@@ -11,7 +12,13 @@ mod tests {
         time::Duration,
     };
 
-    use axum::{Json, Router, body::Body, extract::Request, response::IntoResponse as _, routing::get};
+    use axum::{
+        Json, Router,
+        body::Body,
+        extract::{Path, Request},
+        response::IntoResponse as _,
+        routing::get,
+    };
     use futures::{
         StreamExt as _,
         future::{join_all, pending},
@@ -262,6 +269,53 @@ mod tests {
         drop(one);
         assert_eq!(list.list(&map, &all()).await.map(|objects| objects.len()).ok(), Some(1), "it is free again");
         assert_eq!(seen(&other, &clusters[1]).await, Ok(1), "another namespace has its own share");
+    }
+
+    /// An object whose text has so many KiB, of which the last are never sent.
+    fn unfinished(kib: usize) -> Body {
+        let begin = format!(r#"{{"metadata": {{"name": "x"}}, "data": {{"text": "{}"#, "x".repeat(kib << 10));
+        Body::from_stream(stream::iter([Ok::<_, std::io::Error>(begin)]).chain(stream::pending()))
+    }
+
+    #[tokio::test]
+    async fn c_86_limits_cluster_answers_on_their_way_share_a_memory() {
+        let whole = |kib: usize| json!({"metadata": {"name": "x"}, "data": {"text": "x".repeat(kib << 10)}});
+        let answer = move |Path(name): Path<String>| async move {
+            let kib = name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+            if name.starts_with("part") { unfinished(kib).into_response() } else { Json(whole(kib)).into_response() }
+        };
+        let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps/{name}", get(answer))).await;
+        let connected = async |memory: u64| {
+            let pool = ClusterPool::with_memory(memory, |_: &Waiter| {});
+            pool.connect(&kubeconfig(&server, "t"), &Arc::default()).await.unwrap()
+        };
+        let single = connected(64 << 20).await;
+        let largest = async |name: &str| {
+            let answer = single.get(&config_maps(), &ObjectKey { name: name.into(), ..key() }).await;
+            answer.map(|object| object.is_some()).map_err(|error| chain(&error).concat())
+        };
+        assert_eq!(largest("whole-8190").await, Ok(true));
+        let refused = largest("whole-8192").await.unwrap_err();
+        assert!(refused.contains("its answer takes more than the 8388608 bytes that are allowed"), "{refused}");
+        let cluster = connected(1 << 20).await;
+        let of = |namespace: &'static str| cluster.during(&Call::default().of(&namespace.into()));
+        let (map, named) = (config_maps(), |name: &str| ObjectKey { name: name.into(), ..key() });
+        let got = async |namespace, name: &str| {
+            let answer = timeout(DEADLINE / 6, of(namespace).get(&map, &named(name))).await.expect("in time");
+            answer.map(|object| object.is_some()).map_err(|error| chain(&error).concat())
+        };
+        assert_eq!(got("one", "whole-400").await, Ok(true));
+        let refused = got("two", "whole-600").await.unwrap_err();
+        let expected =
+            "its answer takes more than the 524288 bytes of memory, shared with other namespaces, that are allowed";
+        assert!(refused.contains(expected), "{refused}");
+        // What was sent and goes on for ever is held as long as it is waited for.
+        let (waiting, unfinished) = (of("four"), named("part-400"));
+        let mut waits = pin!(waiting.get(&map, &unfinished));
+        while got("four", "whole-200").await.is_ok() {
+            assert!(futures::poll!(waits.as_mut()).is_pending());
+        }
+        assert_eq!(got("five", "whole-200").await, Ok(true), "another namespace has its own share");
     }
 
     #[tokio::test]

@@ -3,21 +3,30 @@
 
 use std::{
     collections::BTreeMap,
+    future::poll_fn,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use http::{Request, StatusCode, header::RETRY_AFTER};
+use http_body::Body as _;
 use kube::{Client, client::Body, core::Status};
-use orangery_turns::{Tenant, Turns};
+use orangery_turns::{HeldBytes, SharedBytes, Tenant, Turns};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Error;
+use crate::{Error, answer::MOST_ANSWER_BYTES, object_memory::share_of};
 
 /// The most requests to one cluster that are under way at once, watches apart. Namespaces take turns (C-44).
 pub const MOST_REQUESTS: usize = 64;
+
+/// The most bytes of an answer that is no page of objects. API servers store objects of 1.5 MiB.
+const MOST_SINGLE_ANSWER: u64 = 8 << 20;
+
+/// So many bytes of an answer take nothing of what namespaces share: most answers have no more.
+const HELD_BY_NOBODY: u64 = 32 << 10;
 
 /// How often a request is sent again that the server wants to have later.
 const SENT_AGAIN: usize = 5;
@@ -116,7 +125,7 @@ impl RequestGate {
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
         attempt: &RequestAttempt<'_>,
-        client: &Client,
+        (client, objects): (&Client, &Arc<SharedBytes>),
         request: Request<Vec<u8>>,
     ) -> Result<T, kube::Error> {
         let mut again = SENT_AGAIN;
@@ -125,11 +134,11 @@ impl RequestGate {
             let answer = {
                 let _turn = self.server.places.acquire(attempt.tenant).await;
                 attempt.begin();
-                self.exchange(client, request.clone()).await
+                self.exchange(client, request.clone(), objects.none_of(attempt.tenant)).await
             };
             match answer {
                 Err(RefusedAnswer { later: Some(later), .. }) if again > 0 => self.leave_alone(later),
-                Ok(bytes) => return decoded(&bytes),
+                Ok((bytes, _held)) => return decoded(&bytes),
                 Err(RefusedAnswer { error, later }) => {
                     later.into_iter().for_each(|later| self.leave_alone(later));
                     return Err(error);
@@ -139,13 +148,20 @@ impl RequestGate {
         }
     }
 
-    async fn exchange(&self, client: &Client, request: Request<Vec<u8>>) -> Result<bytes::Bytes, RefusedAnswer> {
+    /// The answer, which holds what it takes of the memory that all clusters share until it is decoded.
+    async fn exchange(
+        &self,
+        client: &Client,
+        request: Request<Vec<u8>>,
+        held: HeldBytes,
+    ) -> Result<(Vec<u8>, HeldBytes), RefusedAnswer> {
+        let is_page = is_page(&request);
         let answer = client.send(request.map(Body::from)).await?;
         let (status, later) = (answer.status(), answer.headers().get(RETRY_AFTER).cloned());
-        let bytes = answer.into_body().collect_bytes().await?;
+        let (bytes, held) = collected(answer.into_body(), is_page, held).await?;
         self.server.health().answered = Some(Instant::now());
         if status.is_success() {
-            return Ok(bytes);
+            return Ok((bytes, held));
         }
         let refusal = refusal(status, &bytes);
         let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
@@ -169,6 +185,39 @@ impl RequestGate {
             }
         }
     }
+}
+
+/// Whether the answer is a page of objects: no other request asks for so many.
+fn is_page(request: &Request<Vec<u8>>) -> bool {
+    request.uri().query().unwrap_or_default().split('&').any(|part| part.starts_with("limit="))
+}
+
+/// A whole answer. What it takes as it comes in is held, but for the first bytes of it.
+async fn collected(mut body: Body, is_page: bool, mut held: HeldBytes) -> Result<(Vec<u8>, HeldBytes), kube::Error> {
+    let most = if is_page { MOST_ANSWER_BYTES } else { MOST_SINGLE_ANSWER };
+    let no_room = |limit| kube::Error::Service(Box::new(NoRoom { limit, is_page }));
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let Ok(data) = frame?.into_data() else { continue };
+        let size = bytes.len() as u64 + data.len() as u64;
+        if size > most {
+            return Err(no_room(format!("{most} bytes")));
+        }
+        if size > HELD_BY_NOBODY && !held.set(size) {
+            return Err(no_room(share_of(held.of())));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, held))
+}
+
+/// An answer for which there is no room.
+#[derive(Debug, thiserror::Error)]
+#[error("its answer takes more than the {limit} that are allowed")]
+pub(super) struct NoRoom {
+    pub(super) limit: String,
+    /// Whether it is a page of objects, of which fewer may be asked for.
+    pub(super) is_page: bool,
 }
 
 /// An answer that is none.
