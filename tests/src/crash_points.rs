@@ -141,16 +141,16 @@ const FEW: usize = 4;
 /// Plays the scenario undisturbed, then once for each of its writes that is looked at; `binary` gives each run one of its own.
 /// Answers how many crash points were played.
 pub async fn at_crash_points(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
-    sweep(scenario, ground, Loss::Killed, binary).await
+    play_points(scenario, ground, Loss::Killed, binary).await
 }
 
 /// The same with two operators: at some points, drawn by chance, the first one freezes, and wakes up beside the second one. With
 /// `OLDER` the first one is that of an older binary.
 pub async fn at_points_of_freezing(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
-    sweep(scenario, ground, Loss::Frozen, binary).await
+    play_points(scenario, ground, Loss::Frozen, binary).await
 }
 
-async fn sweep(scenario: &Scenario, ground: &Ground, loss: Loss, binary: impl AsyncFn() -> Binary) -> usize {
+async fn play_points(scenario: &Scenario, ground: &Ground, loss: Loss, binary: impl AsyncFn() -> Binary) -> usize {
     let (undisturbed, writes) = play(scenario, ground, binary().await, None).await;
     let step = match ground {
         _ if env::var_os("POINTS").is_some_and(|points| points == "all") => 1,

@@ -7,8 +7,19 @@ mod tests {
     use crate::repository::{display, files_ending, none, root, text};
 
     /// The crates that read what others wrote.
-    const READERS: [&str; 10] =
-        ["core", "ocm", "expression", "blueprint", "policy", "api", "cluster", "plugin", "registry", "controllers"];
+    const READERS: [&str; 11] = [
+        "core",
+        "ocm",
+        "expression",
+        "blueprint",
+        "policy",
+        "api",
+        "cluster",
+        "apply",
+        "plugin",
+        "registry",
+        "controllers",
+    ];
     /// What the names of limits begin with.
     const NAMES: [&str; 6] = ["MOST_", "LONGEST", "DEEPEST", "COST_LIMIT", "SCOPE_COST_LIMIT", "MEMORY_OF_OUTPUT"];
 

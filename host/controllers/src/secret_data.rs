@@ -10,16 +10,13 @@ use orangery_api::{
     label,
     marks::Marks as _,
 };
-use orangery_blueprint::{
-    import::{Imported, SecretData, secret_data},
-    record::UndecryptableData,
-};
+use orangery_blueprint::{import::SecretData, record::UndecryptableData};
 use orangery_core::{digest::stored_hash, error::Failure, step::Step};
 use orangery_policy::{PolicyRequest, PolicySubject, SecretDataRule};
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
-use crate::{controller_context::ControllerContext, encryption::EncryptionKey, namespace_policy::NamespacePolicies};
+use crate::{encryption::EncryptionKey, namespace_policy::NamespacePolicies, stores::StoredKind};
 
 /// The value of the label [`label::SECRET_DATA`].
 pub(crate) fn mark(secret: SecretData) -> &'static str {
@@ -51,29 +48,28 @@ pub(crate) fn encrypt(key: &EncryptionKey, object: &mut DataObject, owner: &str)
 }
 
 /// What gate expressions read of imports, as it may stand in an object that others read: data of Secrets as the policy of the
-/// namespace has it. `owner` is the Installation that writes it.
+/// namespace has it. `owner` is the uid of the Installation that writes it.
 ///
 /// # Errors
 /// As of [`is_encrypted`].
 pub(crate) fn hide_imports(
-    host: &ControllerContext,
-    holder: &Holder<'_>,
+    (policies, key): (&NamespacePolicies, &EncryptionKey),
+    holder: &ImportsHolder<'_>,
     owner: &str,
-    imported: &BTreeMap<String, Imported>,
+    secret: impl Fn(&Value) -> Option<SecretData>,
     imports: BTreeMap<String, Value>,
 ) -> Step<BTreeMap<String, Value>> {
     let namespace = &holder.key.namespace;
     let hide = |(name, value): (String, Value)| {
-        let secret = secret_data(imported, &value).max(host.secrets.secret_data(namespace, &value));
-        if secret.is_none() {
+        if secret(&value).is_none() {
             return Ok((name, value));
         }
-        let request = PolicyRequest::SecretDataOfGates { kind: holder.kind, name: &holder.key.name };
-        host.policies.check(namespace, PolicySubject::Installation, request)?;
-        if host.policies.of(namespace)?.secret_data() != SecretDataRule::Encrypted {
+        let named = format!("{} {}", holder.kind.name(), holder.key.name);
+        policies.check(namespace, PolicySubject::Installation, PolicyRequest::SecretDataOfGates(&named))?;
+        if policies.of(namespace)?.secret_data() != SecretDataRule::Encrypted {
             return Ok((name, value));
         }
-        let hidden = host.key.encryption().encrypt(&holder.subject(&name, owner), value.to_string().as_bytes());
+        let hidden = key.encrypt(&holder.subject(&name, owner), value.to_string().as_bytes());
         Ok((name, json!({ENCRYPTED: hidden})))
     };
     imports.into_iter().map(hide).collect()
@@ -85,7 +81,7 @@ pub(crate) fn hide_imports(
 /// One of them is encrypted, and not by this operator for this object of one of its owners.
 pub(crate) fn clear_imports(
     key: &EncryptionKey,
-    holder: &Holder<'_>,
+    holder: &ImportsHolder<'_>,
     owners: &[&str],
     imports: &BTreeMap<String, Value>,
 ) -> Option<Result<BTreeMap<String, Value>, Failure>> {
@@ -105,21 +101,23 @@ fn encrypted(value: &Value) -> Option<&str> {
 }
 
 /// The object that holds what gate expressions read.
-pub(crate) struct Holder<'a> {
-    /// `Installation` or `Execution`, which has the name of its Installation.
-    pub(crate) kind: &'static str,
+pub(crate) struct ImportsHolder<'a> {
+    /// An Installation, or an Execution, which has the name of its Installation.
+    pub(crate) kind: StoredKind,
     pub(crate) key: &'a Key,
 }
 
-impl Holder<'_> {
+impl ImportsHolder<'_> {
     /// What an import is encrypted for: one object of one owner.
     fn subject(&self, import: &str, owner: &str) -> String {
         let Self { kind, key: Key { namespace, name } } = self;
+        let kind = kind.name();
         format!("import {import:?} of {kind} {namespace:?} {name:?} of {owner}")
     }
 
     fn undecryptable(&self, import: &str) -> Failure {
         let Self { kind, key: Key { name, .. } } = self;
+        let kind = kind.name();
         let message = format!(
             "what gate expressions read of the import {import} is encrypted in {kind} {name}, and this operator cannot decrypt it: \
              it was copied or edited, or written under another key of the operator; run Installation {name} again, which \
@@ -206,28 +204,29 @@ mod tests {
         let keys = [1, 2].map(|key| HostKey::new(&[key; 32]));
         let named = |name: &'static str| Key { namespace: "a".into(), name: name.into() };
         let (here, elsewhere) = (named("x"), named("y"));
-        let holder = |kind, key| Holder { kind, key };
-        let hidden = keys[0].encryption().encrypt(&holder("Execution", &here).subject("pw", "u"), br#""hunter2""#);
+        let holder = |kind, key| ImportsHolder { kind, key };
+        let hidden =
+            keys[0].encryption().encrypt(&holder(StoredKind::Execution, &here).subject("pw", "u"), br#""hunter2""#);
         let written =
             |name: &str| BTreeMap::from([(name.to_owned(), json!({ENCRYPTED: hidden})), ("n".to_owned(), json!(1))]);
-        let clear = |key: &HostKey, holder: Holder<'_>, owners: &[&str], name| {
+        let clear = |key: &HostKey, holder: ImportsHolder<'_>, owners: &[&str], name| {
             clear_imports(key.encryption(), &holder, owners, &written(name)).unwrap()
         };
         let expected = BTreeMap::from([("pw".to_owned(), json!(CONTENT)), ("n".to_owned(), json!(1))]);
-        assert_eq!(clear(&keys[0], holder("Execution", &here), &["v", "u"], "pw"), Ok(expected));
+        assert_eq!(clear(&keys[0], holder(StoredKind::Execution, &here), &["v", "u"], "pw"), Ok(expected));
         let others = [
-            clear(&keys[1], holder("Execution", &here), &["u"], "pw"),
-            clear(&keys[0], holder("Installation", &here), &["u"], "pw"),
-            clear(&keys[0], holder("Execution", &elsewhere), &["u"], "pw"),
-            clear(&keys[0], holder("Execution", &here), &["v"], "pw"),
-            clear(&keys[0], holder("Execution", &here), &["1", "2", "3", "4", "u"], "pw"),
-            clear(&keys[0], holder("Execution", &here), &["u"], "other"),
+            clear(&keys[1], holder(StoredKind::Execution, &here), &["u"], "pw"),
+            clear(&keys[0], holder(StoredKind::Installation, &here), &["u"], "pw"),
+            clear(&keys[0], holder(StoredKind::Execution, &elsewhere), &["u"], "pw"),
+            clear(&keys[0], holder(StoredKind::Execution, &here), &["v"], "pw"),
+            clear(&keys[0], holder(StoredKind::Execution, &here), &["1", "2", "3", "4", "u"], "pw"),
+            clear(&keys[0], holder(StoredKind::Execution, &here), &["u"], "other"),
         ];
         for refused in others {
             assert_eq!(refused.unwrap_err().reason, UndecryptableData::REASON);
         }
         let readable = BTreeMap::from([("pw".to_owned(), json!(CONTENT))]);
-        assert_eq!(clear_imports(keys[0].encryption(), &holder("Execution", &here), &["u"], &readable), None);
+        assert_eq!(clear_imports(keys[0].encryption(), &holder(StoredKind::Execution, &here), &["u"], &readable), None);
     }
 
     #[test]

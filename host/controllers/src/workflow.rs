@@ -306,7 +306,7 @@ fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Eva
 /// `Deleting`: the job is handed down in reverse order until nothing is left (WF-04, WF-28).
 pub(crate) async fn deleting<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
     if matches!(run.workflow().clear_imports, Some(Err(_))) {
-        // What cannot be read holds nothing up that is to go (C-28).
+        // What cannot be read holds up no deletion (C-28).
         run.workflow_mut().items = Arc::default();
     }
     let before = run.workflow().records.clone();

@@ -202,7 +202,7 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         PolicyRequest::Server(address) => {
             listed(lines, "spec.targets.servers", |spec| spec.targets.servers.as_ref(), address)
         }
-        PolicyRequest::SecretData(_) | PolicyRequest::SecretDataOfGates { .. } => allows_secret_data(lines),
+        PolicyRequest::SecretData(_) | PolicyRequest::SecretDataOfGates(_) => allows_secret_data(lines),
         PolicyRequest::Credential(of) => {
             listed(lines, "spec.targets.credentials", |spec| spec.targets.credentials.as_ref(), of)
         }

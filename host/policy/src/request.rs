@@ -58,13 +58,8 @@ pub enum PolicyRequest<'a> {
     Selection(&'a Selection),
     /// Data of Secrets in a DataObject of this name.
     SecretData(&'a str),
-    /// Data of Secrets in an object whose gate expressions read it.
-    SecretDataOfGates {
-        /// The kind of the object.
-        kind: &'a str,
-        /// Its name.
-        name: &'a str,
-    },
+    /// Data of Secrets in an object, of this kind and name, whose gate expressions read it.
+    SecretDataOfGates(&'a str),
     /// A credential of this kind is issued for a Target.
     Credential(&'a str),
 }
@@ -113,8 +108,8 @@ impl fmt::Display for PolicyRequest<'_> {
                 place(f, selection.namespace.as_deref())
             }
             Self::SecretData(name) => write!(f, "data of Secrets in the DataObject {}", shown(name)),
-            Self::SecretDataOfGates { kind, name } => {
-                write!(f, "data of Secrets, which gate expressions read, in the {kind} {}", shown(name))
+            Self::SecretDataOfGates(of) => {
+                write!(f, "data of Secrets, which gate expressions read, in the {}", shown(of))
             }
             Self::Credential(of) => write!(f, "a credential of kind {}", shown(of)),
         }

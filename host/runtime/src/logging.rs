@@ -41,7 +41,7 @@ pub(crate) fn hide(secrets: &SecretValues) {
 
 /// A line as it may be shown. What tenants wrote stands in it: their ends of lines would forge further ones. Escaped after what
 /// is secret was masked.
-fn shown(line: &str) -> String {
+fn display(line: &str) -> String {
     let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
     escaped(line, '\t') + end
 }
@@ -56,8 +56,8 @@ impl<W: Write> Write for MaskedLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         let line = match self.secrets.get() {
-            Some(secrets) => shown(&secrets.mask_line(&line)),
-            None => shown(&line),
+            Some(secrets) => display(&secrets.mask_line(&line)),
+            None => display(&line),
         };
         self.lines.write_all(line.as_bytes())?;
         Ok(bytes.len())

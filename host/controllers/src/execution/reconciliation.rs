@@ -21,7 +21,7 @@ use crate::{
     removed,
     seal::Sealer,
     sealed_state,
-    secret_data::{Holder, clear_imports},
+    secret_data::{ImportsHolder, clear_imports},
     stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
@@ -83,7 +83,7 @@ impl<'a> ExecutionReconciliation<'a> {
             items.retain(|item| !removed::was_users_own(host, item));
             connections.fall_back_on(kept_credentials::of_targets(&items, |item| cluster_of_target(host, item)));
         }
-        let holder = Holder { kind: StoredKind::Execution.name(), key: &key };
+        let holder = ImportsHolder { kind: StoredKind::Execution, key: &key };
         let owners: Vec<&str> =
             execution.metadata.owner_references.iter().flatten().map(|owner| owner.uid.as_str()).collect();
         let clear_imports = clear_imports(host.key.encryption(), &holder, &owners, &execution.spec.imports);

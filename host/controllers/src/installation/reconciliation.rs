@@ -21,7 +21,7 @@ use crate::{
     gates::Expressions,
     job::JobStatus,
     object::{generation_of, uid_of},
-    secret_data::{Holder, clear_imports},
+    secret_data::{ImportsHolder, clear_imports},
     stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
@@ -99,7 +99,7 @@ impl<'a> InstallationReconciliation<'a> {
         let items = Arc::new(items(workflow, &records, &shared.expressions));
         let key = Key::of(&draft);
         let held = workflow.and_then(|workflow| {
-            let holder = Holder { kind: StoredKind::Installation.name(), key: &key };
+            let holder = ImportsHolder { kind: StoredKind::Installation, key: &key };
             clear_imports(shared.host.key.encryption(), &holder, &[uid_of(&draft)], &workflow.imports)
         });
         let connections =

@@ -131,7 +131,7 @@ async fn c_87_a_plan_says_which_object_stays_because_another_item_has_it() {
 
 /// Others write where a Target leads to; whoever runs a command stands in networks that they do not reach.
 #[tokio::test]
-async fn c_128_a_command_connects_to_no_network_of_whoever_runs_it_unless_told_so() {
+async fn c_128_without_a_profile_no_local_network_is_connected_to() {
     let plans = Plans::start().await;
     let deployed = item("deployed", &[object("ConfigMap", "map")]);
     deploy(&plans.cluster, &deployed).await;

@@ -9,7 +9,10 @@ use orangery_api::{
     marks::{Marks, Operation},
     reference::ObjectReference,
 };
-use orangery_blueprint::{Blueprint, gate, import::Imported};
+use orangery_blueprint::{
+    Blueprint, gate,
+    import::{Imported, secret_data},
+};
 use orangery_core::{
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     plan::installation as plan,
@@ -24,7 +27,7 @@ use super::super::{
 };
 use crate::{
     object::{add_finalizer, controller_reference, uid_of},
-    secret_data::{Holder, hide_imports},
+    secret_data::{ImportsHolder, hide_imports},
     signed_origin::SignedOrigin,
     stores::StoredKind,
 };
@@ -44,8 +47,7 @@ impl InstallationReconciliation<'_> {
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but gate expressions reads imports there, so nothing else of them is written.
         let imports = gate::read_imports(items.iter().map(|item| &item.gates), values, &blueprint.imports);
-        let holder = Holder { kind: StoredKind::Execution.name(), key: &self.key };
-        let imports = hide_imports(self.host, &holder, uid_of(&self.draft), imported, imports)?;
+        let imports = self.hidden(StoredKind::Execution, imported, imports)?;
         let targets: BTreeSet<&str> = templates.iter().flat_map(DeployItemTemplate::gate_targets).collect();
         let targets: Vec<String> = targets.into_iter().map(str::to_owned).collect();
         let present = self.execution();
@@ -98,6 +100,19 @@ impl InstallationReconciliation<'_> {
         self.draft.status.get_or_insert_default().execution_ref =
             Some(ObjectReference { name: self.key.name.clone(), namespace: self.key.namespace.clone() });
         Ok(())
+    }
+
+    /// What gate expressions read of imports, as it may stand in the object of this kind and of the name of the Installation (C-81).
+    pub(in crate::installation) fn hidden(
+        &self,
+        kind: StoredKind,
+        imported: &BTreeMap<String, Imported>,
+        imports: BTreeMap<String, Value>,
+    ) -> Step<BTreeMap<String, Value>> {
+        let (host, holder) = (self.host, ImportsHolder { kind, key: &self.key });
+        let secret =
+            |value: &Value| secret_data(imported, value).max(host.secrets.secret_data(&self.key.namespace, value));
+        hide_imports((&host.policies, host.key.encryption()), &holder, uid_of(&self.draft), secret, imports)
     }
 
     fn new_execution(&self, templates: Vec<DeployItemTemplate>) -> Execution {

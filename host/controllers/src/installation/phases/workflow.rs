@@ -47,8 +47,6 @@ use super::super::{
 use crate::{
     controller_context::ControllerContext,
     job::failure_of,
-    object::uid_of,
-    secret_data::{Holder, hide_imports},
     stores::StoredKind,
     workflow::{ByItem, RunsWorkflow, Starts, WorkflowState, ask_of_imports},
 };
@@ -128,9 +126,8 @@ impl InstallationReconciliation<'_> {
         let mut written = workflow(blueprint, wanted, values, failure_policy);
         self.workflow.clear_imports = None;
         if let Some(workflow) = &mut written {
-            let holder = Holder { kind: StoredKind::Installation.name(), key: &self.key };
             let clear = mem::take(&mut workflow.imports);
-            workflow.imports = hide_imports(self.host, &holder, uid_of(&self.draft), imported, clear.clone())?;
+            workflow.imports = self.hidden(StoredKind::Installation, imported, clear.clone())?;
             self.workflow.clear_imports = Some(Ok(clear));
         }
         self.workflow.records.clear();
