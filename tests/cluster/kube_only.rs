@@ -17,7 +17,7 @@ use orangery_tests::{
 
 /// The binary under test, and the programs of the servers.
 async fn programs() -> (Binary, Programs) {
-    let programs = Programs::find_or_skip();
+    let programs = Programs::find();
     (crate::binary().await, programs)
 }
 
