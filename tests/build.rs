@@ -1,4 +1,10 @@
-//! Builds the hostile guests that `wasm` runs, and the example that is written in Go.
+//! Builds the hostile guests that `wasm` runs, and the example that is written in Go; says what this machine lacks for tests.
+
+#[path = "cluster/ignored.rs"]
+mod ignored;
+#[path = "src/machine.rs"]
+#[expect(dead_code, unreachable_pub, reason = "it is a module of the suites, which ask for more of it")]
+mod machine;
 
 use std::{
     env, fs, io,
@@ -24,12 +30,55 @@ fn main() -> io::Result<()> {
         Ok(components) => keep(&components)?,
         Err(error) => report(&error),
     }
-    go(&here)
+    let with_go = go(&here)?;
+    needs(&here, with_go)
 }
 
-/// The component of `examples/own-template` in Go as `harvest-go.wasm`; empty where this machine cannot build Go.
-fn go(here: &Path) -> io::Result<()> {
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("harvest-go.wasm");
+/// Has the tests that need what is missing compiled as ignored.
+fn needs(here: &Path, with_go: bool) -> io::Result<()> {
+    let repository = here.join("..").canonicalize()?;
+    for variable in machine::VARIABLES {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    let without = env::var("WITHOUT").unwrap_or_default();
+    for need in machine::NEEDS {
+        println!("cargo::rustc-check-cfg=cfg(without_{})", need.name);
+        // What the stock Helm is held against is written in Go.
+        let is_met = need.is_met(&repository) && (with_go || !["go", "helm"].contains(&need.name));
+        if need.is_waived(&without) || !is_met {
+            println!("cargo::rustc-cfg=without_{}", need.name);
+            if need.name == "kube" {
+                ignore_kube(here, need.reason)?;
+            }
+        }
+    }
+    // What goes away again is missing from then on. A path that is not there yet would have cargo build in every run.
+    let built = ["kube", "helm"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
+    let programs = ["docker-registry", "node", "npm", "python3"].map(|name| machine::on_path(name));
+    for file in built.into_iter().filter_map(Result::ok).chain(programs.into_iter().flatten()) {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    Ok(())
+}
+
+/// Has all tests of the suite `kube` counted as ignored: its sources are those of `cluster`, which has them compiled.
+fn ignore_kube(here: &Path, reason: &str) -> io::Result<()> {
+    let folder = here.join("cluster");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut names = Vec::new();
+    for module in ["cases", "kube_only"] {
+        names.extend(ignored::names(&folder.join(module).with_extension("rs"), module)?);
+    }
+    fs::write(out().join("ignored.rs"), ignored::written(&names, reason))
+}
+
+fn out() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default())
+}
+
+/// The component of `examples/own-template` in Go as `harvest-go.wasm`; whether this machine could build it.
+fn go(here: &Path) -> io::Result<bool> {
+    let out = out().join("harvest-go.wasm");
     let root = here.join("..").canonicalize()?;
     let built = go_component(&GoComponent {
         name: "harvest",
@@ -42,21 +91,21 @@ fn go(here: &Path) -> io::Result<()> {
         snapshot: false,
     });
     match built {
-        Ok(component) => fs::copy(component, out).map(drop),
+        Ok(component) => fs::copy(component, out).map(|_| true),
         Err(error) if error.is_of_the_machine() => {
-            warn(&format!("examples/own-template in Go is not tested: {error}"));
-            fs::write(out, [])
+            warn(&format!("what needs Go is not tested: {error}"));
+            Ok(false)
         }
         Err(error) => {
             report(&error);
-            Ok(())
+            Ok(false)
         }
     }
 }
 
 /// Copies the guests to where the suite includes them from.
 fn keep(components: &[PathBuf]) -> io::Result<()> {
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let out = out();
     for component in components {
         if let Some(name) = component.file_name() {
             fs::copy(component, out.join(name))?;

@@ -97,7 +97,7 @@ fn main() -> ExitCode {
 async fn measure(arguments: &Arguments) {
     binary().prepare().await;
     let mut figures = Figures::begin();
-    let place = if arguments.kube { Place::Kube(Programs::find_or_skip()) } else { Place::Embedded };
+    let place = if arguments.kube { Place::Kube(Programs::find()) } else { Place::Embedded };
     let largest = arguments.sizes.iter().copied().max().unwrap_or_default();
     for part in &arguments.parts {
         match part {

@@ -12,6 +12,6 @@ use orangery_tests::{binary::Binary, kube::Programs};
 
 /// The binary under test, and the programs of the servers.
 async fn programs() -> (Binary, Programs) {
-    let programs = Programs::find_or_skip();
+    let programs = Programs::find();
     (crate::binary().await, programs)
 }

@@ -107,7 +107,7 @@ impl Binary {
         let output = timeout(DEADLINE, self.command(arguments).output()).await;
         let output = output.unwrap_or_else(|_| timed_out(arguments)).expect("the binary starts");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let (stdout, stderr) = (text(&output.stdout), without_lacks(&text(&output.stderr)));
         if let Some(answer) = ShownText::of_command(arguments, format!("{stdout}{stderr}")) {
             self.answers.add(answer);
         }
@@ -279,4 +279,11 @@ fn logged(file: Option<&Path>) -> String {
 
 fn timed_out<T>(arguments: &[&str]) -> T {
     fail(&format!("{arguments:?} did not end within {DEADLINE:?}"))
+}
+
+/// What was told, but for the lines that say what this build lacks: that is a matter of the machine that made it.
+fn without_lacks(told: &str) -> String {
+    let lacks: Vec<&str> =
+        orangery_builtin::components().iter().filter_map(|builtin| builtin.component.err()).collect();
+    told.split_inclusive('\n').filter(|line| !lacks.iter().any(|lack| line.contains(lack))).collect()
 }

@@ -1,10 +1,9 @@
 //! The stock Helm CLI, as `tests/helm/build.sh` builds it, against one server.
 
 use std::{
-    env, fs,
-    io::Write as _,
+    fs,
     path::{Path, PathBuf},
-    process::{self, Stdio},
+    process::Stdio,
 };
 
 use serde_json::Value;
@@ -13,7 +12,7 @@ use tokio::{process::Command, time::timeout};
 
 use crate::{
     binary::{DEADLINE, Ended},
-    fail, repository,
+    fail, machine, repository,
 };
 
 /// How long `helm` waits for what it is told to wait for.
@@ -26,24 +25,15 @@ pub struct Helm {
 }
 
 impl Helm {
-    /// The program for the server of this kubeconfig. None where it is not built, which is said on standard error, past what
-    /// the test runner captures; and a failure where everything has to be tested.
-    pub fn find(kubeconfig: &str) -> Option<Helm> {
-        let script = repository().join("tests/helm/build.sh");
-        let answer = process::Command::new(&script).arg("--folder").output().expect("the script can be run");
-        let folder = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
-        if folder.join("complete").exists() {
-            let home = TempDir::new().expect("a temporary folder");
-            fs::write(home.path().join("kubeconfig"), kubeconfig).expect("the kubeconfig can be written");
-            return Some(Helm { program: folder.join("helm"), home });
-        }
-        let why = format!("there is no helm in {}: run tests/helm/build.sh", folder.display());
-        if env::var_os("CI").is_some() {
-            fail(&why);
-        }
-        // A broken pipe changes nothing.
-        let _ = writeln!(std::io::stderr(), "\nSKIPPED: {why}\n");
-        None
+    /// The program for the server of this kubeconfig.
+    ///
+    /// # Panics
+    /// It is not built: a test that needs it says so, and is ignored then (`machine`).
+    pub fn of(kubeconfig: &str) -> Helm {
+        let folder = machine::built(repository(), "helm").unwrap_or_else(|why| fail(&why));
+        let home = TempDir::new().expect("a temporary folder");
+        fs::write(home.path().join("kubeconfig"), kubeconfig).expect("the kubeconfig can be written");
+        Helm { program: folder.join("helm"), home }
     }
 
     /// The program.

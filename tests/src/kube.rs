@@ -6,8 +6,7 @@ mod stored;
 
 use std::{
     collections::BTreeMap,
-    env, fs,
-    io::Write as _,
+    fs,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{self, Child, ChildStdin, Command, Stdio},
@@ -26,7 +25,7 @@ pub use pool::SharedKube;
 
 use crate::{
     binary::{Binary, Running},
-    fail,
+    fail, machine,
     objects::{self, Objects},
     repository,
     tree::API,
@@ -76,22 +75,12 @@ const AUDITED: [&str; 3] =
 pub struct Programs(PathBuf);
 
 impl Programs {
-    /// Those that are built. Where they are not, all tests of this process are skipped, which is said on standard error, past
-    /// what the test runner captures; and they fail where everything has to be tested.
-    pub fn find_or_skip() -> Programs {
-        let script = repository().join("tests/kube/build.sh");
-        let answer = process::Command::new(&script).arg("--folder").output().expect("the script can be run");
-        let folder = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
-        if folder.join("complete").exists() {
-            return Programs(folder);
-        }
-        let why = format!("there is no kube-apiserver in {}: run tests/kube/build.sh", folder.display());
-        if env::var_os("CI").is_some() {
-            fail(&why);
-        }
-        // A broken pipe changes nothing.
-        let _ = writeln!(std::io::stderr(), "\nSKIPPED, all tests of this suite: {why}\n");
-        process::exit(0)
+    /// Those that are built.
+    ///
+    /// # Panics
+    /// They are not: a test that needs them says so, and is ignored then (`machine`).
+    pub fn find() -> Programs {
+        Programs(machine::built(repository(), "kube").unwrap_or_else(|why| fail(&why)))
     }
 }
 

@@ -26,6 +26,7 @@ pub mod invariants;
 pub mod kstatus;
 pub mod kube;
 pub mod kubelet;
+pub mod machine;
 pub mod matching;
 pub mod objects;
 pub mod own_template;
@@ -40,12 +41,18 @@ pub mod world;
 pub mod yaml;
 
 /// One test for each case in a folder, called as its own folder is, with underscores. It runs on what the suite's `cluster()`
-/// answers.
+/// answers. What such a test needs besides stands before the folder, as attributes.
 #[macro_export]
 #[expect(clippy::crate_in_macro_def, reason = "the server is the suite's")]
 macro_rules! cases {
-    ($folder:literal: $($name:ident),+ $(,)?) => {
-        $(
+    ($(#[$attribute:meta])* $folder:literal: $($name:ident),+ $(,)?) => {
+        $crate::cases!(@each [$(#[$attribute])*] $folder: $($name),+);
+    };
+    (@each $attributes:tt $folder:literal: $($name:ident),+) => {
+        $($crate::cases!(@one $attributes $folder: $name);)+
+    };
+    (@one [$(#[$attribute:meta])*] $folder:literal: $name:ident) => {
+            $(#[$attribute])*
             #[tokio::test]
             async fn $name() {
                 let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join($folder);
@@ -53,7 +60,6 @@ macro_rules! cases {
                 let cluster = crate::cluster().await;
                 $crate::case::run(&folder, &cluster).await;
             }
-        )+
     };
 }
 

@@ -1,5 +1,5 @@
 //! The components of `examples/own-template`, built as its README says. What is built or installed stays in the target
-//! folder; what is not there to build with is said, so that a test can say it was left out.
+//! folder.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 use orangery_core::digest;
 use serde_json::{Value, json};
 
-use crate::repository;
+use crate::{fail, repository};
 
 fn example() -> PathBuf {
     repository().join("examples/own-template")
@@ -59,20 +59,13 @@ pub fn item(target: Value) -> Value {
     })
 }
 
-/// What could be built; says what could not.
-fn or_left_out(language: &str, built: Result<Vec<u8>, String>) -> Option<Vec<u8>> {
-    built.inspect_err(|why| eprintln!("LEFT OUT: examples/own-template in {language} is not tested here: {why}")).ok()
-}
-
-/// The component in Go, as the build script of the suites left it here; `None` where that found no Go.
+/// The component in Go, as the build script of the suites left it here.
 ///
 /// # Panics
 ///
-/// Where the build script left nothing.
-pub fn go(out: &Path) -> Option<Vec<u8>> {
-    let component = fs::read(out.join("harvest-go.wasm")).expect("the build script writes it");
-    let no_go = || "this machine had no Go when the tests were built".to_owned();
-    or_left_out("Go", Some(component).filter(|bytes| !bytes.is_empty()).ok_or_else(no_go))
+/// Where it left none: without Go.
+pub fn go(out: &Path) -> Vec<u8> {
+    fs::read(out.join("harvest-go.wasm")).expect("the build script writes it where there is Go")
 }
 
 /// Builds a component unless it was built of the same sources before.
@@ -101,10 +94,13 @@ fn contract() -> Vec<PathBuf> {
     files
 }
 
-/// The component in Python, by `componentize-py` in an environment of its own; `None` where it cannot be built here,
-/// such as without a package registry.
-pub fn python(tmp: &Path) -> Option<Vec<u8>> {
-    or_left_out("Python", componentize_py(tmp))
+/// The component in Python, by `componentize-py` in an environment of its own.
+///
+/// # Panics
+///
+/// Where it cannot be built, such as without a package registry.
+pub fn python(tmp: &Path) -> Vec<u8> {
+    componentize_py(tmp).unwrap_or_else(|why| fail(&why))
 }
 
 fn componentize_py(tmp: &Path) -> Result<Vec<u8>, String> {
@@ -121,9 +117,13 @@ fn componentize_py(tmp: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The component in JavaScript, by `componentize-js`; `None` as in [`python`].
-pub fn javascript(tmp: &Path) -> Option<Vec<u8>> {
-    or_left_out("JavaScript", componentize_js(tmp))
+/// The component in JavaScript, by `componentize-js`.
+///
+/// # Panics
+///
+/// As [`python`].
+pub fn javascript(tmp: &Path) -> Vec<u8> {
+    componentize_js(tmp).unwrap_or_else(|why| fail(&why))
 }
 
 fn componentize_js(tmp: &Path) -> Result<Vec<u8>, String> {

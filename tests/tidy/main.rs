@@ -15,6 +15,8 @@ mod generated;
 #[cfg(test)]
 mod graph;
 #[cfg(test)]
+mod left_out;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod modules;

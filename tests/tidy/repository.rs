@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::Command,
 };
 
@@ -99,12 +99,25 @@ fn read(package: &Value) -> Package {
     let targets = package["targets"].as_array().expect("a list of targets");
     Package {
         name: word(package, "name"),
-        roots: targets.iter().map(|target| PathBuf::from(word(target, "src_path"))).collect(),
+        roots: targets.iter().map(|target| plain(Path::new(&word(target, "src_path")))).collect(),
         dependencies: dependencies
             .iter()
             .map(|dependency| Dependency { name: word(dependency, "name"), for_tests: dependency["kind"] == "dev" })
             .collect(),
     }
+}
+
+/// A path without steps back, as a target in the folder of another package has them.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, component| {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+        plain
+    })
 }
 
 fn word(object: &Value, key: &str) -> String {

@@ -74,16 +74,6 @@ mod tests {
     }
 
     #[test]
-    fn no_test_is_ignored() {
-        let mut violations = Vec::new();
-        for (path, file) in modules::reached() {
-            let ignored = file.source.attributes.iter().filter(|attribute| attribute.text.starts_with("ignore"));
-            violations.extend(ignored.map(|attribute| format!("{}:{}", display(path), attribute.line)));
-        }
-        none("an ignored test is dead code", violations);
-    }
-
-    #[test]
     fn suites_wait_on_conditions_and_not_on_the_clock() {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {

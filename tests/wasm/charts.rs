@@ -1,6 +1,4 @@
 //! The Helm deployer in its sandbox: what charts that never end or never stop growing come to, and what a call holds after it.
-//!
-//! A machine that cannot build Go has no Helm deployer; these tests then say so.
 
 use std::sync::Arc;
 
@@ -34,11 +32,12 @@ async fn install(helm: &Plugin, item: &Item) -> Result<Result<Proposal, Fault>, 
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_bomb_in_a_chart_ends_with_its_limit_and_names_the_template() {
     let sandbox = sandbox_with(cache());
     let helm = |limits: Value| builtin_in(sandbox.clone(), "helm", &limits);
     // What ends for another reason needs some time until then, on a busy machine more.
-    let (Some(hurried), Some(patient)) = (helm(json!({"cpuMilliseconds": 2000})), helm(json!({}))) else { return };
+    let (hurried, patient) = (helm(json!({"cpuMilliseconds": 2000})), helm(json!({})));
     let victim = deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}));
     let expected = plan(&victim).await.unwrap().unwrap();
     let itself = json!({"loop": "{{ tpl .Values.loop . }}"});

@@ -12,11 +12,22 @@ use super::{
     fixtures::{deployer, sandbox},
 };
 
+fn subject() -> TestSubject {
+    TestSubject { namespace: "default".into(), name: "web".into() }
+}
+
+fn reads() -> Reads {
+    Reads::of_clusters(Arc::new(Empty))
+}
+
 #[tokio::test]
 async fn what_a_deployer_does_not_know_has_no_tests() {
-    let subject = TestSubject { namespace: "default".into(), name: "web".into() };
-    let reads = || Reads::of_clusters(Arc::new(Empty));
-    assert_eq!(deployer("answers", json!({})).find_tests(&subject, reads()).await, Ok(None));
-    let Some(helm) = builtin_in(sandbox(), "helm", &json!({})) else { return };
-    assert_eq!(helm.find_tests(&subject, reads()).await, Ok(None));
+    assert_eq!(deployer("answers", json!({})).find_tests(&subject(), reads()).await, Ok(None));
+}
+
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn what_is_no_release_has_no_tests() {
+    let helm = builtin_in(sandbox(), "helm", &json!({}));
+    assert_eq!(helm.find_tests(&subject(), reads()).await, Ok(None));
 }

@@ -3,14 +3,19 @@
 
 orangery_tests::cases! {
     "golden":
-    automatic_reconcile_succeeded,
     blueprint_ref_without_component,
+    deployitem_test_reconcile,
+}
+
+orangery_tests::cases! {
+    #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+    "golden":
+    automatic_reconcile_succeeded,
     data_mappings,
     delete_ignore_successors,
     delete_without_uninstall,
     deployitem_chain,
     deployitem_cycle,
-    deployitem_test_reconcile,
     deployitem_unknown_dependency,
     deployment_default_readiness,
     duplicate_deployitem_names,
@@ -70,6 +75,7 @@ mod without_guards {
     use std::path::Path;
 
     #[tokio::test]
+    #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
     async fn delete_target_missing() {
         let cluster = crate::cluster_with(&["--guards=false"]).await;
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/delete-target-missing");

@@ -66,6 +66,7 @@ async fn readable(objects: &Objects) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_41_a_value_of_a_secret_is_shown_nowhere() {
     let mut world = World::on(&crate::ground(), crate::binary().await, Arc::new(Sound)).await;
     let objects = &world.objects;

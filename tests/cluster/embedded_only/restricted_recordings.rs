@@ -73,6 +73,7 @@ async fn refusal(cluster: &Cluster) -> Option<String> {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_79_each_recorded_case_passes_under_the_restricted_profile_or_is_refused_by_a_named_line() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let table = golden.join("restricted.yaml");

@@ -165,6 +165,7 @@ async fn c_94_an_inventory_beside_the_status_outlives_its_namespace() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_28_a_release_with_a_hook_is_uninstalled_in_a_namespace_that_terminates() {
     let cluster = crate::cluster().await;
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n";

@@ -16,6 +16,7 @@ async fn succeeds(cluster: &Objects, chart: &str, more: &Value) {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_chart_sees_the_kinds_and_the_objects_of_its_target() {
     let cluster = crate::cluster().await;
     succeeds(&cluster, "capabilities", &json!({})).await;
@@ -44,6 +45,7 @@ async fn a_chart_sees_the_kinds_and_the_objects_of_its_target() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn values_that_break_a_schema_are_named_and_the_schema_can_be_skipped() {
     let cluster = crate::cluster().await;
     let values = json!({"replicas": "many", "part": {"port": 0}});
@@ -64,6 +66,7 @@ async fn values_that_break_a_schema_are_named_and_the_schema_can_be_skipped() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn what_a_chart_wants_kept_stays_when_it_leaves_the_chart() {
     let cluster = crate::cluster().await;
     succeeds(&cluster, "kept", &json!({})).await;

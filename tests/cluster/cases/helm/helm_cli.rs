@@ -27,9 +27,10 @@ fn revisions(states: &[&str]) -> Vec<(u64, String)> {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn hooks_are_awaited_and_deleted_by_their_policies() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     helm.does(&["install", "h", "hooks", "--wait"]).await;
     assert_eq!(names(&cluster, &job("")).await, ["h-prepare"], "only this one may stay");
     let prepared = cluster.expect(&job("h-prepare")).await;
@@ -46,9 +47,10 @@ async fn hooks_are_awaited_and_deleted_by_their_policies() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn a_hook_that_fails_fails_the_release() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     let complaint = helm.refuses(&["install", "h", "hooks", "--set", "failing=migrate", "--wait"]).await;
     assert!(complaint.contains("resource Job/default/h-migrate not ready. status: Failed"), "{complaint}");
     assert_eq!(helm.history("h", "default").await, revisions(&["failed"]));
@@ -60,9 +62,10 @@ async fn a_hook_that_fails_fails_the_release() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn a_release_is_upgraded_by_either_way_and_rolled_back() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     let (deployment, service) = (in_shop("apps/v1", "Deployment"), in_shop("v1", "Service"));
     helm.does(&["install", "w", "web", "-n", "shop", "--create-namespace", "--wait"]).await;
     let address = cluster.expect(&service).await["spec"]["clusterIP"].clone();
@@ -93,9 +96,10 @@ async fn a_release_is_upgraded_by_either_way_and_rolled_back() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn queries_about_a_release_are_answered() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     helm.does(&["install", "w", "web", "-n", "shop", "--create-namespace", "--set", "replicas=3", "--wait"]).await;
     let message = helm.does(&["test", "w", "-n", "shop", "--logs"]).await;
     assert!(
@@ -121,9 +125,10 @@ async fn queries_about_a_release_are_answered() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn a_dry_run_asks_the_server_and_leaves_nothing() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     let message = helm.does(&["install", "w", "web", "--dry-run=server"]).await;
     assert!(message.contains("phase: \"Active\""), "lookup reads the server: {message}");
     let message = helm.does(&["template", "w", "web", "--dry-run=server"]).await;
@@ -137,9 +142,10 @@ async fn a_dry_run_asks_the_server_and_leaves_nothing() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn definitions_come_before_their_objects_and_are_kept() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     let gadget = json!({"apiVersion": "charts.example.org/v1", "kind": "Gadget", "metadata": {"name": "c"}});
     helm.does(&["install", "c", "custom", "--wait"]).await;
     let spec = async || cluster.expect(&gadget).await["spec"].clone();
@@ -158,9 +164,10 @@ async fn definitions_come_before_their_objects_and_are_kept() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn an_existing_object_belongs_to_no_release_until_it_is_adopted() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
-    let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+    let helm = Helm::of(cluster.kubeconfig());
     let mut mine = config_map("h-greeting");
     mine["data"] = json!({"greeting": "mine", "other": "kept"});
     cluster.apply(&mine).await;

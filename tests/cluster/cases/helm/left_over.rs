@@ -41,6 +41,7 @@ async fn end_anew(cluster: &Objects, former: &Value) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_114_a_release_goes_on_where_an_item_has_left_it_that_does_not_exist_any_more() {
     let cluster = crate::cluster().await;
     let migrate = hook("migrate", "pre-install,pre-upgrade");
@@ -70,6 +71,7 @@ async fn c_114_a_release_goes_on_where_an_item_has_left_it_that_does_not_exist_a
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_115_a_hook_of_an_item_that_lives_is_not_written_over_by_that_of_another() {
     let cluster = crate::cluster().await;
     let chart = packed("1.0.0", &[("migrate.yaml", &hook("migrate", "pre-install"))]);
@@ -103,6 +105,7 @@ fn exists_already(at: &str) -> String {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_121_a_hook_that_no_policy_deletes_before_is_not_taken_for_one_that_has_run() {
     let cluster = crate::cluster().await;
     let migrate = hook_with_policies("migrate", "pre-install,pre-upgrade", "hook-failed");
@@ -122,6 +125,7 @@ async fn c_121_a_hook_that_no_policy_deletes_before_is_not_taken_for_one_that_ha
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_121_a_job_of_somebody_else_is_not_taken_for_a_hook() {
     let cluster = crate::cluster().await;
     let mut theirs = job("migrate");
@@ -137,6 +141,7 @@ async fn c_121_a_job_of_somebody_else_is_not_taken_for_a_hook() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_117_deletion_groups_of_a_release_delete_nothing_of_users() {
     let cluster = crate::cluster().await;
     cluster.apply(&config_map("users")).await;
@@ -151,6 +156,7 @@ async fn c_117_deletion_groups_of_a_release_delete_nothing_of_users() {
 
 /// As Landscaper's deployer leaves the status of a release without workloads.
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_118_a_release_that_no_inventory_tells_of_is_uninstalled() {
     let cluster = crate::cluster().await;
     let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);
@@ -163,6 +169,7 @@ async fn c_118_a_release_that_no_inventory_tells_of_is_uninstalled() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_118_a_release_whose_configuration_is_invalid_by_now_is_uninstalled() {
     let cluster = crate::cluster().await;
     let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);

@@ -26,6 +26,7 @@ fn values(text: &str) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_hook_that_fails_fails_the_release_and_the_next_job_goes_on() {
     let cluster = crate::cluster().await;
     let migrate = hook("migrate", "pre-install,pre-upgrade");
@@ -49,6 +50,7 @@ async fn a_hook_that_fails_fails_the_release_and_the_next_job_goes_on() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn an_atomic_upgrade_that_fails_is_rolled_back() {
     let cluster = crate::cluster().await;
     let plain = packed("1.0.0", &[("config.yaml", CONFIG)]);
@@ -73,6 +75,7 @@ async fn an_atomic_upgrade_that_fails_is_rolled_back() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_hook_that_never_ends_leaves_no_release_that_is_pending() {
     let cluster = crate::cluster().await;
     let chart = packed("1.0.0", &[("config.yaml", CONFIG), ("migrate.yaml", &hook("migrate", "pre-install"))]);
@@ -90,6 +93,7 @@ async fn a_hook_that_never_ends_leaves_no_release_that_is_pending() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn an_object_of_another_owner_is_left_alone_and_named() {
     let cluster = crate::cluster().await;
     cluster.apply(&config_map("foreign")).await;
@@ -102,6 +106,7 @@ async fn an_object_of_another_owner_is_left_alone_and_named() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_conflict_over_a_field_fails_a_server_side_apply() {
     let cluster = crate::cluster().await;
     let chart = packed("1.0.0", &[("config.yaml", CONFIG)]);
@@ -122,6 +127,7 @@ async fn a_conflict_over_a_field_fails_a_server_side_apply() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_deletion_runs_hooks_and_takes_the_release_away() {
     let cluster = crate::cluster().await;
     let kept =

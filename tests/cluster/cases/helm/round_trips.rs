@@ -76,10 +76,11 @@ impl Trip {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn helm_installs_we_upgrade_helm_rolls_back_we_uninstall() {
     for trip in trips() {
         let (cluster, _workloads) = crate::cluster_with_workloads().await;
-        let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+        let helm = Helm::of(cluster.kubeconfig());
         helm.does(&["install", "rel", trip.chart, "--set", &trip.set(0), "--wait"]).await;
         trip.is(&cluster, 0).await;
         trip.deploys(&cluster, 1).await;
@@ -100,10 +101,11 @@ async fn helm_installs_we_upgrade_helm_rolls_back_we_uninstall() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn we_install_helm_upgrades_we_go_back_helm_uninstalls() {
     for trip in trips() {
         let (cluster, _workloads) = crate::cluster_with_workloads().await;
-        let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
+        let helm = Helm::of(cluster.kubeconfig());
         trip.deploys(&cluster, 0).await;
         trip.is(&cluster, 0).await;
         let listed = helm.tells(&["list"]).await;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use orangery_tests::{
+    binary::DEADLINE,
     chart::{deploy, end, hook, item, job, of_folder, packed, revision},
     cluster::{Cluster, own_target},
     proxy::{Echo, Fate, Fates, Proxy, ProxyRequest},
@@ -16,7 +17,7 @@ use orangery_tests::{
     world::World,
 };
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 /// The way to a target, which can be cut, and counts what goes along it.
 #[derive(Default)]
@@ -72,6 +73,7 @@ fn with_hook() -> String {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_target_that_becomes_unreachable_during_a_job_fails_the_item_and_the_next_job_repairs_the_release() {
     let cluster = crate::cluster().await;
     let road = Arc::new(Road::default());
@@ -102,6 +104,7 @@ async fn a_target_that_becomes_unreachable_during_a_job_fails_the_item_and_the_n
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_target_that_comes_back_in_time_costs_nothing() {
     let cluster = crate::cluster().await;
     let road = Arc::new(Road::default());
@@ -111,13 +114,14 @@ async fn a_target_that_comes_back_in_time_costs_nothing() {
     road.is_cut.store(true, Ordering::SeqCst);
     end(&cluster, "migrate", "Complete").await;
     // It notices: what it had watched has ended, and is asked for in vain.
-    road.refused.notified().await;
+    timeout(DEADLINE, road.refused.notified()).await.expect("nothing was asked in vain");
     road.is_cut.store(false, Ordering::SeqCst);
     cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
     cluster.expect(&revision(1, "deployed")).await;
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_release_that_waits_holds_one_watch_and_nothing_else() {
     let road = Arc::new(Road::default());
     let mut world = World::on(&crate::ground(), crate::binary().await, road.clone()).await;

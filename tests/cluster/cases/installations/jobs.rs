@@ -329,6 +329,7 @@ async fn ins_36_ins_39_ins_52_ins_55_a_spec_changed_during_a_job_fails_it_and_th
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn ins_41_export_mappings_see_what_export_executions_answered() {
     let cluster = crate::cluster().await;
     let mut mapped = link("a", &[], "plain");

@@ -3,11 +3,12 @@
 use axum::{Router, extract::Request, http::StatusCode};
 use orangery_core::digest::sha256;
 use orangery_tests::{
+    binary::DEADLINE,
     chart::{deploy, item, packed},
     tree::any,
 };
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
 
 use super::{policy, put, refused};
 
@@ -30,8 +31,15 @@ where
     address
 }
 
+/// Waits until the registry was asked so often.
+async fn expect_asked(seen: &mut watch::Receiver<u32>, times: u32) {
+    let asked = timeout(DEADLINE, seen.wait_for(|asked| *asked >= times)).await;
+    asked.expect("the registry was not asked in time").expect("the registry lives");
+}
+
 /// The first call holds its place, for its registry does not answer: no other one begins, and its item says why.
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_53_calls_of_a_namespace_wait_for_their_turn_and_say_for_which_line() {
     let (asked, mut seen) = watch::channel(0);
     let (open, opened) = watch::channel(false);
@@ -49,7 +57,7 @@ async fn c_53_calls_of_a_namespace_wait_for_their_turn_and_say_for_which_line() 
     for name in ["one", "two", "three"] {
         deploy(&cluster, &of_chart(name, &format!("{address}/charts/app:{name}"))).await;
     }
-    seen.wait_for(|asked| *asked > 0).await.expect("the registry lives");
+    expect_asked(&mut seen, 1).await;
     let item = json!({"apiVersion": any("DeployItem", "")["apiVersion"], "kind": "DeployItem", "metadata": {}});
     let waits = |item: &Value| {
         let error = &item["status"]["lastError"];
@@ -62,11 +70,12 @@ async fn c_53_calls_of_a_namespace_wait_for_their_turn_and_say_for_which_line() 
     assert_eq!(*seen.borrow(), 1, "a second call has begun");
     // The quota goes, and all of them are under way.
     cluster.delete(&policy("team", json!({}))).await;
-    seen.wait_for(|asked| *asked >= 3).await.expect("the registry lives");
+    expect_asked(&mut seen, 3).await;
     open.send_replace(true);
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_53_c_54_a_component_that_takes_too_much_memory_and_content_beyond_the_quota_are_refused() {
     let big = vec![7; 2 << 20];
     let digest = sha256(&big);

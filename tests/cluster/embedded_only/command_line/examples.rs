@@ -72,6 +72,7 @@ fn succeeded(name: &str) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn helm_chart() {
     let pages = config_map("greeter-pages", "web", json!({"index.html": "Good morning"}));
     let mut deployed = chart::revision_of("greeter", 1, "deployed");

@@ -153,6 +153,7 @@ fn components(binary: &Binary) -> String {
 type Change = fn(&mut Vec<Value>);
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_component_version_renders_as_the_operator_renders_it() {
     let binary = crate::binary().await;
     let components = components(&binary);
@@ -164,6 +165,7 @@ async fn a_component_version_renders_as_the_operator_renders_it() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_folder_and_an_archive_belong_to_the_descriptor_that_is_named() {
     let binary = crate::binary().await;
     let components = components(&binary);
@@ -190,6 +192,7 @@ async fn a_folder_and_an_archive_belong_to_the_descriptor_that_is_named() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn errors_of_component_versions_are_reported() {
     let binary = crate::binary().await;
     let components = components(&binary);
@@ -240,8 +243,9 @@ async fn errors_of_component_versions_are_reported() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_docker_registry, ignore = "needs docker-registry: apt-get install docker-registry")]
 async fn a_component_of_a_private_registry_renders_with_the_secret_of_its_context() {
-    let Some(registry) = RealRegistry::start().await else { return };
+    let registry = RealRegistry::start().await;
     component_registry::push(&registry).await;
     let binary = crate::binary().await;
     write(&binary, "ca.pem", registry.authority());

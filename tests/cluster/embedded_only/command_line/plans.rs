@@ -50,6 +50,7 @@ fn with(text: &str, templates: &[(&str, &str)]) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_chart_is_planned_before_it_is_installed_and_before_it_is_upgraded() {
     let stage = Stage::start().await;
     let first = with("hunter2", &[("config.yaml", CONFIG), ("password.yaml", PASSWORD)]);
@@ -124,6 +125,7 @@ async fn manifests_are_planned_with_what_left_them() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_plan_that_fails_is_reported_in_one_sentence() {
     let stage = Stage::start().await;
     let text = async |arguments: &[&str]| {

@@ -26,6 +26,7 @@ fn named(kind: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn the_tests_of_a_release_run_by_weight_until_one_fails() {
     let binary = crate::binary().await;
     let cluster = Cluster::start(&binary, &["--ephemeral", "--simulate-workloads"]).await;

@@ -269,6 +269,7 @@ fn manifests(folder: &Path) -> Vec<Value> {
 const EXAMPLES_THAT_FAIL_TO_DEPLOY: [&str; 1] = ["continue-on-failure"];
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn the_examples_render_as_the_operator_renders_them() {
     let mut tested = Vec::new();
     for folder in folders(&repository().join("examples")) {
@@ -313,6 +314,7 @@ fn is_one_job(case: &Path) -> bool {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn recorded_cases_render_as_the_operator_renders_them() {
     let (mut succeeded, mut failed) = (0, 0);
     for folder in folders(&repository().join("tests/golden")).into_iter().filter(|folder| is_one_job(folder)) {

@@ -22,6 +22,7 @@ const OWNED: &str = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole
                      name: cluster-admin}\nsubjects: [{kind: ServiceAccount, name: default, namespace: default}]\n";
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_74_no_test_of_a_release_runs_where_one_has_no_namespace() {
     let binary = crate::binary().await;
     let cluster = Cluster::start(&binary, &["--ephemeral", "--simulate-workloads"]).await;
@@ -44,6 +45,7 @@ async fn c_74_no_test_of_a_release_runs_where_one_has_no_namespace() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_38_a_plan_asks_for_no_token_of_an_account_that_has_not_opted_in() {
     let binary = crate::binary().await;
     let cluster = Cluster::start(&binary, &["--ephemeral"]).await;

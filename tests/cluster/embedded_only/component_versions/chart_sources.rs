@@ -143,6 +143,7 @@ async fn start() -> (ChartServer, Cluster) {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_chart_comes_from_a_registry_a_repository_a_web_server_and_a_component() {
     let (shelf, cluster) = start().await;
     let address = shelf.address;
@@ -240,6 +241,7 @@ deployExecutions:
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn a_chart_is_held_against_its_provenance_where_that_is_asked_for() {
     let (shelf, cluster) = start().await;
     let read = |file: &str| fs::read(repository().join("tests/charts/signed").join(file)).expect("the file is there");
@@ -263,6 +265,7 @@ async fn a_chart_is_held_against_its_provenance_where_that_is_asked_for() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn an_unavailable_chart_is_reported_in_one_sentence_and_nothing_is_written() {
     let (shelf, cluster) = start().await;
     let address = shelf.address;
@@ -296,6 +299,7 @@ async fn an_unavailable_chart_is_reported_in_one_sentence_and_nothing_is_written
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_123_c_09_a_registry_that_is_down_is_waited_for_within_the_time_of_its_item() {
     let (shelf, cluster) = start().await;
     shelf.push("1.0.0", &chart("late"));

@@ -80,6 +80,7 @@ async fn made_item(cluster: &Cluster) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_75_an_item_counts_as_signed_as_it_was_made_and_nowhere_else() {
     let cluster = start().await;
     require(&cluster, &key("items.pem")).await;
@@ -143,6 +144,7 @@ async fn c_75_an_item_counts_as_signed_as_it_was_made_and_nowhere_else() {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_75_an_item_by_a_key_that_counts_no_more_is_refused() {
     let cluster = start().await;
     require(&cluster, &key("items.pem")).await;
@@ -177,6 +179,7 @@ async fn made_anew(cluster: &Cluster, object: &Value) {
 }
 
 #[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_69_an_item_of_an_earlier_job_that_is_put_back_is_refused() {
     let cluster = start().await;
     require(&cluster, &key("items.pem")).await;
