@@ -118,6 +118,11 @@ impl<K: Watched> Store<K> {
         held?.object()
     }
 
+    /// Whether an object is known.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.read().knows(key)
+    }
+
     /// The newest known version of an object as it is held.
     pub(crate) fn form(&self, key: &Key) -> Option<StoredForm<K>> {
         self.read().get(key)

@@ -5,10 +5,7 @@ use std::{io, sync::Arc};
 use kube::core::ObjectMeta;
 use orangery_core::memory::{self, JsonMeter};
 
-use crate::{
-    Watched,
-    watched_object::{LARGE, LONG},
-};
+use crate::{Watched, watched_object::LONG};
 
 /// The most memory, in bytes, that an object held whole may take; a larger one is folded whatever it is.
 const MOST_WHOLE_BYTES: u64 = 256 << 10;
@@ -38,13 +35,11 @@ impl<K> Clone for StoredForm<K> {
 }
 
 impl<K: Watched> StoredForm<K> {
-    /// The memory that the object takes when it is whole, at most, where it was written to be large.
-    pub(crate) fn large_memory(&self) -> Option<u64> {
+    /// The memory that the object takes when it is whole, at most, where it is long. One held whole is not.
+    pub(crate) fn long_memory(&self) -> Option<u64> {
         match self {
-            StoredForm::Whole(_) => None,
-            // A shorter text is no large object, whatever it is.
-            StoredForm::Folded(text) if text.len() <= LONG => None,
-            StoredForm::Folded(text) => Some(memory::of_json(text)).filter(|bytes| *bytes > LARGE),
+            StoredForm::Folded(text) if text.len() > LONG => Some(memory::of_json(text)),
+            StoredForm::Whole(_) | StoredForm::Folded(_) => None,
         }
     }
 

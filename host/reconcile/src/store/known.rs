@@ -78,6 +78,10 @@ impl<K: Watched> KnownVersions<K> {
         self.objects.len()
     }
 
+    pub(super) fn knows(&self, key: &Key) -> bool {
+        self.objects.contains_key(key)
+    }
+
     pub(super) fn get(&self, key: &Key) -> Option<StoredForm<K>> {
         self.objects.get(key).map(StoredObject::form)
     }

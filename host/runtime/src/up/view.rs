@@ -3,7 +3,12 @@
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
 use kube::{ResourceExt, api::DynamicObject};
-use orangery_api::marks::Operation;
+use orangery_api::{
+    deploy_item::{DeployItem, DeployItemSpec},
+    execution::Execution,
+    installation::{Installation, InstallationSpec},
+    marks::Operation,
+};
 use orangery_cli::{
     Exit, Terminal,
     tree::{NodeKind, NodeState, Objects, Tree, TreeNode, live::Live},
@@ -139,15 +144,33 @@ impl LiveView {
     }
 
     fn read(&self) -> Tree {
-        let objects = Objects {
-            installations: self.stores.installations.list(None),
-            executions: self.stores.executions.list(None),
-            deploy_items: self.stores.deploy_items.list(None),
-        };
+        let mut objects = Objects::default();
+        self.stores.installations.for_each(|one| objects.installations.push(Arc::new(shown_installation(one))));
+        self.stores.executions.for_each(|one| objects.executions.push(Arc::new(shown_execution(one))));
+        self.stores.deploy_items.for_each(|one| objects.deploy_items.push(Arc::new(shown_item(one))));
         let mut tree = Tree::of(&objects);
         tree.roots.retain(|root| self.scope.has(root));
         tree
     }
+}
+
+/// What is shown of an Installation. What it deploys may be long, and would be in memory of all at once (C-99).
+fn shown_installation(one: &Installation) -> Installation {
+    let Installation { metadata, spec: _, status } = one;
+    Installation { metadata: metadata.clone(), spec: InstallationSpec::default(), status: status.clone() }
+}
+
+/// The same of an Execution.
+fn shown_execution(one: &Execution) -> Execution {
+    let Execution { metadata, spec, status } = one;
+    Execution { metadata: metadata.clone(), spec: spec.outline(), status: status.clone() }
+}
+
+/// The same of a deploy item.
+fn shown_item(one: &DeployItem) -> DeployItem {
+    let DeployItem { metadata, spec, status } = one;
+    let spec = DeployItemSpec { type_: spec.type_.clone(), target: spec.target.clone(), ..DeployItemSpec::default() };
+    DeployItem { metadata: metadata.clone(), spec, status: status.clone() }
 }
 
 fn deploys_nothing(root: &TreeNode) -> bool {
