@@ -5,15 +5,21 @@ use std::sync::{Arc, LazyLock};
 use orangery_core::name::Namespace;
 use orangery_turns::{HeldBytes, SharedBytes};
 
-use crate::slot::{call_slot, lending};
+use crate::{
+    slot::{call_slot, lending},
+    store::LongObject,
+};
 
 /// The most memory, in bytes, that is reserved for calls of long objects. Namespaces share it; that of one has half of it, and a
 /// call that would take more counts as half (C-113, C-130).
 const MOST_WORKED_ON_BYTES: u64 = 128 << 20;
 
-/// What is reserved for each byte that the object of a call takes as a value: the object itself, a changed copy, what a component
-/// is asked and answers, what is stored of that, and the bodies of requests with it.
-const MEMORY_OF_A_CALL: u64 = 8;
+/// How often a call has its object as a value: as it was, and as it is to be.
+const VALUES_OF_A_CALL: u64 = 2;
+
+/// How often it has what is long in it as a text: what a component is asked and answers, the objects of that, what is stored of it,
+/// and the bodies of requests.
+const TEXTS_OF_A_CALL: u64 = 6;
 
 /// The most memory, in bytes, that is reserved for what calls read beside their objects; shared in the same way (C-132).
 const MOST_READ_BYTES: u64 = 128 << 20;
@@ -24,10 +30,11 @@ static WORKED_ON: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new
 /// The same for what they read.
 static READ: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(MOST_READ_BYTES));
 
-/// Memory for a call of an object that takes so many bytes, when it is the turn of its namespace. The slot of the call is lent
-/// meanwhile.
-pub(crate) async fn reserve_for_object(namespace: &Namespace, bytes: u64) -> HeldBytes {
-    lending(WORKED_ON.acquire(&Some(namespace.clone()), bytes.saturating_mul(MEMORY_OF_A_CALL))).await
+/// Memory for a call of a long object, when it is the turn of its namespace. The slot of the call is lent meanwhile.
+pub(crate) async fn reserve_for_object(namespace: &Namespace, object: LongObject) -> HeldBytes {
+    let values = object.memory.saturating_mul(VALUES_OF_A_CALL);
+    let bytes = values.saturating_add(object.text.saturating_mul(TEXTS_OF_A_CALL));
+    lending(WORKED_ON.acquire(&Some(namespace.clone()), bytes)).await
 }
 
 /// What is reserved of one call for something that it reads.
@@ -37,7 +44,7 @@ pub struct ReservedForReading(u64);
 
 /// Reserves memory for what the call that this task carries out is about to read, until it ends or
 /// [gives it back](give_reading_back). The first time in a call it waits for its turn, and lends the slot meanwhile; what the same
-/// call reads after that counts at once, as whoever holds some must not wait for more. Outside of a call nothing is reserved.
+/// call reads after that counts at once, as one that holds some must not wait for more. Outside of a call nothing is reserved.
 pub async fn reserve_for_reading(namespace: &Namespace, most: u64) -> ReservedForReading {
     let reserved = most.min(READ.most_of_one());
     if let Some(slot) = call_slot() {

@@ -174,9 +174,9 @@ struct FailuresInARow {
 /// was logged. A long one waits for its turn as text alone, and is decoded off the executor.
 async fn unfolded<K: Watched>(store: &Store<K>, key: &Key) -> Option<(Arc<K>, Option<HeldBytes>)> {
     let form = store.form(key)?;
-    let Some(bytes) = form.long_memory() else { return Some((form.object()?, None)) };
+    let Some(long) = form.long() else { return Some((form.object()?, None)) };
     drop(form);
-    let held = reserve_for_object(&key.namespace, bytes).await;
+    let held = reserve_for_object(&key.namespace, long).await;
     // It may have changed meanwhile.
     let form = store.form(key)?;
     let object = off_the_executor(|| form.object())?;

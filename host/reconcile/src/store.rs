@@ -13,7 +13,7 @@ use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
-pub(crate) use self::held::StoredForm;
+pub(crate) use self::held::{LongObject, StoredForm};
 use self::known::{KnownVersions, UpsertOutcome};
 use crate::{Key, Watched, watched_object::WatchedObject};
 

@@ -70,9 +70,9 @@ impl SharedBytes {
         HeldBytes { of: Arc::clone(self), tenant: tenant.clone(), bytes: 0 }
     }
 
-    /// Bytes for a tenant, when it has its turn and there is room for them; more than one gets counts as what one gets. Whoever
-    /// is dropped while it waits leaves the queue. Whoever holds some must not wait for more, as nobody overtakes the one whose
-    /// turn it is.
+    /// Bytes for a tenant, when it has its turn and there is room for them; more than one gets counts as what one gets. A caller that
+    /// is dropped while it waits leaves the queue. One that holds some must not wait for more, as nobody overtakes the one whose turn
+    /// it is.
     pub async fn acquire(self: &Arc<Self>, tenant: &Tenant, bytes: u64) -> HeldBytes {
         let bytes = bytes.min(self.most_of_one());
         loop {
@@ -123,7 +123,7 @@ impl HeldBytes {
         true
     }
 
-    /// The same whether there is room or not: whoever waits does so for longer.
+    /// The same whether there is room or not: those that wait do so for longer.
     pub fn put(&mut self, bytes: u64) {
         self.of.lock().put(&self.tenant, self.bytes, bytes);
         self.has_now(bytes);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c_130_bytes_come_back_when_they_are_dropped_and_whoever_stops_waiting_gets_none() {
+    async fn c_130_bytes_come_back_when_they_are_dropped_and_a_caller_that_stops_waiting_gets_none() {
         let shared = SharedBytes::new(100);
         let (a, b, c) = (of("a"), of("b"), of("c"));
         let first = shared.acquire(&a, u64::MAX).await;

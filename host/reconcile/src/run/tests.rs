@@ -240,7 +240,7 @@ async fn c_130_limits_so_much_is_reserved_for_calls_of_long_objects_however_many
         first.push(stage.called().await);
     }
     first.sort();
-    // Seven of them, at eight times their size, are less than half of the sum; what is not long waits for none of them.
+    // Seven of them, twice as values and six times as texts, take less than half; what is not long waits for none of them.
     let expected = (10..17).map(|number| format!("{number} 1")).chain(["small 1".to_owned()]);
     assert_eq!(first, expected.collect::<Vec<_>>());
     for _ in 0..100 {

@@ -25,6 +25,15 @@ pub(crate) enum StoredForm<K> {
     Folded(Arc<[u8]>),
 }
 
+/// What a long object takes, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongObject {
+    /// As text.
+    pub(crate) text: u64,
+    /// When it is whole, at most.
+    pub(crate) memory: u64,
+}
+
 impl<K> Clone for StoredForm<K> {
     fn clone(&self) -> Self {
         match self {
@@ -35,10 +44,12 @@ impl<K> Clone for StoredForm<K> {
 }
 
 impl<K: Watched> StoredForm<K> {
-    /// The memory that the object takes when it is whole, at most, where it is long. One held whole is not.
-    pub(crate) fn long_memory(&self) -> Option<u64> {
+    /// What the object takes where it is long. One held whole is not.
+    pub(crate) fn long(&self) -> Option<LongObject> {
         match self {
-            StoredForm::Folded(text) if text.len() > LONG => Some(memory::of_json(text)),
+            StoredForm::Folded(text) if text.len() > LONG => {
+                Some(LongObject { text: text.len() as u64, memory: memory::of_json(text) })
+            }
             StoredForm::Whole(_) | StoredForm::Folded(_) => None,
         }
     }

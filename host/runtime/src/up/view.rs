@@ -27,6 +27,12 @@ const PACE: Duration = Duration::from_millis(40);
 /// A tree that is read in less than this may be read at every change.
 const CHEAP: Duration = Duration::from_millis(1);
 
+/// A larger one is read for one part in so many of the time: what is read is all that there is, whatever changes.
+const SHARE: u32 = 10;
+
+/// At the latest it is read after this long, so that the end of a very large one is noticed.
+const AT_THE_LATEST: Duration = Duration::from_millis(500);
+
 /// Which trees are shown and judged.
 #[derive(Debug)]
 pub(super) enum ViewScope {
@@ -101,9 +107,7 @@ impl LiveView {
                 () = self.changed.notified() => {}
                 () = sleep_until(next_drawing), if !is_drawn => {}
             }
-            if cost >= CHEAP {
-                sleep_until(began + cost * 2).await;
-            }
+            leave_to_others(began, cost).await;
         }
     }
 
@@ -111,9 +115,11 @@ impl LiveView {
     pub(super) async fn changed(&self) {
         loop {
             self.changed.notified().await;
+            let began = Instant::now();
             if self.read() != self.tree {
                 return;
             }
+            leave_to_others(began, began.elapsed()).await;
         }
     }
 
@@ -154,6 +160,13 @@ impl LiveView {
     }
 }
 
+/// Leaves the processors to the work itself for a while after a large tree was read.
+async fn leave_to_others(began: Instant, cost: Duration) {
+    if cost >= CHEAP {
+        sleep_until(began + (cost * SHARE).min(AT_THE_LATEST.max(cost * 2))).await;
+    }
+}
+
 /// What is shown of an Installation. What it deploys may be long, and would be in memory of all at once (C-99).
 fn shown_installation(one: &Installation) -> Installation {
     let Installation { metadata, spec: _, status } = one;
@@ -170,7 +183,12 @@ fn shown_execution(one: &Execution) -> Execution {
 fn shown_item(one: &DeployItem) -> DeployItem {
     let DeployItem { metadata, spec, status } = one;
     let spec = DeployItemSpec { type_: spec.type_.clone(), target: spec.target.clone(), ..DeployItemSpec::default() };
-    DeployItem { metadata: metadata.clone(), spec, status: status.clone() }
+    let mut status = status.clone();
+    if let Some(status) = &mut status {
+        // Its inventory, and what the host keeps.
+        status.provider_status = None;
+    }
+    DeployItem { metadata: metadata.clone(), spec, status }
 }
 
 fn deploys_nothing(root: &TreeNode) -> bool {

@@ -60,7 +60,7 @@ struct CachedBlueprint {
 }
 
 impl CachedBlueprints {
-    /// Keeps a blueprint, and nothing older of its Installation; whoever is beyond the limit leaves.
+    /// Keeps a blueprint, and nothing older of its Installation; those beyond the limit leave.
     fn put(&mut self, uid: &str, blueprint: CachedBlueprint) {
         self.remove(uid);
         self.tick += 1;

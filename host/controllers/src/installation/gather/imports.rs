@@ -108,7 +108,7 @@ pub(in crate::installation) async fn read_imports(
     if let Some(imported) = read_in_turn(host, installation, job, turn).await? {
         return Ok(imported);
     }
-    // Whoever holds some waits for nothing.
+    // A call that holds some waits for nothing.
     give_reading_back().await;
     turn.take(host, &Key::of(installation).namespace).await;
     Ok(read_in_turn(host, installation, job, turn).await?.unwrap_or_default())
