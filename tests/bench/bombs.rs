@@ -137,6 +137,8 @@ fn bombs() -> Vec<(&'static str, Value)> {
     }
     let gate = on_cluster(of(json!({"imports": imports, "deployExecutions": executions(&[gate])})));
     vec![
+        // What the requests of a bomb cost alone: it reads nothing, and fails.
+        ("one missing import after the other", of(json!({"imports": data(json!({}))}))),
         ("YAML with ten thousand aliases", aliases),
         ("schemas that double", types),
         ("a pattern over a long text", patterns),

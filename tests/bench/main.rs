@@ -41,6 +41,9 @@ struct Arguments {
     /// What is measured
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
+    /// Items of 1 MB each whose proposals are under way at once
+    #[arg(long, value_delimiter = ',', default_values_t = [25, 100, 300])]
+    items: Vec<usize>,
     /// Objects whose drift is looked for
     #[arg(long, default_value_t = 10_000)]
     objects: usize,
@@ -80,7 +83,9 @@ enum Part {
     Silent,
     /// What neighbours notice of bombs.
     Bombs,
-    /// Large items, many objects, and what finished releases leave in the store.
+    /// Many large items at once.
+    Proposals,
+    /// Many objects of an item, and what finished releases leave in the store.
     Sizes,
     /// Drift of many objects.
     Drift,
@@ -120,6 +125,11 @@ async fn measure(arguments: &Arguments) {
             }
             Part::Drift => drift::measure(&place, arguments.objects, &mut figures).await,
             Part::Bombs => bombs::measure(&place, (arguments.hellos, &arguments.bomb), &mut figures).await,
+            Part::Proposals => {
+                for items in &arguments.items {
+                    sizes::proposals_under_way(&place, *items, &mut figures).await;
+                }
+            }
             Part::Sizes => sizes::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,

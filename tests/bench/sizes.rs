@@ -37,12 +37,9 @@ const CONTENT: usize = 10_000;
 /// How long a run may be without news.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// What finished releases take of the store, what proposals under way take of memory, and what many objects take of both.
+/// What finished releases take of the store, and what many objects take of it and of memory.
 pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
     finished_release(place, figures).await;
-    for items in [25, 100] {
-        proposals_under_way(place, items, figures).await;
-    }
     for objects in [2_000, 20_000] {
         many_objects(place, objects, figures).await;
     }
@@ -96,7 +93,7 @@ fn maps(count: usize) -> String {
 }
 
 /// So many items of one MB each, whose objects were written and are not ready: their proposals are under way.
-async fn proposals_under_way(place: &Place, count: usize, figures: &mut Figures) {
+pub(crate) async fn proposals_under_way(place: &Place, count: usize, figures: &mut Figures) {
     let cluster = place.start(&crate::binary()).await;
     let before = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
     forget_peak(cluster.process());

@@ -10,10 +10,12 @@
 //! - [`run`]: calls a [`Controller`], event-driven; time is only the pace of failures (C-12) and the net below the watches:
 //!   what waits and hears nothing for long looks again (C-11).
 //!
-//! A call that waits on somebody else's server lends its [`slot`] to others meanwhile.
+//! A call that waits on somebody else's server lends its [`slot`] to others meanwhile. One of a long object, and one that reads
+//! much, reserves memory before (C-130, C-132).
 //!
 //! It does not decide anything about an object: that is `core`'s, through the controllers.
 
+mod call_memory;
 mod difference;
 mod event;
 mod key;
@@ -28,6 +30,7 @@ mod watched_object;
 mod write;
 
 pub use crate::{
+    call_memory::{ReservedForReading, give_reading_back, reserve_for_reading},
     event::{EventRecorder, Notice, Repeated},
     key::{Key, Watched},
     lease_deadline::{LeaseDeadline, Moment},

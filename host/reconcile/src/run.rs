@@ -1,23 +1,17 @@
 //! The loop: takes keys from the queue and calls the controller, as many at once as it may.
 
-use std::{
-    any::Any,
-    collections::BTreeMap,
-    panic::AssertUnwindSafe,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use orangery_core::{port::Rng, step::Halt};
-use orangery_turns::{HeldBytes, SharedBytes, off_the_executor};
+use orangery_turns::{HeldBytes, off_the_executor};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    CONFLICT, Key, Queue, Store, Watched, queue::Ended, slot::CallSlots, stale_watch::StaleWatchTimer,
-    store::StoredForm,
+    CONFLICT, Key, Queue, Store, Watched, call_memory::reserve_for_object, queue::Ended, slot::CallSlots,
+    stale_watch::StaleWatchTimer,
 };
 
 /// When a controller wants to be called again after a call that ended well.
@@ -123,22 +117,20 @@ pub async fn run<C: Controller>(
                 finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
             }
             () = slots.one_more() => {}
-            (key, cause) = queue.next(), if has_room(&calls, &slots, concurrency) => match store.form(&key) {
-                Some(form) => {
+            (key, cause) = queue.next(), if has_room(&calls, &slots, concurrency) => {
+                if store.knows(&key) {
                     let silence = stale_watch.is_stale(&key, cause, Instant::now());
                     queue.count(cause, silence);
-                    let again = silence.then(|| store.clone());
                     let panicked = failures.get(&key).map_or(0, |failures| failures.panicked);
-                    let call = call((Arc::clone(&controller), panicked), key, form, again);
+                    let call = call((Arc::clone(&controller), panicked), key, store.clone(), silence);
                     calls.spawn(Arc::clone(&slots).carry_out(call));
-                }
-                None => {
+                } else {
                     failures.remove(&key);
                     stale_watch.release(&key);
                     queue.finish(&key, Ended::Settled);
                     queue.forget(&key);
                 }
-            },
+            }
         }
     }
     while let Some(ended) = calls.join_next().await {
@@ -178,55 +170,33 @@ struct FailuresInARow {
     panicked: u32,
 }
 
-/// The most memory, in bytes, of the objects of calls that were written to be large. Namespaces share it; that of one has half of
-/// it, and one that takes more than that counts as half (C-113).
-const MOST_LARGE_OBJECT_BYTES: u64 = 128 << 20;
-
-/// The same of all loops.
-static LARGE_OBJECTS: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(MOST_LARGE_OBJECT_BYTES));
-
-/// After how long an object is called again for which there was no room beside others.
-const UNTIL_THERE_IS_ROOM: Duration = Duration::from_secs(1);
-
-/// An object that is about to be called.
-enum Unfolded<K> {
-    /// The object, with the memory that it holds where it is large.
-    Object(Arc<K>, Option<HeldBytes>),
-    /// Its text cannot be decoded, which was logged.
-    Unreadable,
-    /// Other calls have the memory that it takes.
-    NoRoom,
+/// An object about to be called, with what is reserved for the call; `None` where it is gone, or its text cannot be decoded, which
+/// was logged. A long one waits for its turn as text alone, and is decoded off the executor.
+async fn unfolded<K: Watched>(store: &Store<K>, key: &Key) -> Option<(Arc<K>, Option<HeldBytes>)> {
+    let form = store.form(key)?;
+    let Some(long) = form.long() else { return Some((form.object()?, None)) };
+    drop(form);
+    let held = reserve_for_object(&key.namespace, long).await;
+    // It may have changed meanwhile.
+    let form = store.form(key)?;
+    let object = off_the_executor(|| form.object())?;
+    Some((object, Some(held)))
 }
 
-/// The whole object of a call; a large one is decoded off the executor.
-fn unfolded<K: Watched>(key: &Key, form: &StoredForm<K>) -> Unfolded<K> {
-    let object = |held| form.object().map_or(Unfolded::Unreadable, |object| Unfolded::Object(object, held));
-    let Some(bytes) = form.large_memory() else { return object(None) };
-    let mut held = LARGE_OBJECTS.none_of(&Some(key.namespace.clone()));
-    if !held.set(bytes.min(held.of().most_of_one())) {
-        tracing::debug!(object = %key, "a large object waits until others of its size are worked on");
-        return Unfolded::NoRoom;
-    }
-    off_the_executor(|| object(Some(held)))
-}
-
-/// Calls the controller, whose calls for this object have panicked so often in a row; `again` is the store to look into once
-/// more, for an object that heard nothing for long.
+/// Calls the controller, whose calls for this object have panicked so often in a row; one that heard nothing for long is read again
+/// before.
 async fn call<C: Controller>(
     (controller, panicked): (Arc<C>, u32),
     key: Key,
-    form: StoredForm<C::Object>,
-    again: Option<Store<C::Object>>,
+    store: Store<C::Object>,
+    is_stale: bool,
 ) -> EndedCall {
-    let (object, _held) = match unfolded(&key, &form) {
-        Unfolded::Object(object, held) => (object, held),
-        Unfolded::Unreadable => return (key, Ok(Ok(NextCall::Settled))),
-        Unfolded::NoRoom => return (key, Ok(Ok(NextCall::After(UNTIL_THERE_IS_ROOM)))),
-    };
-    drop(form);
+    let Some((object, _reserved)) = unfolded(&store, &key).await else { return (key, Ok(Ok(NextCall::Settled))) };
     let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
     let work = async {
-        let Some(store) = again else { return controller.reconcile(Arc::clone(&object)).await };
+        if !is_stale {
+            return controller.reconcile(Arc::clone(&object)).await;
+        }
         tracing::debug!("it waits and heard nothing for long: what it waits for is read again");
         controller.refresh(Arc::clone(&object)).await?;
         match store.get(&key) {

@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use orangery_core::port::LendableSlot;
-use tokio::sync::Notify;
+use orangery_turns::HeldBytes;
+use tokio::sync::{Mutex, Notify};
 
 tokio::task_local! {
     static SLOT: Arc<CallSlot>;
@@ -29,6 +30,24 @@ pub fn in_this_slot<T>(work: impl Future<Output = T>) -> impl Future<Output = T>
     }
 }
 
+/// The slot of the call that this task carries out, as this crate has it.
+pub(crate) fn call_slot() -> Option<Arc<CallSlot>> {
+    SLOT.try_with(Arc::clone).ok()
+}
+
+/// Waits for something with the slot of the call lent.
+pub(crate) async fn lending<T>(wait: impl Future<Output = T>) -> T {
+    struct Lent(Option<Arc<CallSlot>>);
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            self.0.iter().for_each(|slot| slot.take_back());
+        }
+    }
+    let lent = Lent(call_slot());
+    lent.0.iter().for_each(|slot| slot.lend());
+    wait.await
+}
+
 /// The slots of one loop.
 #[derive(Default)]
 pub(crate) struct CallSlots {
@@ -49,14 +68,17 @@ impl CallSlots {
 
     /// Carries a call out in a slot.
     pub(crate) async fn carry_out<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
-        SLOT.scope(Arc::new(CallSlot { of: self, waits: AtomicUsize::new(0) }), call).await
+        let slot = CallSlot { of: self, waits: AtomicUsize::new(0), read: Mutex::default() };
+        SLOT.scope(Arc::new(slot), call).await
     }
 }
 
 /// The slot of one call: lent as long as anything in the call waits.
-struct CallSlot {
+pub(crate) struct CallSlot {
     of: Arc<CallSlots>,
     waits: AtomicUsize,
+    /// What is reserved for what the call reads. Held while it waits for that.
+    pub(crate) read: Mutex<Option<HeldBytes>>,
 }
 
 impl LendableSlot for CallSlot {

@@ -13,7 +13,8 @@ use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
-pub(crate) use self::held::StoredForm;
+use self::held::NewVersion;
+pub(crate) use self::held::{LongObject, StoredForm};
 use self::known::{KnownVersions, UpsertOutcome};
 use crate::{Key, Watched, watched_object::WatchedObject};
 
@@ -118,6 +119,17 @@ impl<K: Watched> Store<K> {
         held?.object()
     }
 
+    /// The resource version of the newest known version of an object, without a look at the object; `None` where it has none that is
+    /// a number.
+    pub fn version(&self, key: &Key) -> Option<u64> {
+        self.read().version(key)
+    }
+
+    /// Whether an object is known.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.read().knows(key)
+    }
+
     /// The newest known version of an object as it is held.
     pub(crate) fn form(&self, key: &Key) -> Option<StoredForm<K>> {
         self.read().get(key)
@@ -163,16 +175,16 @@ impl<K: Watched> Store<K> {
 
     /// Takes in what a write answered: the higher resource version of the same uid wins, and what is known to be gone
     /// stays gone. An answer that is being deleted and has no finalizer left is gone. Returns the newest version.
-    pub fn upsert(&self, mut object: K) -> Arc<K> {
-        strip(&mut object);
-        let outcome = self.write().upsert(object);
+    pub fn upsert(&self, object: K) -> Arc<K> {
+        let new = self.new_version(object);
+        let outcome = self.write().upsert(new);
         self.notify(outcome)
     }
 
     /// Takes in what a read has answered that began after `before` was known. Where that is newer than the answer, the
     /// storage of the server was restored: the answer counts, and all is listed anew (C-91).
-    pub fn upsert_read(&self, before: Option<&K>, mut read: K) {
-        strip(&mut read);
+    pub fn upsert_read(&self, before: Option<&K>, read: K) {
+        let read = self.new_version(read);
         let outcome = self.write().upsert_read(before.map(Resource::meta), read);
         if let UpsertOutcome::Restored { after, .. } = &outcome {
             let key = Key::of(after.as_ref());
@@ -219,9 +231,8 @@ impl<K: Watched> Store<K> {
             return Ok(());
         }
         let _turn = message.turn();
-        let mut object = message.decode()?;
-        strip(&mut object);
-        let outcome = self.write().upsert(object);
+        let new = self.new_version(message.decode()?);
+        let outcome = self.write().upsert(new);
         self.notify(outcome);
         Ok(())
     }
@@ -242,15 +253,14 @@ impl<K: Watched> Store<K> {
             }
         }
         let _turn = message.turn();
-        let mut object = message.decode()?;
-        strip(&mut object);
+        let new = self.new_version(message.decode()?);
         let outcome = {
             let mut known = self.write();
             // A write may have answered since.
-            if !known.is_news_of_list(namespace, &key, object.meta()) {
+            if !known.is_news_of_list(namespace, &key, &message.meta) {
                 return Ok(());
             }
-            known.take_in_listed(object)
+            known.take_in_listed(new)
         };
         self.notify(outcome);
         Ok(())
@@ -273,6 +283,13 @@ impl<K: Watched> Store<K> {
     /// Every first list is in.
     pub(crate) fn mark_synced(&self) {
         self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+    }
+
+    /// A version without what nobody here reads, in the form in which it will be held.
+    fn new_version(&self, mut object: K) -> NewVersion<K> {
+        strip(&mut object);
+        let folds = self.read().folds();
+        NewVersion::new(object, folds)
     }
 
     fn notify(&self, outcome: UpsertOutcome<K>) -> Arc<K> {

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::Watched;
 
 /// Bytes of memory from which on objects are decoded one after the other.
-pub(crate) const LARGE: u64 = 4 << 20;
+const LARGE: u64 = 4 << 20;
 
 /// Bytes of text from which on an object is decoded off the executor: what is below is never large, and takes less than a
 /// millisecond.

@@ -1,23 +1,45 @@
 //! Memory that namespaces share.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+
+use tokio::sync::oneshot;
 
 use crate::Tenant;
 
 /// So many bytes that tenants share, as they share places: one gets more while it holds no more than is left (C-88).
 pub struct SharedBytes {
     total: u64,
-    /// Protects what is held; held for one decision.
-    taken: Mutex<TakenBytes>,
+    /// Protects what is held, and who waits; held for one decision.
+    taken: Mutex<TakenBytes<oneshot::Sender<HeldBytes>>>,
 }
 
-#[derive(Default)]
-struct TakenBytes {
+/// The decisions.
+struct TakenBytes<W> {
+    total: u64,
     sum: u64,
-    by_tenant: BTreeMap<Tenant, u64>,
+    /// Those that hold bytes, or wait for some.
+    by_tenant: BTreeMap<Tenant, BytesOfTenant<W>>,
+    /// Turns so far.
+    turns: u64,
+    /// Arrivals so far.
+    arrivals: u64,
+}
+
+/// What one tenant holds, and what waits for it, the longest first.
+struct BytesOfTenant<W> {
+    held: u64,
+    waiting: VecDeque<WaitingForBytes<W>>,
+    /// Its last turn, counted from one; zero where it had none while it was here.
+    last: u64,
+}
+
+struct WaitingForBytes<W> {
+    arrival: u64,
+    bytes: u64,
+    waiter: W,
 }
 
 /// Bytes of one tenant; they are free again when this is dropped.
@@ -30,7 +52,7 @@ pub struct HeldBytes {
 impl SharedBytes {
     /// So many bytes, all of them free.
     pub fn new(total: u64) -> Arc<Self> {
-        Arc::new(Self { total, taken: Mutex::default() })
+        Arc::new(Self { total, taken: Mutex::new(TakenBytes::new(total)) })
     }
 
     /// The most that one tenant gets while nobody else holds any.
@@ -48,7 +70,31 @@ impl SharedBytes {
         HeldBytes { of: Arc::clone(self), tenant: tenant.clone(), bytes: 0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, TakenBytes> {
+    /// Bytes for a tenant, when it has its turn and there is room for them; more than one gets counts as what one gets. A caller that
+    /// is dropped while it waits leaves the queue. One that holds some must not wait for more, as nobody overtakes the one whose turn
+    /// it is.
+    pub async fn acquire(self: &Arc<Self>, tenant: &Tenant, bytes: u64) -> HeldBytes {
+        let bytes = bytes.min(self.most_of_one());
+        loop {
+            let (sender, receiver) = oneshot::channel();
+            self.lock().wait(tenant.clone(), bytes, sender);
+            self.pass_on();
+            if let Ok(held) = receiver.await {
+                return held;
+            }
+        }
+    }
+
+    /// Gives room away. What nobody receives any more comes back as it is dropped, without the lock.
+    fn pass_on(self: &Arc<Self>) {
+        loop {
+            let next = self.lock().next(oneshot::Sender::is_closed);
+            let Some((tenant, bytes, sender)) = next else { return };
+            drop(sender.send(HeldBytes { of: Arc::clone(self), tenant, bytes }));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TakenBytes<oneshot::Sender<HeldBytes>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,26 +114,102 @@ impl HeldBytes {
     #[must_use]
     pub fn set(&mut self, bytes: u64) -> bool {
         let mut taken = self.of.lock();
-        let own = taken.by_tenant.get(&self.tenant).copied().unwrap_or_default();
-        let own = own.saturating_sub(self.bytes).saturating_add(bytes);
-        let sum = taken.sum.saturating_sub(self.bytes).saturating_add(bytes);
-        if bytes > self.bytes && own > self.of.total.saturating_sub(sum) {
+        if bytes > self.bytes && !taken.has_room_for(&self.tenant, bytes - self.bytes) {
             return false;
         }
-        self.bytes = bytes;
-        taken.sum = sum;
-        if own == 0 {
-            taken.by_tenant.remove(&self.tenant);
-        } else {
-            taken.by_tenant.insert(self.tenant.clone(), own);
-        }
+        taken.put(&self.tenant, self.bytes, bytes);
+        drop(taken);
+        self.has_now(bytes);
         true
+    }
+
+    /// The same whether there is room or not: those that wait do so for longer.
+    pub fn put(&mut self, bytes: u64) {
+        self.of.lock().put(&self.tenant, self.bytes, bytes);
+        self.has_now(bytes);
+    }
+
+    fn has_now(&mut self, bytes: u64) {
+        let gives = bytes < self.bytes;
+        self.bytes = bytes;
+        if gives {
+            self.of.pass_on();
+        }
     }
 }
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        let _less_has_room = self.set(0);
+        self.put(0);
+    }
+}
+
+impl<W> TakenBytes<W> {
+    fn new(total: u64) -> Self {
+        Self { total, sum: 0, by_tenant: BTreeMap::new(), turns: 0, arrivals: 0 }
+    }
+
+    /// Whether a tenant that holds so many bytes may hold more.
+    fn has_room(&self, held: u64, more: u64) -> bool {
+        held.saturating_add(more) <= self.total.saturating_sub(self.sum.saturating_add(more))
+    }
+
+    /// Whether a tenant may hold more.
+    fn has_room_for(&self, tenant: &Tenant, more: u64) -> bool {
+        self.has_room(self.by_tenant.get(tenant).map_or(0, |one| one.held), more)
+    }
+
+    /// A part of what a tenant holds becomes another one.
+    fn put(&mut self, tenant: &Tenant, before: u64, bytes: u64) {
+        self.sum = self.sum.saturating_sub(before).saturating_add(bytes);
+        let one = self.by_tenant.entry(tenant.clone()).or_insert_with(BytesOfTenant::none);
+        one.held = one.held.saturating_sub(before).saturating_add(bytes);
+        if one.held == 0 && one.waiting.is_empty() {
+            self.by_tenant.remove(tenant);
+        }
+    }
+
+    fn wait(&mut self, tenant: Tenant, bytes: u64, waiter: W) {
+        self.arrivals += 1;
+        let waiting = WaitingForBytes { arrival: self.arrivals, bytes, waiter };
+        self.by_tenant.entry(tenant).or_insert_with(BytesOfTenant::none).waiting.push_back(waiting);
+    }
+
+    /// What gets its bytes now: of the tenants that wait for others the one that holds the fewest, then the one whose last turn is
+    /// the longest ago, then the one that waits longest. As long as there is no room for that one, nobody gets any. What has gone
+    /// meanwhile gets none.
+    fn next(&mut self, has_gone: impl Fn(&W) -> bool) -> Option<(Tenant, u64, W)> {
+        self.by_tenant.retain(|_, one| {
+            while one.waiting.front().is_some_and(|waiting| has_gone(&waiting.waiter)) {
+                one.waiting.pop_front();
+            }
+            one.held > 0 || !one.waiting.is_empty()
+        });
+        let most_of_one = self.total / 2;
+        let ranked = self.by_tenant.iter().filter_map(|(tenant, one)| {
+            let first = one.waiting.front()?;
+            // Else it waits for itself.
+            let waits_for_others = one.held.saturating_add(first.bytes) <= most_of_one;
+            waits_for_others.then_some(((one.held, one.last, first.arrival), tenant, first.bytes))
+        });
+        let ((held, ..), tenant, bytes) = ranked.min_by_key(|(rank, ..)| *rank)?;
+        if !self.has_room(held, bytes) {
+            return None;
+        }
+        let tenant = tenant.clone();
+        self.turns += 1;
+        self.sum += bytes;
+        let one = self.by_tenant.get_mut(&tenant)?;
+        one.held += bytes;
+        one.last = self.turns;
+        let WaitingForBytes { bytes, waiter, .. } = one.waiting.pop_front()?;
+        Some((tenant, bytes, waiter))
+    }
+}
+
+impl<W> BytesOfTenant<W> {
+    fn none() -> Self {
+        Self { held: 0, waiting: VecDeque::new(), last: 0 }
     }
 }
 
@@ -115,5 +237,66 @@ mod tests {
         drop((first, second, other));
         let taken = shared.lock();
         assert_eq!((taken.sum, taken.by_tenant.len()), (0, 0), "nothing is kept of those that have gone");
+    }
+
+    fn next(taken: &mut TakenBytes<u32>) -> Option<(String, u64, u32)> {
+        let (tenant, bytes, waiter) = taken.next(|waiter| *waiter == 0)?;
+        Some((tenant?.to_string(), bytes, waiter))
+    }
+
+    #[test]
+    fn c_130_namespaces_that_wait_for_bytes_take_turns_and_nobody_overtakes() {
+        let mut taken = TakenBytes::new(800);
+        for (name, bytes, waiter) in
+            [("a", 300, 1), ("a", 100, 2), ("a", 1, 3), ("b", 0, 0), ("b", 300, 4), ("c", 1, 5)]
+        {
+            taken.wait(of(name), bytes, waiter);
+        }
+        let got = |name: &str, bytes, waiter| Some((name.to_owned(), bytes, waiter));
+        assert_eq!(next(&mut taken), got("a", 300, 1), "it waits longest");
+        assert_eq!(
+            next(&mut taken),
+            None,
+            "b is next, which holds none, and has no room beside a; c waits for its turn"
+        );
+        taken.put(&of("a"), 300, 100);
+        assert_eq!(next(&mut taken), got("b", 300, 4));
+        assert_eq!(next(&mut taken), got("c", 1, 5));
+        assert_eq!(next(&mut taken), got("a", 100, 2));
+        assert_eq!(next(&mut taken), got("a", 1, 3));
+        assert_eq!((next(&mut taken), taken.sum), (None, 502));
+        // One that waits for what it has itself is in nobody's way.
+        taken.wait(of("b"), 200, 6);
+        taken.wait(of("c"), 2, 7);
+        assert_eq!(next(&mut taken), got("c", 2, 7));
+        assert_eq!(next(&mut taken), None);
+        taken.put(&of("a"), 201, 0);
+        taken.put(&of("b"), 300, 0);
+        assert_eq!(next(&mut taken), got("b", 200, 6));
+        taken.put(&of("b"), 200, 0);
+        taken.put(&of("c"), 3, 0);
+        assert_eq!((taken.sum, taken.by_tenant.len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn c_130_bytes_come_back_when_they_are_dropped_and_a_caller_that_stops_waiting_gets_none() {
+        let shared = SharedBytes::new(100);
+        let (a, b, c) = (of("a"), of("b"), of("c"));
+        let first = shared.acquire(&a, u64::MAX).await;
+        assert_eq!(first.bytes(), 50, "more than one gets counts as that");
+        let mut given_up = Box::pin(shared.acquire(&b, 50));
+        let mut waits = Box::pin(shared.acquire(&c, 40));
+        assert!(futures::poll!(&mut given_up).is_pending() && futures::poll!(&mut waits).is_pending());
+        drop(given_up);
+        drop(first);
+        let last = waits.await;
+        assert_eq!((last.bytes(), shared.taken()), (40, 40));
+        // One that was given its bytes and never looks at them.
+        let mut unread = Box::pin(shared.acquire(&b, 50));
+        assert!(futures::poll!(&mut unread).is_pending());
+        drop(last);
+        assert_eq!(shared.taken(), 50);
+        drop(unread);
+        assert_eq!(shared.taken(), 0);
     }
 }

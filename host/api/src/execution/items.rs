@@ -29,6 +29,9 @@ use crate::{
 /// thousandth of a list made to harm.
 const LONGEST_LIST: u64 = 64 << 20;
 
+/// Bytes of a compressed list from which on its outline is another one.
+const LONG_LIST: usize = 4 << 10;
+
 /// The most memory, in bytes, that an item list may take.
 const MOST_LIST_BYTES: u64 = 256 << 20;
 
@@ -161,6 +164,20 @@ impl ExecutionSpec {
         }
     }
 
+    /// The items by their names alone, for who shows them. A short list is as it is, and so is one that cannot be read.
+    pub fn outline(&self) -> Self {
+        let length = self.deploy_items_compressed.as_ref().map_or(0, |ByteString(bytes)| bytes.len());
+        let items = if length > LONG_LIST || !self.deploy_items.is_empty() { self.items().ok() } else { None };
+        match items {
+            Some(items) => {
+                let named =
+                    |item: DeployItemTemplate| DeployItemTemplate { name: item.name, ..DeployItemTemplate::default() };
+                Self::new(self.context.clone(), items.into_iter().map(named).collect())
+            }
+            None => self.clone(),
+        }
+    }
+
     /// Puts these items in. Where they are there already nothing changes: another compressor's bytes for the same list
     /// are kept, so that taking over an object of the original writes nothing.
     pub fn set_items(&mut self, items: &[DeployItemTemplate]) {
@@ -244,6 +261,25 @@ mod tests {
         let both = spec(json!({"deployItems": plain, "deployItemsCompressed": RECORDED}));
         assert_eq!(both.items().unwrap(), [recorded_item()]);
         assert_eq!(spec(json!({})).items().unwrap(), []);
+    }
+
+    #[test]
+    fn c_99_the_outline_of_a_long_list_has_the_names_of_its_items_and_a_short_one_is_as_it_is() {
+        // What does not compress.
+        let text: String = (0..10_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_string()).collect();
+        let item = |name: &str, text: &str| DeployItemTemplate {
+            name: name.to_owned(),
+            config: Some(json!({"text": text})),
+            ..DeployItemTemplate::default()
+        };
+        let long = ExecutionSpec::new("c", vec![item("a", &text), item("b", "")]);
+        let named = |name: &str| DeployItemTemplate { name: name.to_owned(), ..DeployItemTemplate::default() };
+        assert_eq!(long.outline().items().unwrap(), [named("a"), named("b")]);
+        assert_eq!(long.outline().context, "c");
+        let short = ExecutionSpec::new("c", vec![item("a", "x")]);
+        assert_eq!(short.outline(), short);
+        let unreadable = spec(json!({"deployItemsCompressed": "x".repeat(8 << 10)}));
+        assert_eq!(unreadable.outline(), unreadable);
     }
 
     #[test]

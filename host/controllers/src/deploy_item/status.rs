@@ -3,7 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use jiff::Timestamp;
@@ -128,10 +131,24 @@ impl StatusWriter {
         is_current(&self.host, &self.before, &self.job)
     }
 
-    /// Whether anything may be written for the job, asked before each write.
+    /// Whether anything may be written for the job, asked before each write. A version of the item is looked at once: a long one
+    /// would be decoded for each object.
     pub(super) fn fence(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let (host, item, job) = (Arc::clone(&self.host), Arc::clone(&self.before), self.job.clone());
-        move || host.may_write() && is_current(&host, &item, &job)
+        let key = Key::of(item.as_ref());
+        // The version of the item in which the job was its current one; no version is zero.
+        let current = AtomicU64::new(0);
+        move || {
+            let version = || host.stores.deploy_items.version(&key).unwrap_or_default();
+            let now = version();
+            let is_known = now != 0 && current.load(Ordering::Relaxed) == now;
+            let is_current = is_known || is_current(&host, &item, &job);
+            // Another one may have come meanwhile.
+            if is_current && version() == now {
+                current.store(now, Ordering::Relaxed);
+            }
+            host.may_write() && is_current
+        }
     }
 
     /// Where the job rests: phase, job ids, errors, conditions and the state in one write. A job that waits before it begins
@@ -359,7 +376,33 @@ fn remember(status: &mut DeployItemStatus, failure: &Failure) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[tokio::test]
+    async fn c_24_a_fence_looks_at_each_version_of_an_item_and_lets_nothing_pass_for_another_job() {
+        let host = crate::controller_context::tests::host();
+        let item = |version: u64, job: &str, finished: &str| -> DeployItem {
+            let metadata = json!({"namespace": "n", "name": "x", "uid": "u", "resourceVersion": version.to_string()});
+            let status = json!({"jobID": job, "jobIDFinished": finished});
+            serde_json::from_value(json!({"metadata": metadata, "spec": {"type": "t"}, "status": status})).unwrap()
+        };
+        let store = &host.stores.deploy_items;
+        let identity =
+            PluginIdentity { name: "p".to_owned(), version: "1".to_owned(), digest: String::new(), is_pinned: false };
+        let (job, before, now) = ("a".into(), store.upsert(item(1, "a", "")), host.now());
+        let fence = StatusWriter::new(&host, &before, (&job, Phase::Progressing, false), &identity, &now).fence();
+        assert_eq!([fence(), fence()], [true, true]);
+        for (version, job, finished, passes) in
+            [(2, "a", "", true), (3, "b", "a", false), (4, "a", "", true), (5, "a", "a", false), (6, "a", "", true)]
+        {
+            store.upsert(item(version, job, finished));
+            assert_eq!([fence(), fence()], [passes, passes], "{version}");
+        }
+        store.forget(&item(6, "a", ""));
+        assert_eq!([fence(), fence()], [false, false], "it is gone");
+    }
 
     #[test]
     fn an_item_remembers_the_first_error_and_the_last_five_different_ones() {

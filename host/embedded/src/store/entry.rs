@@ -55,12 +55,12 @@ impl ObjectVersion {
         let version = Value::String(revision.to_string());
         object::meta_mut(&mut object).insert("resourceVersion".to_owned(), version);
         let head = head_of(&object);
-        Self { revision, head, bytes: Bytes::from(object.to_string()) }
+        Self { revision, head, bytes: exact(object.to_string()) }
     }
 
     /// An object that is shown and not stored: the answer to a dry run.
     pub(crate) fn unnumbered(object: &Value) -> Self {
-        Self { revision: 0, head: head_of(object), bytes: Bytes::from(object.to_string()) }
+        Self { revision: 0, head: head_of(object), bytes: exact(object.to_string()) }
     }
 
     /// Reads back what `encode` wrote.
@@ -81,6 +81,11 @@ impl ObjectVersion {
     pub(crate) fn value(&self) -> Value {
         serde_json::from_slice(&self.bytes).expect("stored bytes were encoded by `encode`")
     }
+}
+
+/// A text without the room in which it grew, which is as long as the text again: it is kept.
+fn exact(text: String) -> Bytes {
+    Bytes::from(text.into_boxed_str().into_boxed_bytes())
 }
 
 fn head_of(object: &Value) -> ObjectHead {

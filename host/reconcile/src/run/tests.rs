@@ -219,8 +219,45 @@ async fn no_more_are_called_at_once_than_allowed() {
     stage.end().await;
 }
 
+/// What calls reserve is one sum for all tests of this process.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+#[tokio::test(start_paused = true)]
+async fn c_130_limits_so_much_is_reserved_for_calls_of_long_objects_however_many_there_are() {
+    let _alone = ALONE.lock().await;
+    let store = Store::new();
+    for number in 10..60 {
+        let mut object = object(&format!("{number}"), 1);
+        object.data = Some([("long".to_owned(), "x".repeat(1 << 20))].into());
+        store.upsert(object);
+    }
+    store.upsert(object("small", 1));
+    store.mark_synced();
+    let (controller, calls) = scripted(0, vec![]);
+    let mut stage = started(controller, calls, 32, store);
+    let mut first = Vec::new();
+    for _ in 0..8 {
+        first.push(stage.called().await);
+    }
+    first.sort();
+    // Seven of them, twice as values and six times as texts, take less than half; what is not long waits for none of them.
+    let expected = (10..17).map(|number| format!("{number} 1")).chain(["small 1".to_owned()]);
+    assert_eq!(first, expected.collect::<Vec<_>>());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 8);
+    stage.controller.gate.add_permits(51);
+    for number in 17..60 {
+        assert_eq!(stage.called().await, format!("{number} 1"), "in the order in which they came");
+    }
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 8);
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
 #[tokio::test(start_paused = true)]
 async fn c_113_limits_objects_that_were_written_to_be_large_are_whole_one_after_the_other_and_small_ones_do_not_wait() {
+    let _alone = ALONE.lock().await;
     let large = |name: &str| {
         let mut object = object(name, 1);
         // 3 MB of text that take over 64 MiB.
@@ -241,7 +278,7 @@ async fn c_113_limits_objects_that_were_written_to_be_large_are_whole_one_after_
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2, "the other one is tried again, and not called");
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2, "the other one waits for its turn");
     stage.controller.gate.add_permits(3);
     assert_eq!(stage.called().await, "b 1");
     assert_eq!(stage.end().await, Vec::<String>::new());

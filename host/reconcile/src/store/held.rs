@@ -1,17 +1,22 @@
 //! One object as a store holds it: whole, or folded into its text.
 
-use std::{io, sync::Arc};
+use std::{
+    io::{self, Read as _, Write as _},
+    sync::Arc,
+};
 
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use kube::core::ObjectMeta;
 use orangery_core::memory::{self, JsonMeter};
+use orangery_turns::off_the_executor;
 
-use crate::{
-    Watched,
-    watched_object::{LARGE, LONG},
-};
+use crate::{Watched, watched_object::LONG};
 
 /// The most memory, in bytes, that an object held whole may take; a larger one is folded whatever it is.
 const MOST_WHOLE_BYTES: u64 = 256 << 10;
+
+/// The longest text, in bytes, that is not packed.
+const LONGEST_PLAIN: usize = 256 << 10;
 
 /// An object, with what is asked of it most.
 pub(super) struct StoredObject<K> {
@@ -26,6 +31,60 @@ pub(crate) enum StoredForm<K> {
     /// As JSON. The many small maps of an object need three times as much memory as its text; one that was written to be
     /// large, a hundred times as much.
     Folded(Arc<[u8]>),
+    /// The same of a very long one, packed: manifests, which make objects long, pack to a fraction.
+    Packed(Arc<PackedText>),
+}
+
+/// A packed text.
+pub(crate) struct PackedText {
+    pub(super) bytes: Box<[u8]>,
+    long: LongObject,
+}
+
+impl PackedText {
+    /// `None` where a text is not very long, or where packing saves less than a quarter of it.
+    fn of(text: &[u8]) -> Option<Self> {
+        if text.len() <= LONGEST_PLAIN {
+            return None;
+        }
+        off_the_executor(|| {
+            let mut packing = DeflateEncoder::new(Vec::new(), Compression::fast());
+            packing.write_all(text).ok()?;
+            let packed = packing.finish().ok().filter(|packed| packed.len() < text.len() / 4 * 3)?;
+            Some(Self { bytes: packed.into(), long: LongObject::of(text) })
+        })
+    }
+
+    fn text(&self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::with_capacity(usize::try_from(self.long.text).unwrap_or_default());
+        DeflateDecoder::new(self.bytes.as_ref()).read_to_end(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// A version about to be taken in, with the form in which it is held: making that of a long one takes a while, in which nobody is
+/// kept from what is known.
+pub(crate) struct NewVersion<K> {
+    pub(super) object: Arc<K>,
+    pub(super) held: StoredObject<K>,
+}
+
+impl<K: Watched> NewVersion<K> {
+    /// Held as text where `folds` holds, and where it takes much memory.
+    pub(crate) fn new(object: K, folds: fn(&K) -> bool) -> Self {
+        let object = Arc::new(object);
+        let held = StoredObject::new(&object, folds(&object));
+        Self { object, held }
+    }
+}
+
+/// What a long object takes, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongObject {
+    /// As text.
+    pub(crate) text: u64,
+    /// When it is whole, at most.
+    pub(crate) memory: u64,
 }
 
 impl<K> Clone for StoredForm<K> {
@@ -33,18 +92,18 @@ impl<K> Clone for StoredForm<K> {
         match self {
             StoredForm::Whole(object) => StoredForm::Whole(Arc::clone(object)),
             StoredForm::Folded(text) => StoredForm::Folded(Arc::clone(text)),
+            StoredForm::Packed(text) => StoredForm::Packed(Arc::clone(text)),
         }
     }
 }
 
 impl<K: Watched> StoredForm<K> {
-    /// The memory that the object takes when it is whole, at most, where it was written to be large.
-    pub(crate) fn large_memory(&self) -> Option<u64> {
+    /// What the object takes where it is long. One held whole is not.
+    pub(crate) fn long(&self) -> Option<LongObject> {
         match self {
-            StoredForm::Whole(_) => None,
-            // A shorter text is no large object, whatever it is.
-            StoredForm::Folded(text) if text.len() <= LONG => None,
-            StoredForm::Folded(text) => Some(memory::of_json(text)).filter(|bytes| *bytes > LARGE),
+            StoredForm::Folded(text) if text.len() > LONG => Some(LongObject::of(text)),
+            StoredForm::Packed(text) => Some(text.long),
+            StoredForm::Whole(_) | StoredForm::Folded(_) => None,
         }
     }
 
@@ -52,14 +111,30 @@ impl<K: Watched> StoredForm<K> {
     pub(crate) fn object(&self) -> Option<Arc<K>> {
         match self {
             StoredForm::Whole(object) => Some(Arc::clone(object)),
-            StoredForm::Folded(text) => match serde_json::from_slice(text) {
-                Ok(object) => Some(Arc::new(object)),
+            StoredForm::Folded(text) => unfolded(text),
+            StoredForm::Packed(packed) => match packed.text() {
+                Ok(text) => unfolded(&text),
                 Err(error) => {
-                    tracing::error!(kind = %K::kind(&()), %error, "what a store has folded cannot be unfolded");
+                    tracing::error!(kind = %K::kind(&()), %error, "what a store has packed cannot be unpacked");
                     None
                 }
             },
         }
+    }
+}
+
+fn unfolded<K: Watched>(text: &[u8]) -> Option<Arc<K>> {
+    serde_json::from_slice(text)
+        .map(Arc::new)
+        .inspect_err(|error| {
+            tracing::error!(kind = %K::kind(&()), %error, "what a store has folded cannot be unfolded");
+        })
+        .ok()
+}
+
+impl LongObject {
+    fn of(text: &[u8]) -> Self {
+        Self { text: text.len() as u64, memory: memory::of_json(text) }
     }
 }
 
@@ -68,7 +143,11 @@ impl<K: Watched> StoredObject<K> {
     pub(super) fn new(object: &Arc<K>, fold: bool) -> Self {
         let fold = fold || memory_of(object.as_ref()) > MOST_WHOLE_BYTES;
         let text = if fold { serde_json::to_vec(object.as_ref()).ok() } else { None };
-        let form = text.map_or_else(|| StoredForm::Whole(Arc::clone(object)), |text| StoredForm::Folded(text.into()));
+        let form = match text.map(|text| (PackedText::of(&text), text)) {
+            None => StoredForm::Whole(Arc::clone(object)),
+            Some((Some(packed), _)) => StoredForm::Packed(Arc::new(packed)),
+            Some((None, text)) => StoredForm::Folded(text.into()),
+        };
         let meta = object.meta();
         Self { uid: uid(meta).into(), version: version(meta), form }
     }

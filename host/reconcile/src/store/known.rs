@@ -10,7 +10,7 @@ use orangery_core::name::Namespace;
 
 use super::{
     deleted_uids::DeletedUids,
-    held::{StoredForm, StoredObject, uid, version},
+    held::{NewVersion, StoredForm, StoredObject, uid, version},
     index::NameIndex,
 };
 use crate::{Key, Watched};
@@ -74,8 +74,20 @@ impl<K: Watched> KnownVersions<K> {
         self.folds = folds;
     }
 
+    pub(super) fn folds(&self) -> fn(&K) -> bool {
+        self.folds
+    }
+
     pub(super) fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    pub(super) fn version(&self, key: &Key) -> Option<u64> {
+        self.objects.get(key)?.version()
+    }
+
+    pub(super) fn knows(&self, key: &Key) -> bool {
+        self.objects.contains_key(key)
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<StoredForm<K>> {
@@ -130,23 +142,22 @@ impl<K: Watched> KnownVersions<K> {
         }
     }
 
-    pub(super) fn upsert(&mut self, object: K) -> UpsertOutcome<K> {
-        let key = Key::of(&object);
-        let object = Arc::new(object);
-        if !self.is_news(&key, object.meta()) {
-            let newest = self.objects.get(&key).filter(|known| known.uid() == uid(object.meta()));
-            return UpsertOutcome::Unchanged(newest.and_then(StoredObject::object).unwrap_or(object));
+    pub(super) fn upsert(&mut self, new: NewVersion<K>) -> UpsertOutcome<K> {
+        let key = Key::of(new.object.as_ref());
+        if !self.is_news(&key, new.object.meta()) {
+            let newest = self.objects.get(&key).filter(|known| known.uid() == uid(new.object.meta()));
+            return UpsertOutcome::Unchanged(newest.and_then(StoredObject::object).unwrap_or(new.object));
         }
         // What is no news was known before, and says nothing of what a list under way has not named.
         self.mark_written(&key);
-        self.take_in(key, object)
+        self.take_in(key, new)
     }
 
     /// Takes in what a read has answered that began after `before` was known.
-    pub(super) fn upsert_read(&mut self, before: Option<&ObjectMeta>, read: K) -> UpsertOutcome<K> {
-        let known = self.objects.get(&Key::of(&read)).and_then(StoredObject::version);
-        let is_same = before.is_some_and(|before| uid(before) == uid(read.meta()) && version(before) == known);
-        match (known, version(read.meta())) {
+    pub(super) fn upsert_read(&mut self, before: Option<&ObjectMeta>, read: NewVersion<K>) -> UpsertOutcome<K> {
+        let known = self.objects.get(&Key::of(read.object.as_ref())).and_then(StoredObject::version);
+        let is_same = before.is_some_and(|before| uid(before) == uid(read.object.meta()) && version(before) == known);
+        match (known, version(read.object.meta())) {
             (Some(known), Some(now)) if is_same && now < known => match self.take_in_listed(read) {
                 UpsertOutcome::Changed { before, after } => UpsertOutcome::Restored { before, after },
                 other => other,
@@ -156,16 +167,16 @@ impl<K: Watched> KnownVersions<K> {
     }
 
     /// Takes in what a list names, which is news.
-    pub(super) fn take_in_listed(&mut self, object: K) -> UpsertOutcome<K> {
-        self.deleted_uids.remove(uid(object.meta()));
-        self.take_in(Key::of(&object), Arc::new(object))
+    pub(super) fn take_in_listed(&mut self, new: NewVersion<K>) -> UpsertOutcome<K> {
+        self.deleted_uids.remove(uid(new.object.meta()));
+        self.take_in(Key::of(new.object.as_ref()), new)
     }
 
-    fn take_in(&mut self, key: Key, object: Arc<K>) -> UpsertOutcome<K> {
+    fn take_in(&mut self, key: Key, new: NewVersion<K>) -> UpsertOutcome<K> {
+        let NewVersion { object, held } = new;
         if is_gone(object.meta()) {
             return UpsertOutcome::Gone { before: self.forget(object.meta()), last: object };
         }
-        let held = StoredObject::new(&object, (self.folds)(&object));
         let before = self.objects.insert(key.clone(), held);
         if let Some(before) = &before
             && before.uid() != uid(object.meta())

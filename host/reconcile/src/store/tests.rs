@@ -43,6 +43,34 @@ fn journal(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<String>>> {
 }
 
 #[test]
+fn c_99_a_very_long_text_is_kept_packed_and_one_that_does_not_pack_as_it_is() {
+    let store = Store::new();
+    let long = |name: &str, text: String| {
+        let mut object = version(name, name, 1);
+        object.data = Some([("text".to_owned(), text)].into());
+        object
+    };
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b' ' + u8::try_from((state >> 33) % 95).unwrap())
+    };
+    let packs = long("packs", "x".repeat(1 << 20));
+    let noise = long("noise", (0..1 << 20).map(|_| noise()).collect());
+    let form = |object: &ConfigMap| {
+        store.upsert(object.clone());
+        assert_eq!(store.get(&Key::of(object)).as_deref(), Some(object), "it is read as it was");
+        store.form(&Key::of(object)).unwrap()
+    };
+    let StoredForm::Packed(packed) = form(&packs) else { panic!("it is not packed") };
+    assert!(packed.bytes.len() < 16 << 10, "{}", packed.bytes.len());
+    let long = StoredForm::<ConfigMap>::Packed(packed).long().unwrap();
+    assert!(long.text > 1 << 20 && long.memory > 1 << 20, "{long:?}");
+    assert!(matches!(form(&noise), StoredForm::Folded(_)));
+    assert!(matches!(form(&version("short", "short", 1)), StoredForm::Whole(_)));
+}
+
+#[test]
 fn a_write_is_visible_at_once_and_its_echo_is_no_news() {
     let store = Store::new();
     let journal = journal(&store);

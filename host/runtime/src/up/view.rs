@@ -3,7 +3,12 @@
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
 use kube::{ResourceExt, api::DynamicObject};
-use orangery_api::marks::Operation;
+use orangery_api::{
+    deploy_item::{DeployItem, DeployItemSpec},
+    execution::Execution,
+    installation::{Installation, InstallationSpec},
+    marks::Operation,
+};
 use orangery_cli::{
     Exit, Terminal,
     tree::{NodeKind, NodeState, Objects, Tree, TreeNode, live::Live},
@@ -21,6 +26,12 @@ const PACE: Duration = Duration::from_millis(40);
 
 /// A tree that is read in less than this may be read at every change.
 const CHEAP: Duration = Duration::from_millis(1);
+
+/// A larger one is read for one part in so many of the time: what is read is all that there is, whatever changes.
+const SHARE: u32 = 10;
+
+/// At the latest it is read after this long, so that the end of a very large one is noticed.
+const AT_THE_LATEST: Duration = Duration::from_millis(500);
 
 /// Which trees are shown and judged.
 #[derive(Debug)]
@@ -96,9 +107,7 @@ impl LiveView {
                 () = self.changed.notified() => {}
                 () = sleep_until(next_drawing), if !is_drawn => {}
             }
-            if cost >= CHEAP {
-                sleep_until(began + cost * 2).await;
-            }
+            leave_to_others(began, cost).await;
         }
     }
 
@@ -106,9 +115,11 @@ impl LiveView {
     pub(super) async fn changed(&self) {
         loop {
             self.changed.notified().await;
+            let began = Instant::now();
             if self.read() != self.tree {
                 return;
             }
+            leave_to_others(began, began.elapsed()).await;
         }
     }
 
@@ -139,15 +150,45 @@ impl LiveView {
     }
 
     fn read(&self) -> Tree {
-        let objects = Objects {
-            installations: self.stores.installations.list(None),
-            executions: self.stores.executions.list(None),
-            deploy_items: self.stores.deploy_items.list(None),
-        };
+        let mut objects = Objects::default();
+        self.stores.installations.for_each(|one| objects.installations.push(Arc::new(shown_installation(one))));
+        self.stores.executions.for_each(|one| objects.executions.push(Arc::new(shown_execution(one))));
+        self.stores.deploy_items.for_each(|one| objects.deploy_items.push(Arc::new(shown_item(one))));
         let mut tree = Tree::of(&objects);
         tree.roots.retain(|root| self.scope.has(root));
         tree
     }
+}
+
+/// Leaves the processors to the work itself for a while after a large tree was read.
+async fn leave_to_others(began: Instant, cost: Duration) {
+    if cost >= CHEAP {
+        sleep_until(began + (cost * SHARE).min(AT_THE_LATEST.max(cost * 2))).await;
+    }
+}
+
+/// What is shown of an Installation. What it deploys may be long, and would be in memory of all at once (C-99).
+fn shown_installation(one: &Installation) -> Installation {
+    let Installation { metadata, spec: _, status } = one;
+    Installation { metadata: metadata.clone(), spec: InstallationSpec::default(), status: status.clone() }
+}
+
+/// The same of an Execution.
+fn shown_execution(one: &Execution) -> Execution {
+    let Execution { metadata, spec, status } = one;
+    Execution { metadata: metadata.clone(), spec: spec.outline(), status: status.clone() }
+}
+
+/// The same of a deploy item.
+fn shown_item(one: &DeployItem) -> DeployItem {
+    let DeployItem { metadata, spec, status } = one;
+    let spec = DeployItemSpec { type_: spec.type_.clone(), target: spec.target.clone(), ..DeployItemSpec::default() };
+    let mut status = status.clone();
+    if let Some(status) = &mut status {
+        // Its inventory, and what the host keeps.
+        status.provider_status = None;
+    }
+    DeployItem { metadata: metadata.clone(), spec, status }
 }
 
 fn deploys_nothing(root: &TreeNode) -> bool {

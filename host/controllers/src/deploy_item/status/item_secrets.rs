@@ -17,15 +17,19 @@ use orangery_api::{
 use orangery_cluster::TERMINATING;
 use orangery_core::{
     digest::sha256,
+    memory,
     name::{Namespace, ObjectName, proposal_secret},
     step::Step,
 };
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, reserve_for_reading};
 
 use crate::{guard::OF_INVENTORY, object::owner_reference, object_access::get};
 
 /// Bytes of one Secret: below the limit of 1 MiB that the API server sets, also in base64.
 const CHUNK: usize = 700 * 1024;
+
+/// Bytes of memory that are reserved for each byte of a Secret that is read back: manifests compress to an eighth.
+const UNPACKED: u64 = 8;
 
 /// The Secrets that a compressed content of an item takes, in order.
 pub(super) fn secrets(item: &ObjectName, compressed: &[u8]) -> Vec<String> {
@@ -142,6 +146,7 @@ pub(super) async fn read(
     secrets: &[String],
     digest: &str,
 ) -> Step<Option<Vec<u8>>> {
+    let reserved = reserve_for_reading(namespace, (secrets.len() * CHUNK) as u64 * UNPACKED).await;
     let mut compressed = Vec::new();
     for name in secrets {
         let secret: Option<Secret> = get(client, namespace, &name.into()).await?;
@@ -151,7 +156,9 @@ pub(super) async fn read(
         };
         compressed.extend(chunk);
     }
-    Ok(unpack(&compressed, digest))
+    let content = unpack(&compressed, digest);
+    reserved.takes(content.as_ref().map_or(0, memory::of_json)).await;
+    Ok(content)
 }
 
 /// Removes Secrets that are not needed any more. What cannot be removed goes with the item that owns it.

@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use orangery_api::installation::Installation;
-use orangery_blueprint::BUNDLED_ENGINE;
-use orangery_core::{name::JobId, step::Step};
+use orangery_api::installation::{Installation, InstallationSpec};
+use orangery_blueprint::{BUNDLED_ENGINE, FILE, template_engine::Kubeconfigs};
+use orangery_core::{memory, name::JobId, step::Step};
 use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject};
 use orangery_reconcile::Key;
 use orangery_render::{BlueprintSource, LoadedBlueprint, TemplateAccess};
@@ -22,11 +22,25 @@ use crate::{
     signed_origin::SignedOrigin,
 };
 
-/// The blueprints of the running jobs, by uid of the Installation.
+/// The most memory, in bytes, that the blueprints of running jobs take that are kept. Those that were not asked for longest leave,
+/// and are opened again when their Installation is called (C-131).
+const MOST_BLUEPRINT_BYTES: u64 = 32 << 20;
+
+/// The blueprints of the running jobs.
 #[derive(Default)]
 pub(in crate::installation) struct Blueprints {
-    /// Protects the map; held for one look-up.
-    loaded: Mutex<BTreeMap<String, CachedBlueprint>>,
+    /// Protects them; held for one look-up.
+    cached: Mutex<CachedBlueprints>,
+}
+
+#[derive(Default)]
+struct CachedBlueprints {
+    /// Counts the look-ups, for the order of use.
+    tick: u64,
+    /// What all take that are in memory, in bytes.
+    bytes: u64,
+    /// By uid of the Installation.
+    by_uid: BTreeMap<String, CachedBlueprint>,
 }
 
 /// A blueprint of one job, as the spec had it at a generation.
@@ -35,9 +49,34 @@ struct CachedBlueprint {
     generation: i64,
     /// What counted when it was opened: by its keys it was verified.
     policy: Arc<EffectivePolicy>,
-    loaded: Arc<LoadedBlueprint>,
+    /// `None` where it had to leave.
+    loaded: Option<Arc<LoadedBlueprint>>,
     /// Whose signature held.
     origin: Option<SignedOrigin>,
+    /// What was issued in this job stays the same, also where the blueprint is opened again.
+    kubeconfigs: Arc<TargetKubeconfigs>,
+    bytes: u64,
+    used: u64,
+}
+
+impl CachedBlueprints {
+    /// Keeps a blueprint, and nothing older of its Installation; those beyond the limit leave.
+    fn put(&mut self, uid: &str, blueprint: CachedBlueprint) {
+        self.remove(uid);
+        self.tick += 1;
+        self.bytes += blueprint.bytes;
+        self.by_uid.insert(uid.to_owned(), CachedBlueprint { used: self.tick, ..blueprint });
+        while self.bytes > MOST_BLUEPRINT_BYTES {
+            let in_memory = self.by_uid.values_mut().filter(|one| one.loaded.is_some());
+            let Some(oldest) = in_memory.min_by_key(|one| one.used) else { break };
+            oldest.loaded = None;
+            self.bytes -= std::mem::take(&mut oldest.bytes);
+        }
+    }
+
+    fn remove(&mut self, uid: &str) {
+        self.bytes -= self.by_uid.remove(uid).map_or(0, |removed| removed.bytes);
+    }
 }
 
 impl Blueprints {
@@ -51,23 +90,38 @@ impl Blueprints {
         let (uid, generation) = (uid_of(of), generation_of(of));
         let policy = host.policies.of(&Key::of(of).namespace)?;
         component::check_source(&policy, of)?;
-        if let Some(kept) = self.lock().get(uid)
-            && (kept.generation, &kept.job, &kept.policy) == (generation, job, &policy)
-        {
-            check_templates(host, of, &kept.loaded)?;
-            return Ok(Arc::clone(&kept.loaded));
+        let (kept, kubeconfigs) = self.kept(uid, (generation, job, &policy)).unzip();
+        if let Some(loaded) = kept.flatten() {
+            check_templates(host, of, &loaded)?;
+            return Ok(loaded);
         }
-        let (loaded, origin) = open(host, of, job).await?;
+        let kubeconfigs = kubeconfigs.unwrap_or_else(|| Arc::new(TargetKubeconfigs::new(host, Arc::new(asking(of)))));
+        let OpenedBlueprint { loaded, origin, bytes } = open(host, of, job, &kubeconfigs).await?;
         let loaded = Arc::new(loaded);
         check_templates(host, of, &loaded)?;
-        let kept = CachedBlueprint { job: job.clone(), generation, policy, loaded: Arc::clone(&loaded), origin };
-        self.lock().insert(uid.to_owned(), kept);
+        let (job, kept) = (job.clone(), Some(Arc::clone(&loaded)));
+        let kept = CachedBlueprint { job, generation, policy, loaded: kept, origin, kubeconfigs, bytes, used: 0 };
+        self.lock().put(uid, kept);
         Ok(loaded)
+    }
+
+    /// The blueprint of a job, where it is in memory, and what was issued for it.
+    fn kept(
+        &self,
+        uid: &str,
+        of: (i64, &JobId, &Arc<EffectivePolicy>),
+    ) -> Option<(Option<Arc<LoadedBlueprint>>, Arc<TargetKubeconfigs>)> {
+        let mut cached = self.lock();
+        cached.tick += 1;
+        let tick = cached.tick;
+        let kept = cached.by_uid.get_mut(uid).filter(|kept| (kept.generation, &kept.job, &kept.policy) == of)?;
+        kept.used = tick;
+        Some((kept.loaded.clone(), Arc::clone(&kept.kubeconfigs)))
     }
 
     /// Whose signature covers the blueprint that was loaded last for an Installation.
     pub(in crate::installation) fn origin(&self, of: &Installation) -> Option<SignedOrigin> {
-        self.lock().get(uid_of(of))?.origin.clone()
+        self.lock().by_uid.get(uid_of(of))?.origin.clone()
     }
 
     /// The job of an Installation has ended.
@@ -75,8 +129,8 @@ impl Blueprints {
         self.lock().remove(uid_of(of));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, CachedBlueprint>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CachedBlueprints> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -113,11 +167,28 @@ fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedB
     Ok(())
 }
 
+/// An Installation as far as it asks for credentials: its blueprint may be long.
+fn asking(of: &Installation) -> Installation {
+    let Installation { metadata, spec: InstallationSpec { imports, .. }, status: _ } = of;
+    let spec = InstallationSpec { imports: imports.clone(), ..InstallationSpec::default() };
+    Installation { metadata: metadata.clone(), spec, status: None }
+}
+
+/// A blueprint that was opened.
+struct OpenedBlueprint {
+    loaded: LoadedBlueprint,
+    /// Whose signature held.
+    origin: Option<SignedOrigin>,
+    /// What it takes, in bytes.
+    bytes: u64,
+}
+
 async fn open(
     host: &Arc<ControllerContext>,
     of: &Installation,
     job: &JobId,
-) -> Step<(LoadedBlueprint, Option<SignedOrigin>)> {
+    kubeconfigs: &Arc<TargetKubeconfigs>,
+) -> Step<OpenedBlueprint> {
     let (opened, origin) = match component::open(host, of).await? {
         Some(InstallationComponent { opened, origin }) => (Some(opened), origin),
         None => (None, None),
@@ -132,12 +203,15 @@ async fn open(
     let reach = TemplateAccess {
         namespace: Key::of(of).namespace,
         artifacts: Arc::new(ContextArtifacts::new(host, context)),
-        kubeconfigs: Arc::new(TargetKubeconfigs::new(host, Arc::new(of.clone()))),
+        kubeconfigs: Arc::clone(kubeconfigs) as Arc<dyn Kubeconfigs>,
         rng: host.key.of_job(of, job),
     };
     let spec = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
+    let text = files.read(FILE).map_or(0, |text| text.len() as u64);
+    // Files that are written out, their form for templates, and what is read from them.
+    let bytes = memory::of(&spec).saturating_mul(2).saturating_add(text);
     let loaded = LoadedBlueprint::new(files, spec, opened, reach).map_err(|error| load_halt(&error))?;
-    Ok((loaded, origin))
+    Ok(OpenedBlueprint { loaded, origin, bytes })
 }
 
 #[cfg(test)]
@@ -168,9 +242,38 @@ mod tests {
         assert!(same(1, "one").await);
         assert!(!same(2, "one").await, "the spec changed");
         assert!(!same(2, "two").await, "another job");
-        assert_eq!(blueprints.lock().len(), 1, "what is older is not kept");
+        assert_eq!(blueprints.lock().by_uid.len(), 1, "what is older is not kept");
         blueprints.forget(&installation(2));
-        assert!(blueprints.lock().is_empty(), "the job has ended");
+        let cached = blueprints.lock();
+        assert_eq!((cached.by_uid.len(), cached.bytes), (0, 0), "the job has ended");
+    }
+
+    #[tokio::test]
+    async fn c_131_limits_blueprints_of_running_jobs_share_a_memory_and_those_beyond_are_opened_again() {
+        let (host, blueprints) = (host(), Blueprints::default());
+        let long = |uid: usize| {
+            let mut installation = installation(1);
+            installation.metadata.uid = Some(uid.to_string());
+            let files = &mut installation.spec.blueprint.inline.as_mut().unwrap().filesystem;
+            files["long"] = json!("x".repeat(1 << 20));
+            installation
+        };
+        let load = async |uid: usize| blueprints.load(&host, &long(uid), &"one".into()).await.unwrap();
+        let mut loaded = Vec::new();
+        for uid in 0..15 {
+            loaded.push(load(uid).await);
+        }
+        assert!(Arc::ptr_eq(&load(0).await, &loaded[0]), "15 of 2 MiB have room");
+        for uid in 15..40 {
+            load(uid).await;
+        }
+        assert!(blueprints.lock().bytes <= MOST_BLUEPRINT_BYTES);
+        let kubeconfigs = |uid: &str| Arc::clone(&blueprints.lock().by_uid[uid].kubeconfigs);
+        let before = kubeconfigs("0");
+        assert!(!Arc::ptr_eq(&load(0).await, &loaded[0]), "it was opened again");
+        assert!(Arc::ptr_eq(&kubeconfigs("0"), &before), "and what was issued for it stays");
+        (0..40).for_each(|uid| blueprints.forget(&long(uid)));
+        assert_eq!(blueprints.lock().bytes, 0);
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ use orangery_core::{
     name::{JobId, Kind, Namespace, ObjectName},
     step::Step,
 };
-use orangery_reconcile::{Key, slot};
+use orangery_reconcile::{Key, give_reading_back, reserve_for_reading, slot};
 use orangery_turns::Turn;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -32,6 +32,9 @@ use crate::{
 
 /// The most memory, in bytes, that imports may take that wait for no turn.
 const MOST_SMALL_BYTES: u64 = 4 << 20;
+
+/// Bytes of memory that are made of each byte of imports that were read, such as the input of templates.
+const MADE_OF_IMPORTS: u64 = 4;
 
 /// The turn of whoever keeps imports in memory that take much of it, from when that is found out to when it is dropped (C-99).
 #[derive(Default)]
@@ -105,6 +108,8 @@ pub(in crate::installation) async fn read_imports(
     if let Some(imported) = read_in_turn(host, installation, job, turn).await? {
         return Ok(imported);
     }
+    // A call that holds some waits for nothing.
+    give_reading_back().await;
     turn.take(host, &Key::of(installation).namespace).await;
     Ok(read_in_turn(host, installation, job, turn).await?.unwrap_or_default())
 }
@@ -147,7 +152,12 @@ impl<'a> GatheredImports<'a> {
     async fn read(host: &'a ControllerContext, installation: &Installation, most: u64) -> Step<Self> {
         let namespace = Key::of(installation).namespace;
         let (mut data_sources, mut beyond, mut texts) = (BTreeMap::new(), None, 0);
-        for (kind, name) in data_source_names(installation) {
+        let named = data_source_names(installation);
+        // Large ones have their turn instead, and what was read before is read anew.
+        give_reading_back().await;
+        let has_sum = most < MOST_IMPORTED_BYTES && !named.is_empty();
+        let reserved = if has_sum { Some(reserve_for_reading(&namespace, most).await) } else { None };
+        for (kind, name) in named {
             if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
                 if kind == DataSourceKind::Secret {
                     host.secrets.learn_secret(&Key::new(&namespace, &name), content.values());
@@ -159,6 +169,9 @@ impl<'a> GatheredImports<'a> {
                 }
                 data_sources.insert((kind, name), content);
             }
+        }
+        if let Some(reserved) = reserved {
+            reserved.takes(texts.saturating_mul(MADE_OF_IMPORTS)).await;
         }
         Ok(Self { stores: &host.stores, encryption: host.key.encryption(), namespace, data_sources, beyond })
     }

@@ -1,7 +1,10 @@
 use std::sync::Mutex;
 
 use futures::FutureExt as _;
-use orangery_api::{deploy_item::DeployItem, installation::Installation};
+use orangery_api::{
+    execution::{DeployItemTemplate, ExecutionSpec},
+    label,
+};
 use orangery_cli::terminal::Appearance;
 use serde_json::{Value, json};
 
@@ -119,4 +122,40 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
     stores.deploy_items.upsert(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
     let mut view = LiveView::new(stores, ViewScope::All, &"ns".into());
     assert!(view.until_final(&mut terminal).now_or_never().is_none());
+}
+
+#[test]
+fn c_99_a_tree_is_read_without_what_its_objects_deploy() {
+    let stores = Stores::new();
+    let long = json!({"text": (0..10_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_string()).collect::<String>()});
+    let meta = |name: &str, labels: Value| json!({"namespace": "ns", "name": name, "uid": name, "resourceVersion": "1", "labels": labels});
+    let whole = json!({"metadata": meta("mine", json!({})), "spec": {"blueprint": {"inline": {"filesystem": long}}},
+        "status": finished("Succeeded")});
+    stores.installations.upsert(serde_json::from_value(whole).unwrap());
+    let item =
+        |name: &str| DeployItemTemplate { name: name.to_owned(), config: Some(long.clone()), ..Default::default() };
+    let mut execution = Execution::new("mine", ExecutionSpec::new("", vec![item("b"), item("a")]));
+    execution.metadata = serde_json::from_value(meta("mine", json!({}))).unwrap();
+    stores.executions.upsert(execution);
+    for name in ["a", "b"] {
+        let labels = json!({(label::MANAGED_BY): "mine", (label::ITEM_NAME): name});
+        let item = json!({"metadata": meta(name, labels), "spec": {"type": "t", "target": {"name": "c"}, "config": long},
+            "status": finished("Succeeded")});
+        stores.deploy_items.upsert(serde_json::from_value(item).unwrap());
+    }
+    let objects = Objects {
+        installations: stores.installations.list(None),
+        executions: stores.executions.list(None),
+        deploy_items: stores.deploy_items.list(None),
+    };
+    let read = LiveView::new(stores, ViewScope::All, &"ns".into()).read();
+    assert_eq!(read, Tree::of(&objects));
+    let titles: Vec<&str> = read.roots[0].children[0].children.iter().map(|item| item.title.as_str()).collect();
+    assert_eq!(titles, ["b", "a"], "in the order of the Execution");
+    let lengths = [
+        serde_json::to_string(&shown_installation(&objects.installations[0])),
+        serde_json::to_string(&shown_execution(&objects.executions[0])),
+        serde_json::to_string(&shown_item(&objects.deploy_items[0])),
+    ];
+    assert!(lengths.iter().all(|text| text.as_ref().unwrap().len() < 2_000), "{lengths:?}");
 }
