@@ -97,7 +97,7 @@ fn is_of_the_run(field: &str) -> bool {
         || is_hash
         || matches!(field, "uid" | "resourceVersion" | "managedFields" | "landscaper.gardener.cloud/reconcile-time")
         // The mark has the uid of the item; the seal is of uids, and counts writes.
-        || matches!(field, "orangery.dev/owner" | "seal" | "number" | "credentials")
+        || matches!(field, "orangery.dev/owner" | "orangery.dev/owner-cluster" | "seal" | "number" | "credentials")
 }
 
 fn name(object: &Value) -> &str {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
 use crate::{GROUP, annotation};
@@ -55,7 +56,9 @@ pub trait Marks: Resource {
     fn operation(&self) -> Option<Operation> {
         self.annotation(annotation::OPERATION).map(Operation::from)
     }
-    /// The name of the owner that is an Installation, if any: the parent.
+    /// The owners that are Installations, in the order in which they came.
+    fn owner_installations(&self) -> impl Iterator<Item = &OwnerReference>;
+    /// The name of the first of them, if any: the parent.
     fn parent_installation(&self) -> Option<&str>;
     /// Whether its deletion was asked for.
     fn is_deleting(&self) -> bool {
@@ -76,11 +79,13 @@ impl<K: Resource> Marks for K {
         self.labels().get(key).map(String::as_str)
     }
 
+    fn owner_installations(&self) -> impl Iterator<Item = &OwnerReference> {
+        let of_group = |owner: &&OwnerReference| owner.api_version.split('/').next() == Some(GROUP);
+        self.owner_references().iter().filter(move |owner| owner.kind == "Installation" && of_group(owner))
+    }
+
     fn parent_installation(&self) -> Option<&str> {
-        self.owner_references()
-            .iter()
-            .find(|owner| owner.kind == "Installation" && owner.api_version.split('/').next() == Some(GROUP))
-            .map(|owner| owner.name.as_str())
+        self.owner_installations().next().map(|owner| owner.name.as_str())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
     job_objects::JobObjects,
-    owner::{Deleted, OWNER_ANNOTATION, marked_by},
+    owner::{Deleted, OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, marked_by},
     scope::clusters_of,
     writer::{ObjectHandle, ObjectWriter},
 };
@@ -62,9 +62,10 @@ fn laid_over(live: &Value, patch: &Value) -> Value {
             overlay(&mut body, &json!({"metadata": {field: value}}));
         }
     }
-    if let Some(mark) = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(OWNER_ANNOTATION))
-    {
-        overlay(&mut body, &json!({"metadata": {"annotations": {OWNER_ANNOTATION: mark}}}));
+    for name in [OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION] {
+        if let Some(mark) = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(name)) {
+            overlay(&mut body, &json!({"metadata": {"annotations": {name: mark}}}));
+        }
     }
     body
 }
@@ -214,9 +215,11 @@ impl JobObjects<'_> {
         Err(Error::Conflict { key: Box::new(handle.key.clone()) }.into())
     }
 
-    /// Whether the item whose mark an object has does not exist any more: then nobody holds it against a stage.
+    /// Whether the item whose mark an object has does not exist any more: then nobody holds it against a stage. Of one of another
+    /// cluster nobody here can say that (C-137).
     async fn is_left_over(&self, live: &Value) -> Result<bool, ApplyError> {
         match marked_by(live, self.job.owner, self.job.labels) {
+            Some(item) if item.is_elsewhere(self.job.owner) => Ok(false),
             Some(item) => Ok(self.job.items.is_gone(&item).await?),
             None => Ok(false),
         }

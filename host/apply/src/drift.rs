@@ -21,7 +21,7 @@ use crate::{
     apply_error::ApplyError,
     executor::AT_ONCE,
     job_objects::JobObjects,
-    owner::{Claim, OWNER_ANNOTATION, claim, item},
+    owner::{Claim, OWNER_ANNOTATION, OWNER_CLUSTER, claim, item},
     write::{created, is_the_checked, labelled, place_all, under_version_of},
     writer::{ObjectHandle, ObjectWriter},
 };
@@ -169,6 +169,8 @@ fn compare(
     }
     let mut ignored = ignored.clone();
     ignored.pointers.extend(write.inject.iter().map(|injection| injection.at.clone()));
+    // An earlier build has not written it: the next job does.
+    ignored.pointers.insert(OWNER_CLUSTER.to_owned());
     let found = match write.how {
         Write::Create => Vec::new(),
         // Fields of another version are not those that were written.

@@ -209,7 +209,7 @@ mod tests {
         let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
         let clusters = ClusterPool::new(|_| {}).set(Arc::new(Nowhere), waiter);
         let labels = ["item".to_owned()];
-        let owner = Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() };
+        let owner = Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned(), cluster: None };
         let grants = Grants::default();
         let job = Job {
             id: &"j".into(),

@@ -187,8 +187,10 @@ impl<'a> Executor<'a> {
         if !self.prunes() {
             return Ok(());
         }
+        let leaving = self.state.inventory.leaving(&self.all_planned());
+        let check = self.objects.check_clusters(clusters_of(&leaving), self.state).await?;
+        self.refuse_strays(&check.strays)?;
         let planned = self.all_planned();
-        self.objects.check_clusters(clusters_of(&self.state.inventory.leaving(&planned)), self.state).await?;
         let groups = groups(&self.proposal.pruning_order, &self.state.inventory.leaving(&planned));
         self.objects.delete_groups(groups, self.state).await?;
         // Kept objects, and what no group takes in, stay in the cluster and are forgotten.

@@ -33,16 +33,24 @@ pub(crate) fn clusters_of(objects: &BTreeSet<LocatedObject>) -> BTreeSet<Cluster
 /// The most clusters that an item may have left objects in: the credentials of each are kept in the operator's namespace.
 const MOST_FORMER: usize = 16;
 
+/// What the clusters have changed in an inventory.
+#[derive(Default)]
+pub(crate) struct ClusterCheck {
+    /// Whether anything moved to `former`.
+    pub(crate) is_moved: bool,
+    /// The entries that have lost their namespace, as they were.
+    pub(crate) strays: Vec<LocatedObject>,
+}
+
 impl JobObjects<'_> {
     /// Holds the inventory against these clusters. What lies in another cluster than the reference means now moves to `former`:
-    /// nothing of it is looked for here (C-35). Entries of kinds without namespaces lose theirs. Whether anything
-    /// moved.
+    /// nothing of it is looked for here (C-35). Entries of kinds without namespaces lose theirs.
     pub(crate) async fn check_clusters(
         &self,
         on: BTreeSet<ClusterRef>,
         state: &mut ItemState,
-    ) -> Result<bool, ApplyError> {
-        let mut is_moved = false;
+    ) -> Result<ClusterCheck, ApplyError> {
+        let mut check = ClusterCheck::default();
         for on in on {
             let cluster = self.job.clusters.cluster(&on).await?;
             if let Some(uid) = cluster.uid().await? {
@@ -52,22 +60,28 @@ impl JobObjects<'_> {
                 match state.clusters.insert(on.clone(), uid.clone()) {
                     Some(before) if before != uid => {
                         move_to_former(&on, &before, state);
-                        is_moved = true;
+                        check.is_moved = true;
                     }
                     Some(_) | None => {}
                 }
                 restore_former(&on, &uid, state);
             }
-            self.drop_stray_namespaces(&on, state).await?;
+            check.strays.extend(self.drop_stray_namespaces(&on, state).await?);
         }
-        Ok(is_moved)
+        Ok(check)
     }
 
-    async fn drop_stray_namespaces(&self, on: &ClusterRef, state: &mut ItemState) -> Result<(), ApplyError> {
+    /// Answers the entries that have lost their namespace, as they were.
+    async fn drop_stray_namespaces(
+        &self,
+        on: &ClusterRef,
+        state: &mut ItemState,
+    ) -> Result<Vec<LocatedObject>, ApplyError> {
         let is_placed = |located: &&LocatedObject| located.on == *on && located.key.namespace.is_some();
         let placed: Vec<LocatedObject> = state.inventory.0.keys().filter(is_placed).cloned().collect();
         let mut kinds: BTreeMap<(ApiVersion, Kind), bool> = BTreeMap::new();
-        for mut located in placed {
+        let mut strays = Vec::new();
+        for located in placed {
             let kind = (located.key.api_version.clone(), located.key.kind.clone());
             let is_namespaced = match kinds.get(&kind) {
                 Some(known) => *known,
@@ -81,11 +95,11 @@ impl JobObjects<'_> {
                 }
             };
             if !is_namespaced && let Some(entry) = state.inventory.0.remove(&located) {
-                located.key.namespace = None;
-                state.inventory.0.entry(located).or_insert(entry);
+                state.inventory.0.entry(without_namespace(&located)).or_insert(entry);
+                strays.push(located);
             }
         }
-        Ok(())
+        Ok(strays)
     }
 }
 
@@ -93,6 +107,13 @@ impl JobObjects<'_> {
 fn leaves_too_many(on: &ClusterRef, uid: &str, state: &ItemState) -> bool {
     let moves = state.clusters.get(on).is_some_and(|before| before != uid && !state.former.contains_key(before));
     moves && state.former.len() >= MOST_FORMER && state.inventory.0.keys().any(|located| located.on == *on)
+}
+
+/// The object as one of no namespace.
+pub(crate) fn without_namespace(located: &LocatedObject) -> LocatedObject {
+    let mut located = located.clone();
+    located.key.namespace = None;
+    located
 }
 
 /// Moves what the inventory has behind a reference to the cluster of this uid.

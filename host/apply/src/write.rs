@@ -12,7 +12,10 @@ use orangery_proposal::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{OWNER_ANNOTATION, Owner, apply_error::ApplyError, job_objects::JobObjects, writer::ObjectHandle};
+use crate::{
+    OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Owner, apply_error::ApplyError, job_objects::JobObjects,
+    writer::ObjectHandle,
+};
 use orangery_cluster::{Error, is_being_deleted};
 
 /// How often a write is tried that meets changes of others.
@@ -104,7 +107,7 @@ impl JobObjects<'_> {
                     handle.create(created).await
                 }
                 Some(live) if write.owned == Ownership::Fallback && !self.job.owns(live) => return Ok(None),
-                Some(live) => match change(live, desired, &write.how, self.job.labels) {
+                Some(live) => match change(live, &self.job.owner.over(live, desired), &write.how, self.job.labels) {
                     Change::Nothing => return Ok(Some(Arc::new(live.clone()))),
                     Change::Put(body) => handle.replace(&body).await,
                     Change::Patch(patch) => handle.patch(&patch).await,
@@ -231,7 +234,7 @@ pub(crate) fn under_version_of(live: &Value, mut body: Value) -> Value {
 
 /// Says of an object whose it is from now on, whatever it has filled in.
 fn take_over(body: &mut Value, desired: &Value, labels: &[String]) {
-    let marks = [("annotations", OWNER_ANNOTATION)];
+    let marks = [("annotations", OWNER_ANNOTATION), ("annotations", OWNER_CLUSTER_ANNOTATION)];
     for (field, name) in marks.into_iter().chain(labels.iter().map(|label| ("labels", label.as_str()))) {
         if let Some(value) = desired.pointer(&format!("/metadata/{field}")).and_then(|entries| entries.get(name)) {
             overlay(body, &json!({"metadata": {field: {name: value}}}));

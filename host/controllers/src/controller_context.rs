@@ -18,6 +18,7 @@ use crate::{
     cache_memory::CacheMemory,
     changed_answers::ChangedAnswers,
     corrected_items::CorrectedItems,
+    host_cluster::HostCluster,
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
     seal::NewestSeals,
@@ -76,6 +77,8 @@ pub struct ControllerContext {
     pub(crate) newest_seals: NewestSeals,
     /// Of which items drift is being written.
     pub(crate) corrected_items: CorrectedItems,
+    /// Which cluster that of the client is.
+    pub(crate) host_cluster: HostCluster,
 }
 
 /// How long an item waits for an external deployer unless told otherwise, as in the code of Landscaper.
@@ -123,6 +126,7 @@ impl ControllerContext {
             kept_credentials: KnownCredentials::default(),
             newest_seals: NewestSeals::default(),
             corrected_items: CorrectedItems::default(),
+            host_cluster: HostCluster::default(),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
     controller_context::ControllerContext,
     index::Index,
     object_access::get,
+    record::is_going,
     stores::{Queues, Stored, StoredKind, Stores},
 };
 
@@ -114,6 +115,21 @@ impl<O: Stored, D: Stored> Dependency<O, D> {
     pub(crate) fn wait(&self, name: impl Into<String>, until: Until) -> Halt {
         Halt::wait(D::KIND.name(), name, until)
     }
+}
+
+/// What writes records waits for one that is on its way out to be gone, to write it anew (C-138). Who that is, nobody says: all of
+/// its namespace are called.
+pub(crate) const fn gone_records<O: Stored, D: Stored>() -> Dependency<O, D> {
+    Dependency {
+        what: "to be gone, before it is written anew",
+        through: "its namespace",
+        dependents: Dependents::Namespace,
+        watch: Watch::Wakes(was_going),
+    }
+}
+
+fn was_going<D: Stored>(change: &ObjectChange<'_, D>) -> bool {
+    change.after.is_none() && change.before.is_some_and(|before| is_going(before.as_ref()))
 }
 
 /// An edge in words: a row of the table of who depends on whom.

@@ -150,7 +150,7 @@ impl DeployItemController {
             }
         };
         // Gather: the item, its component, its clusters, and where its job stands.
-        let mut reconciliation = ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now);
+        let mut reconciliation = ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now).await?;
         // Decide: what this call does.
         let action = decide(reconciliation.facts(&self.limiter));
         // Apply: the component's proposal, as far as it goes without waiting.

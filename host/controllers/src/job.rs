@@ -16,10 +16,11 @@ use orangery_api::{
 use orangery_core::{
     condition::{ConditionInput, Halted},
     error::Failure,
+    job::JobEnd,
     name::JobId,
     phase::Phase,
     step::{Halt, Step, Verdict},
-    walk::{StatusUpdate, Transition, advance},
+    walk::{StatusUpdate, Transition, advance, beside_children, fails_in},
 };
 use orangery_reconcile::{CONFLICT, Key, NextCall, Store, Watched};
 
@@ -164,6 +165,41 @@ pub(crate) async fn walk<R: Run>(run: &mut R, mut phase: R::Phase) -> (R::Phase,
             }
         }
     }
+}
+
+/// The subobjects of a job, as far as they are known.
+pub(crate) trait Subobjects: Send + Sync {
+    /// Whether one works for the job.
+    fn are_working(&self) -> bool;
+
+    /// Reads those from the server that may have got the job, or lost it, without its being known here.
+    fn read(&self) -> impl Future<Output = Step<()>> + Send;
+
+    /// The same as [`are_working`](Self::are_working), as the server has it (C-136).
+    fn are_working_now(&self) -> impl Future<Output = Step<bool>> + Send {
+        async {
+            if !self.are_working() {
+                self.read().await?;
+            }
+            Ok(self.are_working())
+        }
+    }
+}
+
+/// The result of a phase beside the subobjects, as [`beside_children`] has it. A job does not end with a failure before the server
+/// has said that none of them works: the answer to the write that handed the job down may have been lost (C-136).
+pub(crate) async fn beside<P: Phase>(
+    subobjects: &impl Subobjects,
+    phase: P,
+    result: Step<Verdict>,
+    end: impl Fn() -> Option<JobEnd> + Send,
+) -> Step<Verdict> {
+    let known = beside_children(result.clone(), &end, || subobjects.are_working());
+    if !fails_in(phase, &known) {
+        return known;
+    }
+    subobjects.read().await?;
+    beside_children(result, end, || subobjects.are_working())
 }
 
 /// Where a walk rests, for the one write that follows; `None` where the object is to be released. A failure that the

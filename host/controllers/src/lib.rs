@@ -36,6 +36,7 @@ mod event;
 mod gates;
 mod guard;
 mod guard_controller;
+mod host_cluster;
 mod index;
 mod job;
 mod kept_credentials;

@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use orangery_api::{convert, data_object::DataObject, label, target::Target};
+use orangery_api::{annotation::GUARD, convert, data_object::DataObject, label, target::Target};
 use orangery_blueprint::{
     import::{Imported, SecretData, secret_data},
     record::{Record, RecordContent},
 };
-use orangery_core::{name::Namespace, step::Step};
-use orangery_reconcile::{Key, Store, Watched};
+use orangery_core::{
+    name::Namespace,
+    step::{Halt, Step, Until},
+};
+use orangery_reconcile::{Key, Watched};
 
 use crate::{
     controller_context::ControllerContext,
     encryption::EncryptionKey,
     secret_data::{encrypt, is_encrypted, mark},
+    stores::Stored,
 };
 
 /// How many records of one owner are written at the same time.
@@ -64,11 +68,11 @@ impl<'a> PlannedRecord<'a> {
         match &self.record.content {
             RecordContent::Data(_) => {
                 let fill = |object: &mut DataObject| self.fill(object, host.key.encryption(), &owner.reference);
-                put(host, &host.stores.data_objects, &self.key, fill).await
+                put(host, &self.key, fill).await
             }
             RecordContent::Target(_) => {
                 let fill = |object: &mut Target| convert::write_target(self.record, object, &owner.reference);
-                put(host, &host.stores.targets, &self.key, fill).await
+                put(host, &self.key, fill).await
             }
         }
     }
@@ -86,14 +90,21 @@ impl<'a> PlannedRecord<'a> {
     }
 }
 
-async fn put<K: Watched + Default>(
-    host: &ControllerContext,
-    store: &Store<K>,
-    key: &Key,
-    fill: impl Fn(&mut K),
-) -> Step<()> {
+/// Whether an object is on its way out, and somebody's finalizer alone holds it still. What is kept because it is in use has
+/// users who go on with it (ORC-37).
+pub(crate) fn is_going<K: Watched>(object: &K) -> bool {
+    let is_in_use = || object.meta().finalizers.iter().flatten().any(|name| name == GUARD);
+    object.meta().deletion_timestamp.is_some() && !is_in_use()
+}
+
+async fn put<K: Stored + Default>(host: &ControllerContext, key: &Key, fill: impl Fn(&mut K)) -> Step<()> {
+    let store = K::store(&host.stores);
     let writer = host.writer(store);
     let written = match store.get(key) {
+        // What is written to it would go with it (C-138).
+        Some(going) if is_going(going.as_ref()) => {
+            return Err(Halt::wait(K::KIND.name(), key.name.clone(), Until::Gone));
+        }
         Some(before) => {
             let mut after = K::clone(&before);
             fill(&mut after);

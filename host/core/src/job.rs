@@ -33,6 +33,12 @@ impl JobIds {
         self.job.as_ref() != Some(job) || ended_before
     }
 
+    /// Whether an object may have got this job by a write of which nothing is known here: it has not finished it, or finished it
+    /// before it was to go and may have got it once more (C-136).
+    pub fn may_have_got(&self, job: &JobId, deleting: bool) -> bool {
+        deleting || !self.has_finished(job)
+    }
+
     /// Whether this very job is finished.
     pub fn has_finished(&self, job: &JobId) -> bool {
         self.finished.as_ref() == Some(job) && self.job == self.finished
@@ -198,6 +204,13 @@ mod tests {
         assert!(!wants(JobIds::new("a", "old"), Some(Item::Progressing), Item::InitDelete));
         assert!(wants(JobIds::new("a", "a"), Some(Item::Succeeded), Item::InitDelete));
         assert!(!wants(JobIds::new("a", "a"), Some(Item::DeleteFailed), Item::InitDelete));
+    }
+
+    #[test]
+    fn c_136_what_has_finished_a_job_has_not_got_it_unknown_unless_it_is_to_go() {
+        let may = |job: &str, finished: &str, deleting| JobIds::new(job, finished).may_have_got(&"a".into(), deleting);
+        let seen = [may("old", "old", false), may("a", "old", false), may("", "", false), may("a", "a", true)];
+        assert_eq!((seen, may("a", "a", false)), ([true; 4], false));
     }
 
     #[test]

@@ -66,6 +66,16 @@ pub fn beside_children(
     }
 }
 
+/// Whether a result ends the job in this phase with a failure. Before that it is asked of the server whether children work:
+/// the answer to the write that handed the job down may have been lost (C-136).
+pub fn fails_in<P: Phase>(phase: P, result: &Step<Verdict>) -> bool {
+    match result {
+        Ok(Verdict::Failed(_)) => true,
+        Err(Halt::Stall(_)) => !phase.has_working_children(),
+        Ok(Verdict::Done) | Err(Halt::Wait(_) | Halt::Retry(_)) => false,
+    }
+}
+
 /// The result of a phase in which no children work. A job that is to end neither waits nor tries again there (INS-57, C-32);
 /// what it can still do well it does.
 fn ending(result: Step<Verdict>, end: Option<JobEnd>) -> Step<Verdict> {
@@ -190,6 +200,27 @@ mod tests {
             failed(),
         ];
         assert_eq!(consequences, expected);
+    }
+
+    #[test]
+    fn c_136_what_ends_a_job_with_a_failure_is_told_from_what_does_not() {
+        let results = || {
+            [
+                Ok(Verdict::Failed(failure())),
+                Err(Halt::Stall(failure())),
+                Err(Halt::Retry(failure())),
+                Err(Halt::wait("DeployItem", "a", Until::Finished)),
+                Ok(Verdict::Done),
+            ]
+        };
+        let fails = |phase| results().map(|result| fails_in(phase, &result));
+        assert_eq!(fails(Installation::Init), [true, true, false, false, false]);
+        // Where children may be at work a stall is tried again.
+        assert_eq!(fails(Installation::Progressing), [true, false, false, false, false]);
+        for phase in [Installation::Init, Installation::Progressing] {
+            let ends = |result| matches!(advance(phase, result), Transition::End(_, Some(_)));
+            assert_eq!(results().map(ends), fails(phase), "{phase}");
+        }
     }
 
     #[test]

@@ -37,8 +37,21 @@ fn owners(object: &Value) -> Vec<&str> {
     names.map(|name| name.split('-').next().unwrap_or_default()).collect()
 }
 
+/// The tree, once it has ended another job than this one, and well.
+async fn ended_after(objects: &Objects, before: &Value) -> Value {
+    let has_ended = |tree: &Value| {
+        let status = &tree["status"];
+        tree["metadata"]["name"] == "tree"
+            && status["jobID"] == status["jobIDFinished"]
+            && status["jobID"] != before["status"]["jobID"]
+    };
+    let ended = objects.expect_that(&any("Installation", "tree"), "did not end its next job", has_ended).await;
+    assert_eq!(ended["status"]["phase"], "Succeeded", "{ended:#}");
+    ended
+}
+
 #[tokio::test]
-async fn c_125_a_renamed_sub_installation_exports_what_the_former_one_has_left() {
+async fn c_125_a_renamed_sub_installation_exports_what_the_former_ones_have_left() {
     let (binary, programs) = super::programs().await;
     let mut server = Kube::start(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
@@ -48,21 +61,19 @@ async fn c_125_a_renamed_sub_installation_exports_what_the_former_one_has_left()
     objects.expect(&exported("out", "1")).await;
     server.kill(&["kube-controller-manager"]);
     objects.apply(&tree(&exporting("renamed", "2"))).await;
-    let has_ended = |tree: &Value| {
-        let status = &tree["status"];
-        tree["metadata"]["name"] == "tree"
-            && status["jobID"] == status["jobIDFinished"]
-            && status["jobID"] != first["status"]["jobID"]
-    };
-    let ended = objects.expect_that(&any("Installation", "tree"), "did not end its second job", has_ended).await;
-    assert_eq!(ended["status"]["phase"], "Succeeded", "{ended:#}");
+    let second = ended_after(&objects, &first).await;
     let out = objects.expect(&exported("out", "2")).await;
     assert_eq!(owners(&out), ["former", "renamed"], "the collector is away");
-    // It takes the former owner away, and nothing of the new one.
+    // The key goes on, and has a third owner before the first one is taken away.
+    objects.apply(&tree(&exporting("third", "3"))).await;
+    ended_after(&objects, &second).await;
+    let out = objects.expect(&exported("out", "3")).await;
+    assert_eq!(owners(&out), ["former", "renamed", "third"], "the collector is still away");
+    // It takes the former owners away, and nothing of the new one.
     server.start_controllers(&programs);
-    let is_taken_away = |object: &Value| object["metadata"]["labels"][KEY] == "out" && owners(object) == ["renamed"];
-    objects.expect_that(&exported("out", "2"), "has its former owner still", is_taken_away).await;
-    objects.expect(&exported("out", "2")).await;
-    objects.expect(&exported("renamed", "2")).await;
+    let is_taken_away = |object: &Value| object["metadata"]["labels"][KEY] == "out" && owners(object) == ["third"];
+    objects.expect_that(&exported("out", "3"), "has its former owners still", is_taken_away).await;
+    objects.expect(&exported("out", "3")).await;
+    objects.expect(&exported("third", "3")).await;
     drop(operator);
 }

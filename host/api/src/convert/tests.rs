@@ -140,6 +140,25 @@ fn writing_twice_changes_nothing_and_keeps_what_others_set() {
     assert_eq!(object.metadata.owner_references.unwrap().len(), 2);
 }
 
+/// The garbage collector is slow: owners that are gone stand before one that is there.
+#[test]
+fn c_125_an_export_belongs_to_the_first_owner_that_is_there() {
+    let with_uid = |name: &str, uid: &str| OwnerReference { uid: uid.to_owned(), ..owner("Installation", name) };
+    let owners = [
+        owner("Other", "o"),
+        with_uid("former", "1"),
+        with_uid("again", "2"),
+        with_uid("renamed", "3"),
+        with_uid("third", "4"),
+    ];
+    let object: DataObject =
+        serde_json::from_value(json!({"metadata": {"ownerReferences": owners}, "data": null})).unwrap();
+    let first = |there: &[&str]| export_occupant(&object, |owner| there.contains(&owner.uid.as_str())).owner;
+    // One that has come again under its name is another one.
+    assert_eq!(first(&["3", "4"]), Some("renamed"));
+    assert_eq!([first(&["4"]), first(&["u"]), first(&[])], [Some("third"), None, None]);
+}
+
 #[test]
 fn found_objects_are_read_with_their_marks() {
     let target: Target = serde_json::from_value(json!({

@@ -18,7 +18,7 @@ use super::{
 };
 
 fn owner() -> Owner {
-    Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() }
+    Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned(), cluster: None }
 }
 
 fn config_map(name: &str, value: &str) -> Value {

@@ -7,7 +7,7 @@ use orangery_proposal::{ObjectWrite, Ownership, Stage, Write, executor::writes, 
 use super::{Executor, located};
 use crate::{
     apply_error::{ApplyError, all},
-    scope::clusters_of,
+    scope::{clusters_of, without_namespace},
 };
 
 impl Executor<'_> {
@@ -42,8 +42,26 @@ impl Executor<'_> {
     /// Whether the clusters of the proposal are other ones than those that the inventory is about: what it has of them is
     /// moved away.
     pub(super) async fn check_clusters(&mut self) -> Result<bool, ApplyError> {
-        let concerned = clusters_of(&self.all_planned());
-        self.objects.check_clusters(concerned, self.state).await
+        let check = self.objects.check_clusters(clusters_of(&self.all_planned()), self.state).await?;
+        // What has moved is planned anew, and looked at when it is written.
+        if !check.is_moved {
+            self.refuse_strays(&check.strays)?;
+        }
+        Ok(check.is_moved)
+    }
+
+    /// A kind that came to be served after the proposal was put in order has no namespaces: the inventory knows its objects as they
+    /// are by now, and under the names of the proposal none of them would be its own. All is checked anew (C-78).
+    pub(super) fn refuse_strays(&mut self, strays: &[LocatedObject]) -> Result<(), ApplyError> {
+        for stray in strays {
+            if self.planned.remove(stray) {
+                self.planned.insert(without_namespace(stray));
+            }
+        }
+        match writes(self.proposal).find(|(located, _)| strays.contains(located)) {
+            Some((located, _)) => Err(ApplyError::without_namespace(&located.key)),
+            None => Ok(()),
+        }
     }
 
     /// Objects of the first stage that can be written nowhere fail the job before anything is recorded or written.

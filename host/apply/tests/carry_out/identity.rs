@@ -1,10 +1,13 @@
 //! What an object is: its group, kind, place and cluster, in whatever version it is named.
 
+use std::collections::BTreeSet;
+
 use orangery_apply::{Outcome, has_stray_namespaces, without_stray_namespaces};
+use orangery_core::step::Halt;
 use orangery_proposal::{Proposal, inventory::Inventory};
 use serde_json::{Value, json};
 
-use crate::world::{World, proposal, stage, write};
+use crate::world::{World, key, proposal, stage, write};
 
 fn autoscaler(version: &str) -> Value {
     json!({"apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
@@ -228,7 +231,7 @@ async fn c_78_a_kind_that_is_served_after_the_check_is_not_written_outside_of_th
     let sentence = "Thing default/x was checked as an object of that namespace, before its kind was served, and the kind has no \
                     namespaces; it is checked again, or leave metadata.namespace out";
     let refused = |step: orangery_core::step::Step<Outcome>| match step {
-        Err(orangery_core::step::Halt::Retry(failure)) => (failure.reason, failure.message),
+        Err(Halt::Retry(failure)) => (failure.reason, failure.message),
         other => panic!("{other:?}"),
     };
     let (reason, message) = refused(world.reconcile("j", &checked).await);
@@ -244,4 +247,31 @@ async fn c_78_a_kind_that_is_served_after_the_check_is_not_written_outside_of_th
     let (reason, _) = refused(world.reconcile("k", &removes).await);
     assert_eq!(reason, "ScopeChanged");
     assert!(world.get("/apis/example.org/v2/things/x").await.is_some());
+}
+
+/// Between the check of a stored proposal and the look at its inventory, a kind comes to be served, and has no namespaces: what is
+/// planned under one is checked anew, and not left out as somebody else's.
+#[tokio::test]
+async fn c_78_what_is_planned_is_not_left_out_where_its_kind_comes_to_be_served_after_the_check() {
+    let mut world = World::new().await;
+    let thing =
+        json!({"apiVersion": "example.org/v2", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}});
+    let gate = json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]},
+        "rule": {"requirements": [{"path": ".data.k", "operator": "==", "values": ["ready"]}]}}]});
+    let waiting = json!({"name": "first", "writes": [write("a", "waiting")], "gate": gate});
+    let checked = proposal(json!({"stages": [waiting, stage(&[json!({"object": thing, "how": "replace"})])]}));
+    assert!(matches!(world.reconcile("j", &checked).await, Err(Halt::Wait(_))));
+    let mut scoped = definition([true, true]);
+    scoped["spec"]["scope"] = json!("Cluster");
+    world.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &scoped).await;
+    world.send("PATCH", "/api/v1/namespaces/default/configmaps/a", &json!({"data": {"k": "ready"}})).await;
+    let Err(Halt::Retry(failure)) = world.reconcile("j", &checked).await else { panic!("it is to be checked anew") };
+    assert_eq!(failure.reason, "ScopeChanged");
+    assert!(failure.message.contains("Thing default/x was checked as an object of that namespace"), "{failure}");
+    let again = without_stray_namespaces(&world.clusters(), checked).await.unwrap();
+    world.store(&again);
+    assert_eq!(world.run("j", &again).await, Outcome::Finished);
+    assert!(world.get("/apis/example.org/v2/things/x").await.is_some());
+    let planned: BTreeSet<String> = world.inventory().into_iter().collect();
+    assert_eq!(planned, ["a", "x"].map(str::to_owned).into());
 }

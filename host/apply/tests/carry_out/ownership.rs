@@ -1,6 +1,6 @@
 //! Whose an object is: only what the item itself has written is deleted with it.
 
-use orangery_apply::{OWNER_ANNOTATION, Outcome, Owner};
+use orangery_apply::{OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Outcome, Owner};
 use orangery_core::step::Halt;
 use orangery_proposal::inventory::Inventory;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ async fn c_114_a_stage_removes_what_an_item_has_left_that_does_not_exist_any_mor
     job(&mut world, "gone", "1", &["left"]).await;
     world.items.0.lock().unwrap().push(world.owner.clone());
     // A server asked for a path answers that it has no such thing, and that is no answer about an item.
-    let path_as_item = Owner { namespace: "..".into(), name: "default".into(), uid: "gone".to_owned() };
+    let path_as_item = Owner { namespace: "..".into(), name: "default".into(), uid: "gone".to_owned(), cluster: None };
     world.items.0.lock().unwrap().push(path_as_item);
     job(&mut world, "b", "1", &["theirs"]).await;
     world.switch("a");
@@ -324,4 +324,67 @@ async fn c_37_what_is_not_granted_is_not_deleted() {
     .unwrap();
     world.delete().await;
     assert_eq!(names(&world).await, ["a"]);
+}
+
+/// Two operators deploy to one cluster, from namespaces and items of one name. Neither knows the items of the other.
+#[tokio::test]
+async fn c_137_a_stage_removes_nothing_of_an_item_of_another_host() {
+    let mut world = World::new().await;
+    let at = |cluster: Option<&str>, uid: &str| Owner {
+        namespace: "default".into(),
+        name: "item".into(),
+        uid: uid.to_owned(),
+        cluster: cluster.map(str::to_owned),
+    };
+    let writes: Vec<Value> = ["x", "old"].map(|name| write(name, "theirs")).into();
+    world.owner = at(Some("there"), "theirs");
+    world.run("1", &proposal(json!({"stages": [stage(&writes)]}))).await;
+    let theirs = std::mem::take(&mut world.status);
+    // As an earlier build has written it.
+    let bare = json!({"metadata": {"annotations": {OWNER_CLUSTER_ANNOTATION: null}}});
+    world.send("PATCH", &path("old"), &bare).await;
+    world.owner = at(Some("here"), "ours");
+    // For the API server of this host an item of that uid is gone.
+    world.items.0.lock().unwrap().extend([at(None, "theirs"), at(Some("there"), "theirs")]);
+    let removals = ["x", "old"].map(|name| json!({"key": crate::world::key(name)}));
+    let plan = proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": removals}]}));
+    assert_eq!(world.run("1", &plan).await, Outcome::Finished);
+    assert_eq!(names(&world).await, ["x"], "whose host is not said counts as one of this");
+    let note = "ConfigMap default/x of the target cluster stays: it belongs to DeployItem default/item of another host, whose \
+                cluster has the uid there; where that host is gone, delete it by hand";
+    assert_eq!(notes(&world), [note]);
+    // The other operator deletes what is its own.
+    (world.owner, world.status) = (at(Some("there"), "theirs"), theirs);
+    world.delete().await;
+    assert_eq!(names(&world).await, [""; 0]);
+}
+
+/// What an earlier build has written is the item's by its uid, and says where the item is from the next write on.
+#[tokio::test]
+async fn c_137_a_mark_of_an_earlier_build_counts_and_is_written_anew() {
+    let mut world = World::new().await;
+    let plan = proposal(
+        json!({"stages": [stage(&[write("x", "1"), json!({"object": config_map("f", "1"), "how": "fill"})])]}),
+    );
+    world.run("1", &plan).await;
+    world.owner.cluster = Some("here".to_owned());
+    let before = world.get(&path("x")).await.unwrap();
+    world.run("2", &plan).await;
+    for name in ["x", "f"] {
+        let live = world.get(&path(name)).await.unwrap();
+        let marks = json!({OWNER_ANNOTATION: "default/item/uid-of-item", OWNER_CLUSTER_ANNOTATION: "here/uid-of-item"});
+        assert_eq!(live["metadata"]["annotations"], marks, "{name}");
+    }
+    let after = world.get(&path("x")).await.unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    // Who does not know the cluster any more leaves what is said of it.
+    let known = std::mem::take(&mut world.owner.cluster);
+    world.run("3", &plan).await;
+    world.owner.cluster = known;
+    let marks = world.get(&path("x")).await.unwrap()["metadata"]["annotations"].clone();
+    assert_eq!(marks[OWNER_CLUSTER_ANNOTATION], "here/uid-of-item");
+    // Without the newer mark it goes with the item all the same.
+    world.send("PATCH", &path("x"), &json!({"metadata": {"annotations": {OWNER_CLUSTER_ANNOTATION: null}}})).await;
+    world.delete().await;
+    assert_eq!(names(&world).await, [""; 0]);
 }

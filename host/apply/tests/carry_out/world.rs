@@ -260,7 +260,12 @@ impl World {
             clock: Settable(Mutex::new(Timestamp::UNIX_EPOCH)),
             pool: pool(&woken),
             woken,
-            owner: Owner { namespace: "default".into(), name: "item".into(), uid: "uid-of-item".to_owned() },
+            owner: Owner {
+                namespace: "default".into(),
+                name: "item".into(),
+                uid: "uid-of-item".to_owned(),
+                cluster: None,
+            },
             grants: everything(),
             items: GoneItems::default(),
             others: BTreeMap::new(),

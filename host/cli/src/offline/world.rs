@@ -143,8 +143,10 @@ impl NamespaceObjects {
     /// What a record would overwrite.
     pub fn occupant(&self, record: &Record) -> Option<ExportOccupant<'_>> {
         match &record.content {
-            RecordContent::Data(_) => self.data_objects.get(&record.name).map(export_occupant),
-            RecordContent::Target(_) => self.targets.get(&record.name).map(export_occupant),
+            RecordContent::Data(_) => {
+                self.data_objects.get(&record.name).map(|object| export_occupant(object, |_| true))
+            }
+            RecordContent::Target(_) => self.targets.get(&record.name).map(|object| export_occupant(object, |_| true)),
         }
     }
 

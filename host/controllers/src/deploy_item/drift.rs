@@ -79,8 +79,8 @@ impl DriftController {
         });
     }
 
-    fn gather(&self, item: &Arc<DeployItem>) -> Step<GatheredItem> {
-        gather(&self.host, &self.pool, item)
+    async fn gather(&self, item: &Arc<DeployItem>) -> Step<GatheredItem> {
+        gather(&self.host, &self.pool, item).await
     }
 
     async fn work(&self, item: &Arc<DeployItem>) -> Step<NextCall> {
@@ -122,7 +122,7 @@ impl DriftController {
             }
         };
         if tracked.is_unasked() {
-            ask(&self.gather(item)?.job(Purpose::Install, &|| false), &tracked).await?;
+            ask(&self.gather(item).await?.job(Purpose::Install, &|| false), &tracked).await?;
         }
         let next = if corrects { self.correct(item, &tracked).await? } else { None };
         let drifted = tracked.drifted();
@@ -208,10 +208,11 @@ fn watched(host: &ControllerContext, item: &DeployItem) -> Option<DriftRules> {
 }
 
 /// The item with its clusters, as in a job, after its last one.
-fn gather(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &Arc<DeployItem>) -> Step<GatheredItem> {
+async fn gather(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &Arc<DeployItem>) -> Step<GatheredItem> {
     let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| super::dry_run::unclaimed(item))?;
     let job = ItemJob { id: item.job_id().clone(), begun: host.clock.now(), limit: None };
-    Ok(GatheredItem::new(host, pool, Arc::clone(item), deployer, job))
+    let cluster = host.cluster_uid().await?;
+    Ok(GatheredItem::new(host, pool, (Arc::clone(item), cluster), deployer, job))
 }
 
 impl Controller for DriftController {

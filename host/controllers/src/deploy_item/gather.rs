@@ -69,10 +69,11 @@ pub(super) struct GatheredItem {
 }
 
 impl GatheredItem {
+    /// `cluster` is the uid of the cluster that has the item, where it is known.
     pub(super) fn new(
         host: &Arc<ControllerContext>,
         pool: &Arc<ClusterPool>,
-        item: Arc<DeployItem>,
+        (item, cluster): (Arc<DeployItem>, Option<String>),
         deployer: Arc<dyn Deployer>,
         job: ItemJob,
     ) -> Self {
@@ -84,7 +85,7 @@ impl GatheredItem {
         let (namespace, name) = (key.namespace.clone(), key.name.clone());
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);
-        let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned() };
+        let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned(), cluster };
         Self {
             host: Arc::clone(host),
             key,
@@ -217,13 +218,14 @@ pub(super) struct ItemReconciliation {
 }
 
 impl ItemReconciliation {
-    pub(super) fn gather(
+    pub(super) async fn gather(
         host: &Arc<ControllerContext>,
         pool: &Arc<ClusterPool>,
         cache: &Arc<ProposalCache>,
         job: TriggeredJob,
         now: &Time,
-    ) -> Self {
+    ) -> Step<Self> {
+        let cluster = host.cluster_uid().await?;
         let TriggeredJob { id, item, deployer, is_orphaned } = job;
         let (phase, is_new) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
         let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
@@ -233,10 +235,10 @@ impl ItemReconciliation {
         };
         let mut status = StatusWriter::new(host, &item, (&id, phase, is_new), deployer.identity(), now);
         let begun = status.begun();
-        let gathered = GatheredItem::new(host, pool, item, deployer, ItemJob { id, begun, limit });
+        let gathered = GatheredItem::new(host, pool, (item, cluster), deployer, ItemJob { id, begun, limit });
         status.keep_credentials_of(&gathered.targets);
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
-        Self { gathered, cache, status, phase, deadline, is_orphaned, invalid_timeout, state: None, answered: None }
+        Ok(Self { gathered, cache, status, phase, deadline, is_orphaned, invalid_timeout, state: None, answered: None })
     }
 
     /// What is decided from. An item that is to begin and changes something asks for a slot of the host.

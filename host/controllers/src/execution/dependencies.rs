@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation, target::Target};
+use orangery_api::{
+    data_object::DataObject, deploy_item::DeployItem, execution::Execution, installation::Installation, target::Target,
+};
 use orangery_reconcile::Key;
 
 use crate::{
-    dependency::{Dependency, Dependents, Edge, Watch},
+    dependency::{Dependency, Dependents, Edge, Watch, gone_records},
     guard::free_target,
     index::Index,
     policy::policy_of_root,
@@ -44,8 +46,11 @@ pub(super) static TARGETS: Dependency<Execution, Target> = Dependency {
     watch: Watch::Frees(free_target),
 };
 
+/// An Execution writes what its items have exported.
+static EXPORTS: Dependency<Execution, DataObject> = gone_records();
+
 /// All of them.
-pub(crate) static EDGES: [&dyn Edge; 4] = [&DEPLOY_ITEMS, &INSTALLATION, &POLICY, &TARGETS];
+pub(crate) static EDGES: [&dyn Edge; 5] = [&DEPLOY_ITEMS, &INSTALLATION, &POLICY, &TARGETS, &EXPORTS];
 
 /// The deploy items of an Execution, sorted by name.
 pub(super) fn deploy_items(stores: &Stores, of: &Key) -> Vec<Arc<DeployItem>> {

@@ -33,8 +33,9 @@ use super::{
 use crate::{
     controller_context::waiter,
     gates::{Item, Items},
-    job::failure_of,
+    job::{Subobjects, failure_of},
     object_access::get,
+    refresh,
     stores::StoredKind,
     timeout::{USUAL_TIMEOUT, limit_of},
     tree::{is_orphaned, observing_root},
@@ -125,14 +126,6 @@ impl ExecutionReconciliation<'_> {
         TARGETS.guard(self.host, &self.draft).await
     }
 
-    /// Whether an item works for this job.
-    pub(super) fn has_working_items(&self) -> bool {
-        let running = |item: &DeployItem| {
-            JobIds::new(item.job_id(), item.job_id_finished()).running() == Some(&self.workflow.job)
-        };
-        self.deploy_items().iter().any(|item| running(item))
-    }
-
     /// Whether an item goes with its cluster, and the cluster counts as removed: nothing there can be asked any more.
     pub(super) fn is_cluster_removed(&self, item: &DeployItemTemplate) -> bool {
         let skips = item.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
@@ -178,6 +171,26 @@ impl ExecutionReconciliation<'_> {
     }
 }
 
+impl Subobjects for ExecutionReconciliation<'_> {
+    fn are_working(&self) -> bool {
+        let is_working = |item: &DeployItem| ids(item).running() == Some(&self.workflow.job);
+        self.deploy_items().iter().any(|item| is_working(item))
+    }
+
+    async fn read(&self) -> Step<()> {
+        let items = self.deploy_items();
+        if !items.iter().any(|item| ids(item).may_have_got(&self.workflow.job, item.is_deleting())) {
+            return Ok(());
+        }
+        let of_this = (label::MANAGED_BY, self.key.name.as_str());
+        refresh::list(self.host, &self.host.stores.deploy_items, items, &self.key.namespace, of_this).await
+    }
+}
+
+fn ids(item: &DeployItem) -> JobIds {
+    JobIds::new(item.job_id(), item.job_id_finished())
+}
+
 /// The items of a spec. Those that gate expressions decide about are made when they start.
 fn items(templates: Vec<DeployItemTemplate>) -> Items<DeployItemTemplate> {
     let item = |template: DeployItemTemplate| Item {
@@ -202,7 +215,7 @@ pub(super) fn item_name(object: &DeployItem) -> &str {
 pub(super) fn state(object: &DeployItem) -> ObjectState {
     ObjectState {
         object_name: object.name_any().into(),
-        ids: JobIds::new(object.job_id(), object.job_id_finished()),
+        ids: ids(object),
         phase: ItemPhase::parse(object.phase()),
         failure: failure_of(object.last_error()),
     }

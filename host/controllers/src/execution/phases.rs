@@ -22,7 +22,6 @@ use orangery_core::{
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict},
-    walk::beside_children,
     workflow::{GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
@@ -54,7 +53,7 @@ impl job::Run for ExecutionReconciliation<'_> {
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         };
         let end = || if phase.is_deletion() { None } else { self.end() };
-        beside_children(result, end, || self.has_working_items())
+        job::beside(&*self, phase, result, end).await
     }
 }
 

@@ -22,7 +22,7 @@ use orangery_reconcile::{Key, ObjectChange, Watched};
 
 use super::gather::data_sources::DataSourceKind;
 use crate::{
-    dependency::{Dependency, Dependents, Edge, Watch},
+    dependency::{Dependency, Dependents, Edge, Watch, gone_records},
     guard::free_target,
     index::Index,
     policy::policy_of_root,
@@ -163,6 +163,12 @@ pub(super) static CONFIG_MAPS: Dependency<Installation, ConfigMapMeta> = Depende
     watch: Watch::ByName,
 };
 
+/// An Installation writes DataObjects.
+static WRITTEN_DATA: Dependency<Installation, DataObject> = gone_records();
+
+/// An Installation writes Targets.
+static WRITTEN_TARGETS: Dependency<Installation, Target> = gone_records();
+
 /// An Installation waits for its Context.
 pub(super) static CONTEXT: Dependency<Installation, Context> = Dependency {
     what: "to exist",
@@ -188,7 +194,7 @@ pub(super) static GUARDED_CONFIG_MAPS: Dependency<Installation, ConfigMapMeta> =
 };
 
 /// All of them.
-pub(crate) static EDGES: [&dyn Edge; 13] = [
+pub(crate) static EDGES: [&dyn Edge; 15] = [
     &EXECUTION,
     &SUBINSTALLATIONS,
     &PARENT,
@@ -199,6 +205,8 @@ pub(crate) static EDGES: [&dyn Edge; 13] = [
     &TARGETS,
     &SECRETS,
     &CONFIG_MAPS,
+    &WRITTEN_DATA,
+    &WRITTEN_TARGETS,
     &CONTEXT,
     &GUARDED_TARGETS,
     &GUARDED_CONFIG_MAPS,

@@ -10,18 +10,17 @@ use orangery_core::{
     job::interrupted,
     phase::{Phase as _, installation::Installation as Phase},
     step::{Step, Verdict},
-    walk::beside_children,
 };
 use orangery_reconcile::in_this_slot;
 
 use super::reconciliation::InstallationReconciliation;
-use crate::job;
+use crate::job::{self, Subobjects as _};
 
 impl job::Run for InstallationReconciliation<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
-        if begins_with_children(phase) && self.interrupted() && !self.has_working_children() {
+        if begins_with_children(phase) && self.interrupted() && !self.are_working_now().await? {
             return Ok(Verdict::Failed(interrupted()));
         }
         let (host, tenant) = (self.host, Some(self.key.namespace.clone()));
@@ -41,7 +40,7 @@ impl job::Run for InstallationReconciliation<'_> {
         };
         let result = host.computations.run(&tenant, in_this_slot(work)).await;
         let end = || if phase.is_deletion() { None } else { self.end() };
-        beside_children(result, end, || self.has_working_children())
+        job::beside(&*self, phase, result, end).await
     }
 }
 

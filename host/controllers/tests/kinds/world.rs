@@ -372,6 +372,11 @@ impl World {
         self.traffic.delay_write(path);
     }
 
+    /// The same, and once the server has done it the answer is lost.
+    pub(crate) fn delay_write_and_lose_answer(&self, path: &str) {
+        self.traffic.delay_write_and_lose_answer(path);
+    }
+
     /// Waits until that write is on its way.
     pub(crate) async fn held(&self) {
         self.wait("nothing is held back", async || self.traffic.is_held().then_some(())).await;

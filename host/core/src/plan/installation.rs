@@ -60,6 +60,11 @@ pub struct RelatedObject {
 }
 
 impl RelatedObject {
+    /// Whether it may have got a job without its being known here (C-136).
+    pub fn may_have_got(&self, job: &JobId) -> bool {
+        self.ids.may_have_got(job, self.deleting)
+    }
+
     fn waiting(&self, until: Until) -> Waiting {
         Waiting::beside(&self.kind, &self.name, until)
     }

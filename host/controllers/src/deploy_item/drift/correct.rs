@@ -28,7 +28,7 @@ impl DriftController {
         if due.is_empty() {
             return Ok(next);
         }
-        let gathered = self.gather(item)?;
+        let gathered = self.gather(item).await?;
         let held = self.host.corrected_items.begin(&gathered.key);
         let corrected = tokio::select! {
             biased;

@@ -33,7 +33,7 @@ pub struct ItemDrift {
 /// No component claims it, or a cluster cannot be read: classified as in a job.
 pub async fn drift_of(host: &Arc<ControllerContext>, item: DeployItem) -> Step<ItemDrift> {
     let (item, pool) = (Arc::new(item), Arc::new(ClusterPool::new(|_| {})));
-    let gathered = super::gather(host, &pool, &item)?;
+    let gathered = super::gather(host, &pool, &item).await?;
     gathered.state_with_target().await?;
     let (status, large) = gathered.provider_status().await?;
     let (inventory, stored) = provider_status::unverified(status, large)?;

@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn manifest() -> Arc<TrackedManifest> {
-        let owner = Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() };
+        let owner = Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned(), cluster: None };
         let (namespace, name) = (Some("n".into()), "a".into());
         let key = ObjectKey { api_version: "v1".into(), kind: "ConfigMap".into(), namespace, name };
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});

@@ -29,7 +29,7 @@ impl DriftController {
         key: &Key,
         what: TrackedFor,
     ) -> Step<Arc<TrackedManifest>> {
-        let gathered = self.gather(item)?;
+        let gathered = self.gather(item).await?;
         let state = gathered.state_with_target().await?.state;
         let manifest = self.manifest(&gathered, &state).await?;
         let objects = manifest_objects(&manifest, &state.inventory);

@@ -11,10 +11,7 @@ use orangery_core::{
 };
 
 use super::GatheredItem;
-use crate::object::message_of;
-
-/// What a server answers where it does not say what it has.
-const UNTOLD: [u16; 2] = [401, 403];
+use crate::{host_cluster::UNTOLD, object::message_of};
 
 impl DeployItems for GatheredItem {
     fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>> {

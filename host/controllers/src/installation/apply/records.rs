@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use orangery_api::{convert::export_occupant, data_object::DataObject, label, marks::Marks};
 use orangery_blueprint::{
-    export::{self, ExportError, ExportOccupant},
+    export::{self, ExportError},
     import::Imported,
     record::{Record, RecordContent, UndecryptableData},
 };
@@ -22,7 +23,7 @@ use super::super::{
 };
 use crate::{
     index::Index,
-    object::owner_reference,
+    object::{owner_reference, uid_of},
     record::{self, RecordOwner},
     secret_data::clear_data,
     stores::Stored,
@@ -50,14 +51,15 @@ impl InstallationReconciliation<'_> {
         for record in records {
             let key = Key { namespace: self.key.namespace.clone(), name: record.name.clone() };
             let (data, target) = (stores.data_objects.get(&key), stores.targets.get(&key));
-            let occupant = match &record.content {
-                RecordContent::Data(_) => data.as_deref().map(export_occupant),
-                RecordContent::Target(_) => target.as_deref().map(export_occupant),
-            };
             // What an Installation has left that does not exist any more goes with it, or is written by who exports it now.
-            let is_there = |owner: &str| stores.installations.get(&Key::new(&self.key.namespace, owner)).is_some();
-            let occupant = occupant
-                .map(|occupant| ExportOccupant { owner: occupant.owner.filter(|owner| is_there(owner)), ..occupant });
+            let is_there = |owner: &OwnerReference| {
+                let known = stores.installations.get(&Key::new(&self.key.namespace, owner.name.as_str()));
+                known.is_some_and(|known| uid_of(known.as_ref()) == owner.uid)
+            };
+            let occupant = match &record.content {
+                RecordContent::Data(_) => data.as_deref().map(|object| export_occupant(object, is_there)),
+                RecordContent::Target(_) => target.as_deref().map(|object| export_occupant(object, is_there)),
+            };
             export::may_write(record, occupant, &self.scope())
                 .map_err(|error| export_failed("WriteExports", &error))?;
         }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use orangery_api::{execution::Execution, installation::Installation};
-use orangery_core::plan::installation::RelatedObject;
+use orangery_api::{execution::Execution, installation::Installation, label};
+use orangery_core::{plan::installation::RelatedObject, step::Step};
 
 use super::{
     super::reconciliation::InstallationReconciliation,
-    related::{related_execution, related_object},
+    related::{related, related_execution, related_object},
 };
-use crate::tree::children;
+use crate::{job::Subobjects, refresh, tree::children};
 
 impl InstallationReconciliation<'_> {
     /// The sub-installations, sorted by name.
@@ -33,11 +33,6 @@ impl InstallationReconciliation<'_> {
         self.execution().map(|execution| related_execution(&execution))
     }
 
-    /// Whether a subobject works for this job.
-    pub(in crate::installation) fn has_working_children(&self) -> bool {
-        self.related().iter().any(|related_object| related_object.ids.running() == Some(&self.workflow.job))
-    }
-
     /// The subobjects that this job made and that are there no more, each with its kind.
     pub(in crate::installation) fn missing(&self) -> Vec<String> {
         let Some(status) = &self.draft.status else { return Vec::new() };
@@ -52,5 +47,25 @@ impl InstallationReconciliation<'_> {
     pub(in crate::installation) fn missing_execution(&self) -> Vec<String> {
         let made = self.draft.status.iter().filter_map(|status| status.execution_ref.as_ref());
         made.filter(|_| self.execution().is_none()).map(|lost| format!("execution {}", lost.name)).collect()
+    }
+}
+
+impl Subobjects for InstallationReconciliation<'_> {
+    fn are_working(&self) -> bool {
+        self.related().iter().any(|related_object| related_object.ids.running() == Some(&self.workflow.job))
+    }
+
+    async fn read(&self) -> Step<()> {
+        let (host, stores, job) = (self.host.as_ref(), &self.host.stores, &self.workflow.job);
+        let is_unsure = |related_object: &RelatedObject| related_object.may_have_got(job);
+        let subs = self.subinstallations();
+        if related(&subs).iter().any(is_unsure) {
+            let below = (label::ENCOMPASSED_BY, self.key.name.as_str());
+            refresh::list(host, &stores.installations, subs, &self.key.namespace, below).await?;
+        }
+        if self.related_execution().as_ref().is_some_and(is_unsure) {
+            refresh::read(host, &stores.executions, &self.key).await?;
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,10 @@ use kube::api::{Patch, PatchParams, PostParams};
 use orangery_api::job::Job;
 use serde_json::{Value, json};
 
-use super::items::{Items, gate, key, proposal};
+use super::{
+    hostile::event_says,
+    items::{Items, gate, key, proposal},
+};
 
 const HOLD: &str = "example.org/hold";
 
@@ -258,4 +261,32 @@ async fn c_114_what_an_item_of_a_namespace_that_is_not_here_has_written_stays() 
         left.push(world.config_maps().get_opt(name).await.unwrap().is_some());
     }
     assert_eq!(left, [false, true]);
+}
+
+/// Two operators, whose host clusters have namespaces and items of one name, deploy to one cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_137_what_an_item_of_another_host_has_written_stays() {
+    let (theirs, ours) = (Items::new().await, Items::new().await);
+    let spec =
+        json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": ours.kubeconfig()}});
+    theirs.target("shared", spec).await;
+    theirs.create("item", &[proposal("x", json!({}))], json!({"target": {"name": "shared"}})).await;
+    assert_eq!(theirs.job("item", "one").await["phase"], "Succeeded");
+    let marks = async || ours.config_maps().get("x").await.unwrap().metadata.annotations.unwrap();
+    let uid = theirs.items().get("item").await.unwrap().metadata.uid.unwrap();
+    assert_eq!(marks().await["orangery.dev/owner"], format!("default/item/{uid}"));
+    assert!(marks().await["orangery.dev/owner-cluster"].ends_with(&format!("/{uid}")));
+    let removal = json!({"name": "all", "gate": "gone", "removals": [{"key": key("x")}]});
+    ours.create("item", &[json!({"stages": [removal], "next": {"finish": {}}})], json!({})).await;
+    assert_eq!(ours.job("item", "one").await["phase"], "Succeeded");
+    assert_eq!(ours.value("x").await.as_deref(), Some("v"), "for this host the item of that uid is gone");
+    event_says(&ours, "ObjectsStay", "it belongs to DeployItem default/item of another host").await;
+    // The other one goes on with what is its own, as an earlier build of it has marked it.
+    ours.patch_config_map("x", json!({"metadata": {"annotations": {"orangery.dev/owner-cluster": null}}})).await;
+    assert_eq!(theirs.job("item", "two").await["phase"], "Succeeded");
+    assert!(marks().await.contains_key("orangery.dev/owner-cluster"), "it is written with the next job");
+    theirs.delete("item").await;
+    theirs.trigger("item", "three").await;
+    theirs.gone("item").await;
+    assert_eq!(ours.value("x").await, None);
 }

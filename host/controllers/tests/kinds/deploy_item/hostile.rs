@@ -47,7 +47,7 @@ fn entry(on: &str) -> Value {
 }
 
 /// Waits until an event about an item says this.
-async fn event_says(world: &Items, reason: &str, text: &str) {
+pub(super) async fn event_says(world: &Items, reason: &str, text: &str) {
     let events: Api<Event> = Api::default_namespaced(world.client.clone());
     let says = |event: &Event| {
         event.reason.as_deref() == Some(reason) && event.note.as_ref().is_some_and(|note| note.contains(text))

@@ -1,5 +1,7 @@
 //! How trees are deleted: by themselves, in order, by request after a failure, and without asking deployers.
 
+use orangery_api::marks::Marks as _;
+use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
 use crate::{
@@ -160,4 +162,42 @@ async fn children_of_a_root_that_lost_its_finalizer_delete_themselves() {
         world.gone("Installation", &name_of(&sub)).await;
     }
     assert_eq!(world.list("DeployItem").await, Vec::<Value>::new());
+}
+
+/// The tree goes while the job is handed down, and the answer to that is lost: what has got the job is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_136_ins_08_nothing_ends_before_what_has_got_its_job_by_a_write_whose_answer_was_lost() {
+    for child in ["executions", "deployitems"] {
+        let world = World::new().await;
+        let subs = json!({"subinstallations": [sub("sub", &deploying(&[("s", &[])]), &json!({}))]});
+        world.apply(&installation("root", &subs)).await;
+        world.succeed("s").await;
+        let first = world.ended("Installation", "root", "Succeeded").await;
+        let above = name_of(&world.find_sub("sub").await.unwrap());
+        let (kind, name) = match child {
+            "executions" => ("Installation", above.clone()),
+            _ => ("Execution", name_of(&world.find_item("s").await.unwrap())),
+        };
+        world.delay_write_and_lose_answer(&format!("/{child}/{name}/status"));
+        world.request("root").await;
+        world.held().await;
+        world.delete("Installation", "root").await;
+        let known = &world.host.as_ref().unwrap().stores.installations;
+        let is_going = async || known.get(&Key::new("default", "root")).filter(|root| root.is_deleting()).map(drop);
+        world.wait("the controllers do not know that the root goes", is_going).await;
+        world.let_pass();
+        // The sub-installation and its Execution have one name.
+        let rests = |object: &Value| {
+            let phase = object["status"]["phase"].as_str().unwrap_or_default();
+            object["status"]["jobID"] != first["status"]["jobID"]
+                && (job_ended(object) || ["ObjectsCreated", "Progressing"].contains(&phase))
+        };
+        let waits = world.expect(kind, &above, rests).await;
+        assert!(!job_ended(&waits), "{waits:#}");
+        // The job, and the deletion after it.
+        world.succeed("s").await;
+        world.item("s", |item| is_deleting(item) && !job_ended(item)).await;
+        world.succeed("s").await;
+        world.gone("Installation", "root").await;
+    }
 }

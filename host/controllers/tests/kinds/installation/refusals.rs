@@ -264,3 +264,48 @@ async fn c_100_an_export_leaves_what_a_user_made_under_its_name() {
     };
     world.wait("the export does not come back", again).await;
 }
+
+/// What others hold on its way out is not written to: that would go with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_138_a_record_that_somebody_holds_on_its_way_out_is_written_anew_when_it_is_gone() {
+    let world = World::new().await;
+    let blueprint =
+        both(&both(&deploying(&[("r", &[])]), &exporting("out", &json!(1))), &json!({"imports": [data_import("in")]}));
+    world.apply(&data_object("in", &json!("v"))).await;
+    let bound = json!({"imports": data(&["in"]), "exports": data(&["out"])});
+    world.apply(&with(installation("root", &blueprint), &bound)).await;
+    world.succeed("r").await;
+    let mut before = world.ended("Installation", "root", "Succeeded").await;
+    let by = |source: &str| {
+        let source = source.to_owned();
+        move |object: &Value| {
+            let labels = &object["metadata"]["labels"];
+            labels["data.landscaper.gardener.cloud/source"] == source.as_str()
+                && labels["data.landscaper.gardener.cloud/key"] != "in"
+        }
+    };
+    let copied = |object: &Value| object["metadata"]["labels"]["data.landscaper.gardener.cloud/context"] == "Inst.root";
+    // The export of the Installation, that of its Execution, the copy of the import.
+    let records: [(&str, &dyn Fn(&Value) -> bool); 3] =
+        [("Installation", &by("Inst.root")), ("Execution", &by("Exec.root")), ("Installation", &copied)];
+    for (kind, is_it) in records {
+        let record = world.list("DataObject").await.into_iter().find(|object| is_it(object)).unwrap();
+        let name = name_of(&record);
+        world.patch("DataObject", &name, &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+        world.delete("DataObject", &name).await;
+        world.request("root").await;
+        let waits = format!("waiting for DataObject {name} to be gone");
+        if !copied(&record) {
+            world.succeed("r").await;
+        }
+        world.says(kind, "root", &waits).await;
+        world.patch("DataObject", &name, &json!({"metadata": {"finalizers": null}})).await;
+        if copied(&record) {
+            world.succeed("r").await;
+        }
+        before = world.ended_after("Installation", "root", "Succeeded", &before).await;
+        let anew = world.find("DataObject", &name).await.expect("it is written anew");
+        assert_eq!(anew["data"], record["data"], "{name}");
+        assert_ne!(anew["metadata"]["uid"], record["metadata"]["uid"], "{name}");
+    }
+}

@@ -30,6 +30,8 @@ struct HeldWrite {
     path: String,
     /// Whether it is on its way.
     is_waiting: bool,
+    /// Whether its sender hears what the server makes of it.
+    is_answered: bool,
     pass: Arc<Notify>,
 }
 
@@ -56,7 +58,16 @@ impl Traffic {
 
     /// Holds the next write back whose path ends like this.
     pub(super) fn delay_write(&self, path: &str) {
-        let held = HeldWrite { path: path.to_owned(), is_waiting: false, pass: Arc::default() };
+        self.hold(path, true);
+    }
+
+    /// The same, and once the server has done it the answer is lost.
+    pub(super) fn delay_write_and_lose_answer(&self, path: &str) {
+        self.hold(path, false);
+    }
+
+    fn hold(&self, path: &str, is_answered: bool) {
+        let held = HeldWrite { path: path.to_owned(), is_waiting: false, is_answered, pass: Arc::default() };
         *self.held.lock().unwrap() = Some(held);
     }
 
@@ -72,15 +83,15 @@ impl Traffic {
         }
     }
 
-    /// What the write has to wait for, where it is the one that is held back.
-    fn wait_of(&self, request: &Request<Body>) -> Option<Arc<Notify>> {
+    /// What the write has to wait for, where it is the one that is held back, and whether it is answered then.
+    fn wait_of(&self, request: &Request<Body>) -> Option<(Arc<Notify>, bool)> {
         let mut held = self.held.lock().unwrap();
         let held = held.as_mut().filter(|held| {
             !held.is_waiting && request.method() != Method::GET && request.uri().path().ends_with(&held.path)
         })?;
         held.is_waiting = true;
         self.changed.notify_one();
-        Some(Arc::clone(&held.pass))
+        Some((Arc::clone(&held.pass), held.is_answered))
     }
 
     /// Whether a write was held back.
@@ -126,10 +137,10 @@ impl Traffic {
                 if !traffic.passes(&request) {
                     std::future::pending::<()>().await;
                 }
-                if let Some(pass) = traffic.wait_of(&request) {
-                    pass.notified().await;
-                }
-                through.send(request).await
+                let Some((pass, is_answered)) = traffic.wait_of(&request) else { return through.send(request).await };
+                pass.notified().await;
+                let answer = through.send(request).await?;
+                if is_answered { Ok(answer) } else { Err(kube::Error::Service("the answer was lost".into())) }
             }
         });
         Client::new(service, "default")

@@ -63,7 +63,7 @@ fn gathered(signatures: Value, is_signed: bool, is_pinned: bool) -> GatheredItem
     let identity = PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into(), is_pinned };
     let job = ItemJob { id: "job".into(), begun: Timestamp::UNIX_EPOCH, limit: None };
     let pool = Arc::new(ClusterPool::new(|_| {}));
-    GatheredItem::new(&host, &pool, Arc::new(item), Arc::new(Uncalled(identity)), job)
+    GatheredItem::new(&host, &pool, (Arc::new(item), None), Arc::new(Uncalled(identity)), job)
 }
 
 /// What was asked for, where a policy refuses it.
