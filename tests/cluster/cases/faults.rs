@@ -1,6 +1,7 @@
 //! Faults: crashes, events that are lost, users that interfere, and all of it by chance.
 
 mod crashes;
+mod deep_objects;
 mod host_state;
 mod hostile;
 mod lost_events;
