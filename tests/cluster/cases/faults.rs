@@ -2,6 +2,7 @@
 
 mod crashes;
 mod deep_objects;
+mod endless_trees;
 mod host_state;
 mod hostile;
 mod lost_events;
