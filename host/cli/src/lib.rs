@@ -19,6 +19,7 @@ pub mod default_policy;
 pub mod exit;
 pub mod folder;
 pub mod form;
+mod listed;
 pub mod offline;
 pub mod repositories;
 pub mod terminal;

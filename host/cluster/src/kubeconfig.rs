@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::Uri;
+use http::{HeaderValue, Uri};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::{
@@ -20,6 +20,7 @@ use orangery_core::{
     yaml::{self, YamlError, YamlFault},
 };
 use orangery_egress::EgressConnector;
+use secrecy::{ExposeSecret as _, SecretString};
 use tower::{BoxError, ServiceBuilder};
 
 use crate::answer::BoundedAnswers;
@@ -83,6 +84,15 @@ pub enum KubeconfigError {
     ServerAddress {
         /// The name of the cluster in the kubeconfig.
         cluster: String,
+    },
+    /// Its token cannot stand in a request.
+    #[error(
+        "the token in the kubeconfig of a target (user {user:?}) has characters that no token has, such as an end of line in the \
+         middle; write the token as it was issued, on one line"
+    )]
+    Token {
+        /// The name of the user in the kubeconfig.
+        user: String,
     },
     /// It does not lead to a cluster.
     #[error(
@@ -197,7 +207,7 @@ pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
     {
         return Err(KubeconfigError::Unfolded(reason));
     }
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_source| KubeconfigError::Unreadable)?;
+    let mut kubeconfig = Kubeconfig::from_yaml(text).map_err(|_source| KubeconfigError::Unreadable)?;
     for named in &kubeconfig.clusters {
         if named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {
             return Err(KubeconfigError::AuthorityFile { cluster: named.name.clone() });
@@ -214,6 +224,11 @@ pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
             return Err(KubeconfigError::User { what, user: named.name.clone() });
         }
     }
+    for named in &mut kubeconfig.auth_infos {
+        if let Some(token) = named.auth_info.as_mut().and_then(|user| user.token.as_mut()) {
+            *token = usable(token).ok_or_else(|| KubeconfigError::Token { user: named.name.clone() })?;
+        }
+    }
     Ok(kubeconfig)
 }
 
@@ -221,6 +236,13 @@ pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
 fn has_more_than_a_place(server: &str) -> bool {
     server.contains(['?', '#'])
         || server.split("://").last().and_then(|rest| rest.split('/').next()).is_some_and(|it| it.contains('@'))
+}
+
+/// A token without the ends of line that a block of YAML puts behind it; `None` where it cannot stand in a header: the client would
+/// panic (C-156).
+fn usable(token: &SecretString) -> Option<SecretString> {
+    let token = token.expose_secret().trim_end_matches(['\r', '\n']);
+    HeaderValue::from_str(token).ok().map(|_| SecretString::from(token))
 }
 
 fn refused(user: &AuthInfo) -> Option<&'static str> {
@@ -356,6 +378,28 @@ mod tests {
         check("{tokenFile: /var/run/token}", Some("tokenFile"));
         check("{as: root}", Some("impersonation (as)"));
         check("{as-groups: [system:masters]}", Some("impersonation (as)"));
+    }
+
+    #[tokio::test]
+    async fn c_156_a_token_that_no_header_takes_is_refused_and_an_end_of_line_behind_it_is_none_of_it() {
+        for token in [r"a\nb", r"a\0", r"\na", r"a\tb\u0001", r"\x7f", r"a\r\nx-other: b"] {
+            let text = kubeconfig(&format!("{{token: \"{token}\"}}"));
+            let refused = client(&text, &Arc::default()).await.err();
+            assert_eq!(refused, Some(KubeconfigError::Token { user: "u".into() }), "{token}");
+        }
+        assert_eq!(
+            KubeconfigError::Token { user: "u".into() }.to_string(),
+            "the token in the kubeconfig of a target (user \"u\") has characters that no token has, such as an end of line in \
+             the middle; write the token as it was issued, on one line"
+        );
+        for token in [r"a\n", r"a\r\n\n", "a", ""] {
+            let read = read(&kubeconfig(&format!("{{token: \"{token}\"}}"))).unwrap();
+            let user = read.auth_infos[0].auth_info.as_ref().unwrap();
+            assert_eq!(user.token.as_ref().unwrap().expose_secret(), token.get(..1).unwrap_or_default(), "{token}");
+            assert!(client(&kubeconfig(&format!("{{token: \"{token}\"}}")), &Arc::default()).await.is_ok());
+        }
+        // These are encoded before they stand in a header.
+        assert!(client(&kubeconfig(r#"{username: "a\nb", password: "\0"}"#), &Arc::default()).await.is_ok());
     }
 
     #[test]

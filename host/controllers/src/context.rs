@@ -5,13 +5,12 @@ use std::{collections::BTreeSet, future::ready, sync::Arc};
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1;
 use kube::{
-    Api, ResourceExt,
-    core::PartialObjectMeta,
+    Api, Resource as _, ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
 use orangery_api::context::DEFAULT_CONTEXT;
 use orangery_core::name::Namespace;
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, ObjectHead};
 use tokio::sync::mpsc;
 
 use crate::{controller_context::ControllerContext, default_context::ensure};
@@ -22,12 +21,12 @@ use crate::{controller_context::ControllerContext, default_context::ensure};
 /// an Installation needs the Context.
 pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTreeSet<Namespace>) {
     host.stores.contexts.synced().await;
-    let api: Api<PartialObjectMeta<v1::Namespace>> = Api::all(host.client.clone());
+    let api: Api<ObjectHead<v1::Namespace>> = Api::all(host.client.clone());
     let living = watcher(api, watcher::Config::default())
         .default_backoff()
         .touched_objects()
         .filter_map(|event| ready(event.inspect_err(|error| tracing::debug!(%error, "watching namespaces")).ok()))
-        .filter(|namespace| ready(namespace.metadata.deletion_timestamp.is_none()))
+        .filter(|namespace| ready(namespace.meta().deletion_timestamp.is_none()))
         .map(|namespace| Namespace::from(namespace.name_any()));
     stream::select(living, lost(&host))
         .filter(|namespace| ready(!excluded.contains(namespace)))

@@ -1,11 +1,14 @@
 //! Events: what has happened, for `kubectl describe` (`docs/rules.md`, Events). One Warning for each failure that a
 //! status shows newly, and one for each item that goes without being uninstalled; one for drift that is new, and a Normal
-//! one for what was written again; none for waiting.
+//! one for what was written again; one for an object that cannot be read; none for waiting.
 
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
 use orangery_api::error::LastError;
 use orangery_core::error::Failure;
-use orangery_reconcile::{Key, Notice, Repeated, Watched};
+use orangery_reconcile::{Key, Notice, Repeated, Store, UnreadableObject, Watched};
 
 use crate::controller_context::ControllerContext;
 
@@ -48,6 +51,25 @@ pub(crate) fn tell<K: Watched>(host: &ControllerContext, object: &K, reason: &st
     publish(host, object, (EventType::Normal, Repeated::Counted), (reason, note));
 }
 
+/// From now on publishes of each object of a store that cannot be read why that is so, once: it has no status that could be
+/// written (C-153).
+pub fn tell_unreadable<K: Watched>(host: &Arc<ControllerContext>, store: &Store<K>) {
+    let host = Arc::downgrade(host);
+    store.on_unreadable(move |unreadable: &UnreadableObject| {
+        let Some(host) = host.upgrade() else { return };
+        // What is wrong with it may be quoted.
+        let masker = host.secrets.masker(&unreadable.object.namespace.as_deref().unwrap_or("").into());
+        let notice = Notice {
+            type_: EventType::Warning,
+            reason: "Unreadable".to_owned(),
+            note: cut(&masker.mask(&format!("it is left as it was read last: {}", unreadable.why))),
+            action: format!("Read{}", K::kind(&())),
+            repeated: Repeated::Passed,
+        };
+        send(&host, notice, unreadable.object.clone());
+    });
+}
+
 fn reason_of(failure: &Failure) -> &str {
     if failure.reason.is_empty() { "Failed" } else { &failure.reason }
 }
@@ -61,8 +83,11 @@ fn publish<K: Watched>(
     let masker = host.secrets.masker(&Key::of(object).namespace);
     let (reason, note) = (reason.to_owned(), cut(&masker.mask(note)));
     let notice = Notice { type_, reason, note, action: format!("Reconcile{}", K::kind(&())), repeated };
+    send(host, notice, object.object_ref(&()));
+}
+
+fn send(host: &ControllerContext, notice: Notice, reference: ObjectReference) {
     let (recorder, now) = (host.recorder.clone(), host.now());
-    let reference = object.object_ref(&());
     tokio::spawn(async move {
         if let Err(error) = recorder.publish(&notice, &reference, now.0).await {
             tracing::debug!(%error, object = reference.name, "publishing an event");

@@ -2,9 +2,9 @@
 //!
 //! Every change is absorbed by its store, which wakes whoever waits for it, as an event of a watch would have.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
-use kube::{Api, api::ListParams};
+use kube::api::ListParams;
 use orangery_core::{
     error::Failure,
     name::{Namespace, is_path_segment},
@@ -19,16 +19,7 @@ pub(crate) async fn read<K: Watched>(host: &ControllerContext, store: &Store<K>,
     if !is_path_segment(&key.name) {
         return Ok(());
     }
-    let known = store.get(key);
-    let api: Api<K> = Api::namespaced(host.client.clone(), &key.namespace);
-    let read = api.get_opt(&key.name).await.map_err(|error| unread::<K>(&key.to_string(), &error))?;
-    match (read, known) {
-        (Some(newest), _) => drop(store.upsert(newest)),
-        // Known before the server was asked: it was there once.
-        (None, Some(gone)) => store.forget(&gone),
-        (None, None) => {}
-    }
-    Ok(())
+    store.read_again(&host.client, key).await.map_err(|error| unread::<K>(&key.to_string(), &error))
 }
 
 /// Reads all objects that a label marks, and those of `known`, found in the store before, that are not among them.
@@ -39,13 +30,9 @@ pub(crate) async fn list<K: Watched>(
     namespace: &Namespace,
     (label, value): (&str, &str),
 ) -> Step<()> {
-    let api: Api<K> = Api::namespaced(host.client.clone(), namespace);
     let marked = ListParams::default().labels(&format!("{label}={value}"));
-    let listed = api.list(&marked).await.map_err(|error| unread::<K>(&format!("{namespace}/*"), &error))?;
-    let there: BTreeSet<Option<String>> = listed.items.iter().map(|object| object.meta().uid.clone()).collect();
-    for object in listed.items {
-        store.upsert(object);
-    }
+    let there = store.list_again(&host.client, namespace, &marked).await;
+    let there = there.map_err(|error| unread::<K>(&format!("{namespace}/*"), &error))?;
     for unlisted in known.iter().filter(|known| !there.contains(&known.meta().uid)) {
         read(host, store, &Key::of(unlisted.as_ref())).await?;
     }

@@ -4,7 +4,9 @@
 use orangery_api::job::Job;
 use orangery_core::{
     error::{Code, Failure},
+    phase::Phase,
     step::{Halt, Step},
+    walk::StatusUpdate,
 };
 use orangery_reconcile::{Key, NextCall, Store, Watched};
 
@@ -45,6 +47,30 @@ pub(crate) async fn publish_panics<K: Watched + Job, S: JobStatus>(
                    report it with what its log and the CriticalProblems of its namespace say";
     let failure = Failure::new("Reconcile", "Panicked", message).with_code(Code::InternalProblem);
     tell((host, store), object, &failure, status).await;
+}
+
+/// Ends the job of an object in this phase, for its calls still panic when its time is up: what ends a job otherwise is in the calls
+/// (C-157).
+pub(crate) async fn end_panicked<K: Watched + Job, S: JobStatus>(
+    (host, store): (&ControllerContext, &Store<K>),
+    object: &K,
+    phase: impl Phase,
+    status: impl FnOnce(&mut K) -> &mut S,
+) {
+    let message = "the operator panicked each time that it worked on this, until the time for it was up, which is a mistake of its \
+                   program; report it with what its log and the CriticalProblems of its namespace say";
+    let failure =
+        Failure::new("Reconcile", "Panicked", message).with_code(Code::InternalProblem).with_code(Code::Timeout);
+    let key = Key::of(object);
+    let newest = store.get(&key).filter(|newest| uid_of(newest.as_ref()) == uid_of(object) && !newest.job_finished());
+    let Some(newest) = newest else { return };
+    event::failed(host, newest.as_ref(), newest.last_error(), Some(&failure));
+    let mut draft = K::clone(&newest);
+    let rest = StatusUpdate { phase, ended: true, failure: Some(failure), wait: None };
+    status(&mut draft).rest(&rest, generation_of(newest.as_ref()), &host.now());
+    if let Err(error) = host.writer(store).update_status(&newest, &draft).await {
+        tracing::debug!(%error, object = %key, "ending a job whose calls panic");
+    }
 }
 
 async fn tell<K: Watched + Job, S: JobStatus>(

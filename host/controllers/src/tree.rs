@@ -8,7 +8,11 @@ use orangery_api::{
     label,
     marks::Marks,
 };
-use orangery_core::job::JobEnd;
+use orangery_core::{
+    error::{Code, Failure},
+    job::JobEnd,
+    name::JobId,
+};
 use orangery_reconcile::{Key, Watched};
 
 use crate::{index::Index, object::uid_of, stores::Stores};
@@ -23,6 +27,12 @@ pub(crate) static MANAGED_BY: Index<DeployItem> =
 
 /// Installations in one another, as far as they are followed: more are a circle.
 pub(crate) const DEEPEST: usize = 64;
+
+/// Installations in one another that are made, the root among them (C-155).
+const DEEPEST_MADE: usize = 16;
+
+/// Installations of one tree that are made (C-155).
+const MOST_OF_A_TREE: usize = 2_000;
 
 /// The name of an Installation's parent; empty for roots, which are siblings of each other.
 pub(crate) fn parent(installation: &Installation) -> &str {
@@ -60,6 +70,53 @@ pub(crate) fn root_of(stores: &Stores, key: &Key) -> Option<Arc<Installation>> {
 /// Why jobs of a tree end where they would wait or try again: its root is being deleted, which waits for their end (INS-57).
 pub(crate) fn end_of_tree(stores: &Stores, key: &Key) -> Option<JobEnd> {
     root_of(stores, key).filter(|root| root.is_deleting()).map(|_| JobEnd::TreeDeleted)
+}
+
+/// Why nothing more is made below an Installation for a job, whatever its own phase has still to do: the job was interrupted there or
+/// above, or the root is being deleted (C-155).
+pub(crate) fn end_of_making(stores: &Stores, key: &Key, job: &JobId) -> Option<JobEnd> {
+    let is_interrupted =
+        |above: &Arc<Installation>| above.status.as_ref().is_some_and(|status| status.interrupted_job == *job);
+    if ancestors(stores, key).any(|above| is_interrupted(&above)) {
+        return Some(JobEnd::Interrupted);
+    }
+    end_of_tree(stores, key)
+}
+
+/// Whether one more sub-installation may be made from a template below an Installation: a blueprint that contains itself would make
+/// them for ever (C-155).
+///
+/// # Errors
+/// What is full, with the names that lead there.
+pub(crate) fn check_room(stores: &Stores, key: &Key, template: &str) -> Result<(), Failure> {
+    let mut chain: Vec<String> = ancestors(stores, key).map(|above| Key::of(above.as_ref()).name.to_string()).collect();
+    chain.reverse();
+    let why = if chain.len() >= DEEPEST_MADE {
+        format!("{DEEPEST_MADE} Installations stand in each other already, which are as many as may")
+    } else if chain.first().is_some_and(|top| is_full(stores, Key::new(&key.namespace, top.as_str()))) {
+        format!("the tree has {MOST_OF_A_TREE} Installations already, which are as many as it may have")
+    } else {
+        return Ok(());
+    };
+    let message = format!(
+        "sub-installation {template:?} is not made below {}: {why}; look for a blueprint that contains itself",
+        chain.join(" > ")
+    );
+    Err(Failure::new("CreateSubinstallation", "TreeTooLarge", message).with_code(Code::ConfigurationProblem))
+}
+
+/// Whether a tree has as many Installations as it may have.
+fn is_full(stores: &Stores, top: Key) -> bool {
+    let (mut all, mut ahead) = (BTreeSet::new(), vec![top]);
+    while let Some(key) = ahead.pop() {
+        if all.insert(key.clone()) {
+            ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
+        }
+        if all.len() >= MOST_OF_A_TREE {
+            return true;
+        }
+    }
+    false
 }
 
 /// The root that starts a job when gate expressions below it answer otherwise, if the tree of this object has such a one.
@@ -120,6 +177,74 @@ mod tests {
         stores.installations.upsert(installation("i0", "i0", json!({})));
         let ends = [root("i0"), root(&format!("i{}", DEEPEST - 1)), root(&format!("i{DEEPEST}"))];
         assert_eq!(ends, [Some("i0".into()), Some("i0".into()), None]);
+    }
+
+    /// A child of an Installation, known to the stores.
+    fn child(stores: &Stores, name: &str, parent: &str, status: &Value) {
+        let owner =
+            json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": parent, "uid": parent}]);
+        let mut made = installation(name, name, json!({"ownerReferences": owner}));
+        made.status = serde_json::from_value(status.clone()).unwrap();
+        stores.installations.upsert(made);
+    }
+
+    #[test]
+    fn c_155_limits_tree_sub_installations_are_made_so_deep_and_the_error_names_the_way() {
+        let stores = crate::stores();
+        stores.installations.upsert(installation("i1", "i1", json!({})));
+        (2..=DEEPEST_MADE)
+            .for_each(|number| child(&stores, &format!("i{number}"), &format!("i{}", number - 1), &json!(null)));
+        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let room = |number: usize| check_room(&stores, &Key::new(&namespace, format!("i{number}").as_str()), "sub");
+        assert_eq!(room(DEEPEST_MADE - 1), Ok(()));
+        let failure = room(DEEPEST_MADE).unwrap_err();
+        assert_eq!(
+            failure.message,
+            "sub-installation \"sub\" is not made below i1 > i2 > i3 > i4 > i5 > i6 > i7 > i8 > i9 > i10 > i11 > i12 > i13 > i14 > \
+             i15 > i16: 16 Installations stand in each other already, which are as many as may; look for a blueprint that \
+             contains itself"
+        );
+        assert_eq!(failure.codes, [Code::ConfigurationProblem].into());
+    }
+
+    #[test]
+    fn c_155_limits_tree_so_many_installations_of_a_tree_are_made() {
+        let stores = crate::stores();
+        stores.installations.upsert(installation("top", "top", json!({})));
+        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let room = |below: &str| check_room(&stores, &Key::new(&namespace, below), "sub");
+        (2..MOST_OF_A_TREE).for_each(|number| child(&stores, &format!("i{number}"), "top", &json!(null)));
+        assert_eq!((room("top"), room("i2")), (Ok(()), Ok(())));
+        child(&stores, "last", "i2", &json!(null));
+        let message = room("i3").unwrap_err().message;
+        assert_eq!(
+            message,
+            "sub-installation \"sub\" is not made below top > i3: the tree has 2000 Installations already, which are as many as it \
+             may have; look for a blueprint that contains itself"
+        );
+    }
+
+    #[test]
+    fn c_155_nothing_is_made_below_an_interrupt_or_a_deletion() {
+        let stores = crate::stores();
+        let time = json!("2026-01-01T00:00:00Z");
+        stores.installations.upsert(installation("top", "top", json!({})));
+        stores.installations.upsert(installation(
+            "gone",
+            "gone",
+            json!({"deletionTimestamp": time, "finalizers": ["x"]}),
+        ));
+        child(&stores, "stopped", "top", &json!({"interruptedJob": "j"}));
+        child(&stores, "below-stopped", "stopped", &json!(null));
+        child(&stores, "below-gone", "gone", &json!(null));
+        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let end = |name: &str, job: &str| end_of_making(&stores, &Key::new(&namespace, name), &job.into());
+        assert_eq!((end("top", "j"), end("below-stopped", "other")), (None, None));
+        assert_eq!(
+            (end("stopped", "j"), end("below-stopped", "j")),
+            (Some(JobEnd::Interrupted), Some(JobEnd::Interrupted))
+        );
+        assert_eq!(end("below-gone", "j"), Some(JobEnd::TreeDeleted));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod error;
 pub mod job;
 pub mod jsonpath;
 pub mod lenient;
+pub mod levels;
 pub mod masking;
 pub mod memory;
 pub mod name;

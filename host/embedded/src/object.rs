@@ -7,6 +7,16 @@ pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, field| value.get(field))
 }
 
+/// How many lists and objects stand in each other.
+pub(crate) fn levels(value: &Value) -> usize {
+    let below = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return 0,
+        Value::Array(items) => items.iter().map(levels).max(),
+        Value::Object(fields) => fields.values().map(levels).max(),
+    };
+    below.unwrap_or_default() + 1
+}
+
 /// The text at a path of field names.
 pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> Option<&'a str> {
     at(object, path).and_then(Value::as_str)

@@ -21,6 +21,7 @@ mod event;
 mod key;
 mod lease_deadline;
 mod queue;
+mod read;
 mod run;
 mod slot;
 mod stale_watch;
@@ -35,9 +36,11 @@ pub use crate::{
     key::{Key, Watched},
     lease_deadline::{LeaseDeadline, Moment},
     queue::{MOST_CALLS_OF_A_NAMESPACE, Queue, QueueCounts},
+    read::list,
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
     slot::{in_this_slot, slot},
-    store::{ObjectChange, Restorations, Store},
+    store::{ObjectChange, Restorations, Store, UnreadableObject},
     watch::{watch, watch_labelled},
+    watched_object::ObjectHead,
     write::{CONFLICT, WriteError, Writer},
 };

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
@@ -41,6 +42,17 @@ impl<K: Watched> ObjectChange<'_, K> {
 
 type Subscriber<K> = Arc<dyn Fn(&ObjectChange<'_, K>) + Send + Sync>;
 
+/// An object that a server tells of and that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnreadableObject {
+    /// Which one.
+    pub object: ObjectReference,
+    /// Why, and what to do about it.
+    pub why: String,
+}
+
+type UnreadableSubscriber = Arc<dyn Fn(&UnreadableObject) + Send + Sync>;
+
 /// All objects of one kind, newest version each. Cheap to clone: clones share what they know.
 ///
 /// Objects are kept without `managedFields` and without kubectl's last-applied annotation, which nobody here reads
@@ -54,6 +66,8 @@ struct SharedObjects<K> {
     known: RwLock<KnownVersions<K>>,
     /// Protects the list of subscribers; they are called on a copy of it.
     subscribers: RwLock<Vec<Subscriber<K>>>,
+    /// Protects the list of those who hear of objects that cannot be read; they are called on a copy of it.
+    unreadable: RwLock<Vec<UnreadableSubscriber>>,
     synced: watch::Sender<bool>,
     restorations: Restorations,
 }
@@ -92,6 +106,7 @@ impl<K: Watched> Store<K> {
         let shared = SharedObjects {
             known: RwLock::new(KnownVersions::default()),
             subscribers: RwLock::new(Vec::new()),
+            unreadable: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
             restorations: restorations.clone(),
         };
@@ -171,6 +186,11 @@ impl<K: Watched> Store<K> {
     /// always knows the newest.
     pub fn subscribe(&self, f: impl Fn(&ObjectChange<'_, K>) + Send + Sync + 'static) {
         self.shared.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(f));
+    }
+
+    /// Calls `f` from now on for each version of an object that cannot be read, in the task that heard of it. `f` must not block.
+    pub fn on_unreadable(&self, f: impl Fn(&UnreadableObject) + Send + Sync + 'static) {
+        self.shared.unreadable.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(f));
     }
 
     /// Takes in what a write answered: the higher resource version of the same uid wins, and what is known to be gone
@@ -264,6 +284,22 @@ impl<K: Watched> Store<K> {
         };
         self.notify(outcome);
         Ok(())
+    }
+
+    /// Takes in that a version of an object cannot be read: that is a matter of this object alone, which stays as it was known
+    /// (C-153). What was known of another one of its name is gone.
+    pub(crate) fn unread(&self, message: &WatchedObject<K>, error: &serde_json::Error) {
+        let key = Key::of_meta(&message.meta);
+        tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object cannot be read and is left as it was known");
+        let gone = self.write().forget_other(&message.meta);
+        if let Some(before) = gone {
+            self.tell(&ObjectChange { before: Some(&before), after: None });
+        }
+        let unreadable = UnreadableObject { object: message.object_ref(&()), why: error.to_string() };
+        let subscribers = self.shared.unreadable.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for subscriber in subscribers {
+            subscriber(&unreadable);
+        }
     }
 
     /// A list of one namespace, or of all, begins: what it does not name is gone when it ends, unless a write has

@@ -14,7 +14,7 @@ use orangery_core::name::Namespace;
 use orangery_turns::off_the_executor;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Key, Store, Watched, watched_object::WatchedObject};
+use crate::{Store, Watched, watched_object::WatchedObject};
 
 /// Objects a page of a list holds. Of each kind one page is in memory, twice while it is decoded, and each of its objects may
 /// have 1.5 MiB.
@@ -24,7 +24,7 @@ const PAGE: u32 = 20;
 /// named. The store is synced when every first list is in.
 ///
 /// Never ends by itself: errors are logged and backed off (0.8 s to 30 s), an expired resource version lists again,
-/// and an object that does not decode is logged and left as it was last known.
+/// and an object that does not decode is told ([`Store::on_unreadable`]) and left as it was last known.
 pub async fn watch<K: Watched>(client: Client, namespaces: &[Namespace], store: Store<K>, stop: CancellationToken) {
     watch_labelled(client, namespaces, None, store, stop).await;
 }
@@ -132,8 +132,8 @@ fn follow<K: Watched>(
             store.begin_list(namespace);
             return WatchProgress::Listing;
         }
-        Event::InitApply(message) => decoded(&message, store.hear_listed(namespace, &message)),
-        Event::Apply(message) => decoded(&message, store.hear(&message)),
+        Event::InitApply(message) => decoded(store, &message, store.hear_listed(namespace, &message)),
+        Event::Apply(message) => decoded(store, &message, store.hear(&message)),
         Event::InitDone => {
             store.end_list(namespace);
             return WatchProgress::Listed;
@@ -143,10 +143,9 @@ fn follow<K: Watched>(
     WatchProgress::Following
 }
 
-fn decoded<K: Watched>(message: &WatchedObject<K>, heard: Result<(), serde_json::Error>) {
+fn decoded<K: Watched>(store: &Store<K>, message: &WatchedObject<K>, heard: Result<(), serde_json::Error>) {
     if let Err(error) = heard {
-        let key = Key::of_meta(&message.meta);
-        tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object does not decode and is ignored");
+        store.unread(message, &error);
     }
 }
 

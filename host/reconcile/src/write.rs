@@ -5,11 +5,19 @@ use std::sync::Arc;
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    core::Request,
 };
+use orangery_core::levels::{self, DEEPEST_OBJECT};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use self::error::{CONFLICT, WriteError};
-use crate::{Key, Store, Watched, difference::merge_patch, key::describe};
+use crate::{
+    Key, Store, Watched,
+    difference::merge_patch,
+    key::describe,
+    watched_object::{WatchedObject, too_deep},
+};
 
 mod error;
 
@@ -57,8 +65,14 @@ impl<K: Watched> Writer<K> {
     /// [`WriteError`]; the status is not written, as the server ignores it at creation.
     pub async fn create(&self, object: &K) -> Result<Arc<K>, WriteError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match self.api(object).create(&params, object).await {
-            Ok(answer) => Ok(self.store.upsert(answer)),
+        let document = document(object)?;
+        check_levels(object, &document)?;
+        let answer = async {
+            let request = request(object).create(&params, document.to_string().into_bytes());
+            self.client.request(request.map_err(kube::Error::BuildRequest)?).await
+        };
+        match answer.await {
+            Ok(answer) => self.take_in(object, &answer),
             Err(error) => Err(self.refused(object, error).await),
         }
     }
@@ -87,20 +101,26 @@ impl<K: Watched> Writer<K> {
     /// # Errors
     /// [`WriteError`]
     pub async fn delete(&self, object: &K) -> Result<(), WriteError> {
+        let deleted = self.delete_version(object, object.meta().resource_version.clone()).await;
+        if let Err(WriteError::Unreadable { .. }) = deleted
+            && let Some(version) = self.unreadable_version(object).await
+        {
+            return self.delete_version(object, Some(version)).await;
+        }
+        deleted
+    }
+
+    async fn delete_version(&self, object: &K, version: Option<String>) -> Result<(), WriteError> {
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
-            preconditions: Some(Preconditions {
-                uid: object.meta().uid.clone(),
-                resource_version: object.meta().resource_version.clone(),
-            }),
+            preconditions: Some(Preconditions { uid: object.meta().uid.clone(), resource_version: version }),
             ..DeleteParams::default()
         };
-        let key = Key::of(object);
-        match self.api(object).delete(&key.name, &params).await {
+        match self.ask_to_delete(object, &params).await {
             Ok(answer) => {
-                match answer.left() {
-                    Some(last) if last.meta().finalizers.as_ref().is_some_and(|held| !held.is_empty()) => {
-                        self.store.upsert(last);
+                match answer {
+                    Some(last) if last.meta.finalizers.as_ref().is_some_and(|held| !held.is_empty()) => {
+                        self.take_in(object, &last)?;
                     }
                     Some(_) | None => self.store.forget(object),
                 }
@@ -112,16 +132,50 @@ impl<K: Watched> Writer<K> {
                     Ok(())
                 }
                 // The name belongs to another object by now: the one that was meant is gone.
-                WriteError::Conflict { .. } if !self.is_there(object) => {
+                WriteError::Conflict { .. } | WriteError::Unreadable { .. } if !self.is_there(object) => {
                     self.store.forget(object);
                     Ok(())
                 }
                 error @ (WriteError::AlreadyExists { .. }
                 | WriteError::Conflict { .. }
                 | WriteError::Refused { .. }
+                | WriteError::Unreadable { .. }
                 | WriteError::Unreachable { .. }) => Err(error),
             },
         }
+    }
+
+    /// The answer to a deletion: what is left of the object, if the server says it.
+    async fn ask_to_delete(&self, object: &K, params: &DeleteParams) -> kube::Result<Option<WatchedObject<K>>> {
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            kind: String,
+        }
+        let request = request(object).delete(&Key::of(object).name, params).map_err(kube::Error::BuildRequest)?;
+        let text = self.client.request_text(request).await?;
+        let answer: Answer = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+        if answer.kind == "Status" {
+            return Ok(None);
+        }
+        serde_json::from_str(&text).map(Some).map_err(kube::Error::SerdeError)
+    }
+
+    /// The version of an object that cannot be read any more, if it still is the one that was read, of the same owners (C-23).
+    async fn unreadable_version(&self, object: &K) -> Option<String> {
+        let newest = self.api(object).get_opt(&Key::of(object).name).await.ok()??.decode_in_part().ok()?;
+        let (before, now) = (object.meta(), newest.meta());
+        let is_same = before.uid == now.uid && before.owner_references == now.owner_references;
+        now.resource_version.clone().filter(|_| is_same)
+    }
+
+    /// Tells the store what was answered.
+    fn take_in(&self, object: &K, answer: &WatchedObject<K>) -> Result<Arc<K>, WriteError> {
+        let decoded = answer.decode().map_err(|error| {
+            self.store.unread(answer, &error);
+            WriteError::Unreadable { object: describe(object), why: error.to_string() }
+        });
+        decoded.map(|answer| self.store.upsert(answer))
     }
 
     /// Whether the store knows this very object, and no other of its name.
@@ -132,13 +186,14 @@ impl<K: Watched> Writer<K> {
     async fn patch(&self, before: &K, after: &K, part: WrittenPart) -> Result<Arc<K>, WriteError> {
         let Some(patch) = difference(before, after, part)? else { return Ok(Arc::new(before.clone())) };
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        check_levels(before, &patch)?;
         let (api, name) = (self.api(before), Key::of(before).name);
         let answer = match part {
             WrittenPart::Main => api.patch(&name, &params, &Patch::Merge(patch)).await,
             WrittenPart::Status => api.patch_status(&name, &params, &Patch::Merge(patch)).await,
         };
         match answer {
-            Ok(answer) => Ok(self.store.upsert(answer)),
+            Ok(answer) => self.take_in(before, &answer),
             Err(error) => Err(self.refused(before, error).await),
         }
     }
@@ -151,10 +206,16 @@ impl<K: Watched> Writer<K> {
                 let key = Key::of(object);
                 let before = self.store.get(&key);
                 match self.api(object).get_opt(&key.name).await {
-                    Ok(Some(newest)) => {
-                        self.store.upsert_read(before.as_deref(), newest);
-                        error
-                    }
+                    Ok(Some(newest)) => match newest.decode() {
+                        Ok(newest) => {
+                            self.store.upsert_read(before.as_deref(), newest);
+                            error
+                        }
+                        Err(unread) => {
+                            self.store.unread(&newest, &unread);
+                            WriteError::Unreadable { object: describe(object), why: unread.to_string() }
+                        }
+                    },
                     Ok(None) => {
                         self.store.forget(object);
                         error
@@ -166,23 +227,44 @@ impl<K: Watched> Writer<K> {
                 self.store.forget(object);
                 error
             }
-            WriteError::Refused { .. } | WriteError::Unreachable { .. } => error,
+            WriteError::Refused { .. } | WriteError::Unreadable { .. } | WriteError::Unreachable { .. } => error,
         }
     }
 
-    fn api(&self, object: &K) -> Api<K> {
-        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-        Api::namespaced(self.client.clone(), namespace)
+    fn api(&self, object: &K) -> Api<WatchedObject<K>> {
+        Api::namespaced(self.client.clone(), namespace_of(object))
     }
+}
+
+fn namespace_of<K: Watched>(object: &K) -> &str {
+    object.meta().namespace.as_deref().unwrap_or_default()
+}
+
+/// Requests of the kind of an object in its namespace.
+fn request<K: Watched>(object: &K) -> Request {
+    Request::new(K::url_path(&(), Some(namespace_of(object))))
+}
+
+/// What is deeper than it could be read back is not written.
+fn check_levels<K: Watched>(object: &K, written: &Value) -> Result<(), WriteError> {
+    let found = levels::of(written);
+    if found <= DEEPEST_OBJECT {
+        return Ok(());
+    }
+    Err(WriteError::Unreadable { object: describe(object), why: too_deep(found) })
+}
+
+fn document<K: Watched>(object: &K) -> Result<Value, WriteError> {
+    serde_json::to_value(object).map_err(|error| WriteError::Unreachable {
+        object: describe(object),
+        source: Box::new(kube::Error::SerdeError(error)),
+    })
 }
 
 /// The patch of one part of an object, under the version of `before`.
 fn difference<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<Value>, WriteError> {
     let document = |object: &K| -> Result<Value, WriteError> {
-        let mut document = serde_json::to_value(object).map_err(|error| WriteError::Unreachable {
-            object: describe(object),
-            source: Box::new(kube::Error::SerdeError(error)),
-        })?;
+        let mut document = document(object)?;
         let status = document.as_object_mut().and_then(|members| members.remove("status"));
         Ok(match part {
             WrittenPart::Main => document,

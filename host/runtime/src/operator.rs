@@ -12,7 +12,7 @@ use orangery_controllers::{
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
-    stores, watch_namespace_policies, wire,
+    stores, tell_unreadable, watch_namespace_policies, wire,
 };
 use orangery_core::{
     name::Namespace,
@@ -164,7 +164,7 @@ impl Operator {
             stop: CancellationToken::new(),
         };
         let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
-        operator.watch_all(&host.client, &namespaces);
+        operator.watch_all(&host, &namespaces);
         operator.spawn(watch_namespace_policies(Arc::clone(&host)));
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
@@ -208,32 +208,33 @@ impl Operator {
         }
     }
 
-    fn watch_all(&mut self, client: &Client, namespaces: &[Namespace]) {
+    fn watch_all(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace]) {
         let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets, config_maps } =
             self.stores.clone();
-        self.watch(client, namespaces, installations);
-        self.watch(client, namespaces, executions);
-        self.watch(client, namespaces, deploy_items);
-        self.watch(client, namespaces, targets);
-        self.watch(client, namespaces, data_objects);
-        self.watch(client, namespaces, contexts);
+        self.watch(host, namespaces, installations);
+        self.watch(host, namespaces, executions);
+        self.watch(host, namespaces, deploy_items);
+        self.watch(host, namespaces, targets);
+        self.watch(host, namespaces, data_objects);
+        self.watch(host, namespaces, contexts);
         // Of these two kinds nothing else is of interest.
-        self.watch_labelled(client, namespaces, Some(GUARD), secrets);
-        self.watch_labelled(client, namespaces, Some(GUARD), config_maps);
+        self.watch_labelled(host, namespaces, Some(GUARD), secrets);
+        self.watch_labelled(host, namespaces, Some(GUARD), config_maps);
     }
 
-    fn watch<K: Watched>(&mut self, client: &Client, namespaces: &[Namespace], store: Store<K>) {
-        self.watch_labelled(client, namespaces, None, store);
+    fn watch<K: Watched>(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace], store: Store<K>) {
+        self.watch_labelled(host, namespaces, None, store);
     }
 
     fn watch_labelled<K: Watched>(
         &mut self,
-        client: &Client,
+        host: &Arc<ControllerContext>,
         namespaces: &[Namespace],
         label: Option<&'static str>,
         store: Store<K>,
     ) {
-        let (client, namespaces, stop) = (client.clone(), namespaces.to_vec(), self.stop.clone());
+        tell_unreadable(host, &store);
+        let (client, namespaces, stop) = (host.client.clone(), namespaces.to_vec(), self.stop.clone());
         self.tasks.spawn(async move { watch_labelled(client, &namespaces, label, store, stop).await });
     }
 

@@ -127,7 +127,10 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
 
 /// Runs the operator until the process is asked to stop.
 async fn operate(config: OperatorConfig, figures: &Figures, stop: &mut StopSignal) -> Result<(), OperatorError> {
-    let operator = Operator::start(config).await?;
+    let operator = tokio::select! {
+        started = Operator::start(config) => started?,
+        () = stop.asked() => return Ok(()),
+    };
     figures.show(&operator);
     tokio::select! {
         () = operator.ready() => {

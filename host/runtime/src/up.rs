@@ -66,10 +66,14 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client.clone(), plugins)
     };
-    let operator = Operator::start(config).await?;
-    target::put(&client, &server.kubeconfig()).await?;
-    place.write_kubeconfig(&server.kubeconfig())?;
-    operator.ready().await;
+    let ready = tokio::select! {
+        ready = until_ready(config, &client, &server, &place) => Some(ready?),
+        () = stop.asked() => None,
+    };
+    let Some(operator) = ready else {
+        server.stop().await;
+        return Ok(Exit::Ok);
+    };
     terminal.line(format_args!("Server and operator are ready at {} ({place}). To reach it:", server.url()))?;
     terminal.line(format_args!("  export KUBECONFIG={}", place.kubeconfig().display()))?;
     if arguments.simulate_workloads {
@@ -83,6 +87,20 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     running.operator.stop().await;
     server.stop().await;
     outcome
+}
+
+/// Starts the operator, and waits until it knows everything. Dropping the future ends it at once.
+async fn until_ready(
+    config: OperatorConfig,
+    client: &Client,
+    server: &Server,
+    place: &ServerLocation,
+) -> Result<Operator, UpError> {
+    let operator = Operator::start(config).await?;
+    target::put(client, &server.kubeconfig()).await?;
+    place.write_kubeconfig(&server.kubeconfig())?;
+    operator.ready().await;
+    Ok(operator)
 }
 
 async fn serve(arguments: &Up, place: &ServerLocation) -> Result<Server, UpError> {

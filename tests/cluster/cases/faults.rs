@@ -1,6 +1,8 @@
 //! Faults: crashes, events that are lost, users that interfere, and all of it by chance.
 
 mod crashes;
+mod deep_objects;
+mod endless_trees;
 mod host_state;
 mod hostile;
 mod lost_events;

@@ -1,9 +1,9 @@
 //! `orangery inspect`: installations as trees.
 
-use std::{fmt::Debug, sync::Arc};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
+use kube::{Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
 use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, installation::Installation};
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde::{Serialize, de::DeserializeOwned};
@@ -14,6 +14,7 @@ use crate::{
     connection::{Connection, NamespaceScope},
     exit::Exit,
     form::OutputFormat,
+    listed,
     terminal::Terminal,
     tree::{
         NodeFailure, Objects, Tree, TreeNode,
@@ -166,19 +167,18 @@ const PAGE: u32 = 500;
 /// All objects of a kind in a namespace, or in all where it is empty, sorted.
 pub(super) async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Vec<Arc<K>>, CallError>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned,
 {
-    let api: Api<K> =
-        if namespace.is_empty() { Api::all(client.clone()) } else { Api::namespaced(client.clone(), namespace) };
     let kind = Kind::from(K::kind(&()));
     let subject = CallSubject { kind: &kind, group: GROUP, namespace, name: ObjectName::EMPTY };
     let mut objects = Vec::new();
     let mut parameters = ListParams::default().limit(PAGE);
     loop {
-        let page = api.list(&parameters).await.map_err(|error| CallError::of(subject, error))?;
-        let next = page.metadata.continue_.clone().filter(|token| !token.is_empty());
-        objects.extend(page.items.into_iter().map(Arc::new));
-        match next {
+        let within = (!namespace.is_empty()).then_some(namespace);
+        let page =
+            listed::page::<K>(client, within, &parameters).await.map_err(|error| CallError::of(subject, error))?;
+        objects.extend(page.objects.into_iter().map(Arc::new));
+        match page.next {
             Some(token) => parameters = parameters.continue_token(&token),
             None => break,
         }

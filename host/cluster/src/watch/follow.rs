@@ -11,9 +11,10 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use orangery_core::levels::{self, DEEPEST_OBJECT};
 use orangery_proposal::deployer::ApiResource;
 use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
 
@@ -99,7 +100,13 @@ impl Watched {
 
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = Value::deserialize(deserializer)?;
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let text = text.get();
+        // One object of somebody else that is too deep is seen without what is so, and keeps nothing from the others (C-153).
+        let is_deep = levels::of_json(text) > DEEPEST_OBJECT;
+        let object =
+            if is_deep { serde_json::from_str(&levels::cut(text, DEEPEST_OBJECT)) } else { serde_json::from_str(text) };
+        let object: Value = object.map_err(D::Error::custom)?;
         let meta = object.get("metadata").map_or(Ok(ObjectMeta::default()), ObjectMeta::deserialize);
         Ok(Self { meta: meta.map_err(D::Error::custom)?, object })
     }
@@ -126,5 +133,20 @@ impl Resource for Watched {
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_153_an_object_that_is_too_deep_is_seen_without_what_is_so() {
+        let deep = format!("{}1{}", "[".repeat(3_000), "]".repeat(3_000));
+        let text = format!(
+            "{{\"metadata\": {{\"name\": \"a\", \"managedFields\": [{{\"fieldsV1\": {deep}}}]}}, \"data\": {{\"k\": \"v\"}}}}"
+        );
+        let watched: Watched = serde_json::from_str(&text).unwrap();
+        assert_eq!((watched.meta().name.as_deref(), &watched.object["data"]), (Some("a"), &json!({"k": "v"})));
     }
 }

@@ -5,15 +5,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use kube::ResourceExt;
-use orangery_api::deploy_item::DeployItem;
+use orangery_api::{deploy_item::DeployItem, job::Job as _};
 use orangery_core::{
+    duration::deadline,
     error::{Code, Failure},
     step::{Halt, Step},
 };
 use tokio::time::timeout;
 
 use super::gather::ItemReconciliation;
-use crate::timeout::limit_of;
+use crate::timeout::{USUAL_TIMEOUT, limit_of};
 
 /// How long a call may take that begins when the time of its item is up, or nearly: what it waited for may have come about.
 const LAST_LOOK: Duration = Duration::from_secs(2);
@@ -40,6 +41,14 @@ impl ItemReconciliation {
         };
         Some(until(now, end).max(LAST_LOOK))
     }
+}
+
+/// How much time the job of an item has left, by its status alone; `None` for ever, or where no job is under way. One that was never
+/// picked up counts from when it was handed down (C-157).
+pub(super) fn left_of_job(item: &DeployItem, now: Timestamp) -> Option<Duration> {
+    let times = item.status.as_ref().filter(|_| !item.job_finished())?.transition_times.as_ref()?;
+    let begun = times.init_time.as_ref().or(times.trigger_time.as_ref())?.0;
+    Some(until(now, deadline(begun, limit(item).unwrap_or(Some(USUAL_TIMEOUT)))?))
 }
 
 /// The shortest time after which an item is looked at again whose time is running out.

@@ -7,21 +7,27 @@ mod progressing;
 mod workflow;
 
 use orangery_core::{
-    job::interrupted,
+    job::JobEnd,
     phase::{Phase as _, installation::Installation as Phase},
     step::{Step, Verdict},
 };
 use orangery_reconcile::in_this_slot;
 
 use super::reconciliation::InstallationReconciliation;
-use crate::job::{self, Subobjects as _};
+use crate::{
+    job::{self, Subobjects as _},
+    tree::end_of_making,
+};
 
 impl job::Run for InstallationReconciliation<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
-        if begins_with_children(phase) && self.interrupted() && !self.are_working_now().await? {
-            return Ok(Verdict::Failed(interrupted()));
+        if begins_with_children(phase)
+            && let Some(end) = self.end_before_children(phase)
+            && !self.are_working_now().await?
+        {
+            return Ok(Verdict::Failed(end.failure(None)));
         }
         let (host, tenant) = (self.host, Some(self.key.namespace.clone()));
         // Blueprints, schemas, templates and gate expressions take as long as their authors like.
@@ -41,6 +47,17 @@ impl job::Run for InstallationReconciliation<'_> {
         let result = host.computations.run(&tenant, in_this_slot(work)).await;
         let end = || if phase.is_deletion() { None } else { self.end() };
         job::beside(&*self, phase, result, end).await
+    }
+}
+
+impl InstallationReconciliation<'_> {
+    /// Why the job does not come to its subobjects: it was interrupted, or what is made would grow a tree that is to end (C-155).
+    fn end_before_children(&self, phase: Phase) -> Option<JobEnd> {
+        match self.interrupted() {
+            true => Some(JobEnd::Interrupted),
+            false if phase.is_deletion() => None,
+            false => end_of_making(&self.host.stores, &self.key, &self.workflow.job),
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
-    core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -19,6 +18,7 @@ use orangery_api::{
 };
 use orangery_core::{error::Code, name::Namespace};
 use orangery_policy::Policy;
+use orangery_reconcile::ObjectHead;
 use serde_json::{Value, json};
 
 use super::Labels;
@@ -81,7 +81,7 @@ async fn follow_policies(host: &ControllerContext) {
 }
 
 async fn follow_namespaces(host: &ControllerContext) {
-    let api: Api<PartialObjectMeta<v1::Namespace>> = Api::all(host.client.clone());
+    let api: Api<ObjectHead<v1::Namespace>> = Api::all(host.client.clone());
     let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listed = BTreeMap::new();
     while let Some(event) = events.next().await {
@@ -99,8 +99,8 @@ async fn follow_namespaces(host: &ControllerContext) {
     }
 }
 
-fn labels_of(namespace: &PartialObjectMeta<v1::Namespace>) -> (Namespace, Labels) {
-    let labels = namespace.metadata.labels.iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+fn labels_of(namespace: &impl ResourceExt) -> (Namespace, Labels) {
+    let labels = namespace.meta().labels.iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
     (Namespace::from(namespace.name_any()), labels.collect())
 }
 

@@ -32,6 +32,24 @@ const META_FIELDS: &[&str] = &[
     "uid",
 ];
 
+/// The most levels of lists and objects in each other of an object: a decoder of JSON ends there, so that what is deeper could not be
+/// read back (C-154). A body is not deeper, but the managed fields of what stands in it are.
+const DEEPEST_OBJECT: usize = 127;
+
+/// Refuses what could not be read back.
+fn check_levels(call: &WriteRequest, object: &Value) -> Result<(), Refusal> {
+    let found = object::levels(object);
+    if found <= DEEPEST_OBJECT {
+        return Ok(());
+    }
+    let why = format!(
+        "the values of the object stand {found} levels deep in each other with these, and {DEEPEST_OBJECT} are allowed; make what \
+         stands in it less deep"
+    );
+    let (resource, cause) = (&call.served.resource, StatusCause::forbidden("metadata.managedFields", &why));
+    Err(Refusal::invalid(&resource.kind, &resource.group, meta(object, "name"), &[cause]))
+}
+
 /// Holds a new form against the policies of the cluster, and adds their warnings to its own.
 pub(super) fn admit(
     cluster: &EmbeddedCluster,
@@ -39,6 +57,7 @@ pub(super) fn admit(
     old: Option<&Value>,
     draft: &mut Draft,
 ) -> Result<(), Refusal> {
+    check_levels(call, &draft.object)?;
     let namespace = cluster.namespace(if call.served.resource.namespaced { &call.namespace } else { "" });
     let attempt = Attempt {
         served: &call.served,

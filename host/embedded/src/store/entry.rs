@@ -1,8 +1,10 @@
 //! One stored object: its bytes as they are on the wire, and the few facts that indexes and selectors need.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::object;
 
@@ -77,15 +79,35 @@ impl ObjectVersion {
         Ok(Self { revision: meta.resource_version.parse().unwrap_or_default(), head, bytes })
     }
 
-    /// The whole object. The bytes were encoded by this server, so they parse.
+    /// The whole object. One whose managed fields are too deep to be read, as a server before this one took them, is without
+    /// these: it can be changed and deleted (C-154).
     pub(crate) fn value(&self) -> Value {
-        serde_json::from_slice(&self.bytes).expect("stored bytes were encoded by `encode`")
+        serde_json::from_slice(&self.bytes).or_else(|_too_deep| without_managed_fields(&self.bytes)).unwrap_or_else(
+            |error| {
+                tracing::error!(%error, revision = self.revision, "a stored object cannot be read");
+                Value::Object(Map::new())
+            },
+        )
     }
 }
 
 /// A text without the room in which it grew, which is as long as the text again: it is kept.
 fn exact(text: String) -> Bytes {
     Bytes::from(text.into_boxed_str().into_boxed_bytes())
+}
+
+/// An object without its managed fields, however deep these are.
+fn without_managed_fields(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes)?;
+    let metadata = fields.remove("metadata").map_or("{}", RawValue::get);
+    let mut metadata: BTreeMap<String, &RawValue> = serde_json::from_str(metadata)?;
+    metadata.remove("managedFields");
+    let read = |fields: BTreeMap<String, &RawValue>| -> Result<Map<String, Value>, serde_json::Error> {
+        fields.into_iter().map(|(name, text)| Ok((name, serde_json::from_str(text.get())?))).collect()
+    };
+    let (mut object, metadata) = (read(fields)?, read(metadata)?);
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    Ok(Value::Object(object))
 }
 
 fn head_of(object: &Value) -> ObjectHead {
@@ -120,4 +142,23 @@ struct OutlineMeta {
 #[derive(Deserialize)]
 struct OutlineOwner {
     uid: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_154_an_object_that_was_taken_with_managed_fields_too_deep_to_be_read_is_read_without_them() {
+        let deep = format!("{}1{}", "{\"f:a\":".repeat(500), "}".repeat(500));
+        let text = format!(
+            "{{\"metadata\":{{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"x\"],\"managedFields\":[{deep}]}},\"spec\":[1]}}"
+        );
+        let version = ObjectVersion::decode(Bytes::from(text)).unwrap();
+        let metadata = json!({"uid": "u", "resourceVersion": "7", "finalizers": ["x"]});
+        assert_eq!(version.value(), json!({"metadata": metadata, "spec": [1]}));
+        assert_eq!((version.revision, version.head.finalizers), (7, 1));
+    }
 }

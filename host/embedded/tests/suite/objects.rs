@@ -2,7 +2,7 @@
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,29 @@ async fn an_object_is_created_read_replaced_and_deleted() {
     assert_eq!(again.resource_version(), replaced.resource_version(), "a replacement that changes nothing is no write");
     maps.delete("one", &DeleteParams::default()).await.unwrap();
     assert_eq!(refusal(maps.get("one").await), (404, "configmaps \"one\" not found".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn c_154_limits_what_could_not_be_read_back_is_refused_and_what_is_taken_can_be_listed_and_deleted() {
+    let (server, client) = serve_things().await;
+    let things = things(&client, "ns");
+    create(&things, thing("t", json!({"size": 1}))).await.unwrap();
+    let mut refused = Vec::new();
+    for levels in 110..=124 {
+        let status = (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+        let patch = Patch::Merge(json!({"status": status}));
+        match things.patch_status("t", &PatchParams::default(), &patch).await {
+            Ok(_) => assert_eq!(refused, [], "{levels} levels"),
+            answer => refused.push(refusal(answer)),
+        }
+    }
+    let why = "Thing.example.com \"t\" is invalid: metadata.managedFields: Forbidden: the values of the object stand 128 levels deep in \
+               each other with these, and 127 are allowed; make what stands in it less deep";
+    assert_eq!(refused.first(), Some(&(422, why.to_owned())));
+    assert_eq!(things.list_metadata(&ListParams::default()).await.unwrap().items.len(), 1);
+    things.delete("t", &DeleteParams::default()).await.unwrap();
+    assert_eq!(refusal(things.get("t").await).0, 404);
     server.stop().await;
 }
 

@@ -202,6 +202,17 @@ impl<K: Watched> KnownVersions<K> {
         if same { self.remove(&key) } else { None }
     }
 
+    /// Buries what is known under the key of a newer object of another uid. Returns it.
+    pub(super) fn forget_other(&mut self, newer: &ObjectMeta) -> Option<Arc<K>> {
+        let key = Key::of_meta(newer);
+        let known = self.objects.get(&key).filter(|known| known.uid() != uid(newer))?;
+        if known.version() >= version(newer) {
+            return None;
+        }
+        self.deleted_uids.record(known.uid());
+        self.remove(&key)
+    }
+
     pub(super) fn begin_list(&mut self, namespace: Option<&Namespace>) {
         self.lists.insert(namespace.cloned(), ListUnderWay::default());
     }

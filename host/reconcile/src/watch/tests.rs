@@ -81,6 +81,111 @@ async fn a_watch_lists_follows_and_steps_over_what_does_not_decode() {
     watching.await.unwrap();
 }
 
+/// An object with a value of so many levels that nobody reads, and managed fields of so many.
+fn deep(name: &str, version: u64, levels: usize, managed: usize) -> Value {
+    let value = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({"f:a": inner}));
+    let mut object = object(name, version, &json!({"v": "1"}));
+    object["more"] = value(levels);
+    object["metadata"]["managedFields"] = json!([{"manager": "m", "fieldsV1": value(managed)}]);
+    object
+}
+
+fn deleting(mut object: Value, finalizers: &Value) -> Value {
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    object["metadata"]["finalizers"] = finalizers.clone();
+    object
+}
+
+#[tokio::test]
+async fn c_153_what_is_too_deep_keeps_nothing_from_others_and_can_be_deleted() {
+    let store = Store::<ConfigMap>::new();
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let told = sender.clone();
+    store.on_unreadable(move |unreadable| {
+        told.send(format!("{}: {}", unreadable.object.name.as_deref().unwrap_or_default(), unreadable.why)).unwrap();
+    });
+    store.subscribe(move |change| {
+        let is_there = change.after.map_or("gone", |object| {
+            assert_eq!(object.metadata.managed_fields, None);
+            if object.metadata.deletion_timestamp.is_some() { "deleting" } else { "there" }
+        });
+        sender.send(format!("{} {is_there}", change.key().unwrap())).unwrap();
+    });
+    let list = vec![
+        deep("deep", 1, 1_000, 1_006),
+        deep("managed", 2, 0, 1_000),
+        deep("was-flat", 3, 118, 124),
+        deep("other", 4, 0, 0),
+    ];
+    let finalizers = json!(["x"]);
+    let events = vec![
+        event("MODIFIED", deep("deep", 11, 200, 206)),
+        event("MODIFIED", deep("was-flat", 12, 300, 306)),
+        event("ADDED", deep("new", 13, 119, 0)),
+        event("MODIFIED", deleting(deep("was-flat", 14, 300, 306), &finalizers)),
+        event("MODIFIED", deleting(deep("deep", 15, 200, 206), &finalizers)),
+        event("DELETED", deleting(deep("was-flat", 16, 300, 306), &json!([]))),
+    ];
+    let stop = CancellationToken::new();
+    let watching = tokio::spawn({
+        let (store, stop) = (store.clone(), stop.clone());
+        async move { watch(server(list, events), &[], store, stop).await }
+    });
+    let too_deep = |name: &str, levels: usize| {
+        format!(
+            "{name}: its values stand {levels} levels deep in each other, 120 are allowed; make what stands in it less deep, or delete it"
+        )
+    };
+    let expected = [
+        too_deep("deep", 1_001),
+        "ns/managed there".to_owned(),
+        "ns/was-flat there".to_owned(),
+        "ns/other there".to_owned(),
+        too_deep("deep", 201),
+        too_deep("was-flat", 301),
+        "ns/new there".to_owned(),
+        "ns/was-flat deleting".to_owned(),
+        "ns/deep deleting".to_owned(),
+        "ns/was-flat gone".to_owned(),
+    ];
+    for expected in expected {
+        let change = tokio::time::timeout(std::time::Duration::from_secs(10), changes.recv()).await;
+        assert_eq!(change.expect("a change is due").unwrap(), expected);
+    }
+    assert!(store.is_synced());
+    stop.cancel();
+    watching.await.unwrap();
+}
+
+#[test]
+fn c_153_megabytes_of_levels_take_no_stack() {
+    let deep = format!("{}1{}", "[".repeat(700_000), "]".repeat(700_000));
+    let fields = format!("\"managedFields\":[{{\"fieldsV1\":{deep}}}]");
+    let text = format!("{{\"metadata\":{{\"name\":\"a\",{fields}}},\"data\":{{\"v\":\"1\"}},\"more\":{deep}}}");
+    let message: WatchedObject<ConfigMap> = serde_json::from_str(&text).unwrap();
+    let error = message.decode().unwrap_err().to_string();
+    assert!(error.starts_with("its values stand 700001 levels deep in each other"), "{error}");
+    assert_eq!(message.decode_in_part().unwrap().data, Some([("v".to_owned(), "1".to_owned())].into()));
+}
+
+#[tokio::test]
+async fn c_153_what_was_known_of_another_object_of_the_name_of_one_that_is_too_deep_is_gone() {
+    let store = Store::<ConfigMap>::new();
+    let known = |object: Value| store.upsert(serde_json::from_value(object).unwrap());
+    let mut before = object("a", 5, &json!({}));
+    before["metadata"]["uid"] = json!("another");
+    known(before);
+    known(object("b", 5, &json!({})));
+    let message = |object: Value| serde_json::from_str::<WatchedObject<ConfigMap>>(&object.to_string()).unwrap();
+    for name in ["a", "b"] {
+        let message = message(deep(name, 6, 200, 200));
+        let error = store.hear(&message).unwrap_err();
+        store.unread(&message, &error);
+    }
+    let names: Vec<String> = store.keys(None).iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["ns/b"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn c_112_a_large_object_is_decoded_and_told_while_others_go_on() {
     let store = Store::<ConfigMap>::new();

@@ -41,6 +41,14 @@ pub enum WriteError {
         /// The server's words.
         message: String,
     },
+    /// The object cannot be read as it is on the server, or could not be once it is written (C-153).
+    #[error("{object} is not worked on as it is: {why}")]
+    Unreadable {
+        /// Kind, namespace and name.
+        object: String,
+        /// Why, and what to do about it.
+        why: String,
+    },
     /// The server could not be asked, did not answer, or answered that it cannot now.
     #[error("{object} could not be written because the API server did not answer as it should: {source}")]
     Unreachable {
@@ -82,6 +90,9 @@ impl WriteError {
             }
             Self::Refused { .. } => {
                 Halt::Stall(Failure::new(operation, "Invalid", message).with_code(Code::ConfigurationProblem))
+            }
+            Self::Unreadable { .. } => {
+                Halt::Stall(Failure::new(operation, "Unreadable", message).with_code(Code::ConfigurationProblem))
             }
             Self::Unreachable { .. } => Halt::Retry(Failure::new(operation, "APIServerUnreachable", message)),
         }

@@ -2,7 +2,10 @@ use std::{collections::VecDeque, sync::Mutex};
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::{
+    apps::v1::ControllerRevision,
+    core::v1::{ConfigMap, Pod},
+};
 use kube::client::Body;
 use orangery_core::{error::Failure, step::Halt};
 
@@ -237,4 +240,81 @@ async fn flx_34_what_is_gone_fails_every_write_but_its_delete() {
     let failed = || Err(Halt::Retry(Failure::new("Write", "NotFound", message)));
     let answers = answers.map(|answer| answer.map_err(|error| error.halt("Write")));
     assert_eq!(answers, [failed(), failed(), Ok(())]);
+}
+
+/// A value of so many levels.
+fn deep(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!({"f:a": inner}))
+}
+
+/// An answer with a value of so many levels beside, and managed fields of so many.
+fn deep_json_of(version: u64, levels: usize, managed: usize) -> Value {
+    let mut object = json_of(version, &json!({"new": "1"}));
+    object["more"] = deep(levels);
+    object["metadata"]["managedFields"] = json!([{"manager": "m", "fieldsV1": deep(managed)}]);
+    object
+}
+
+#[tokio::test]
+async fn c_153_answers_are_read_however_deep_their_managed_fields_are() {
+    let (gone, there) = ((200, deep_json_of(4, 0, 500)), (200, deep_json_of(5, 0, 500)));
+    let server = Server::new([(201, deep_json_of(2, 0, 500)), (200, deep_json_of(3, 0, 500)), gone, there]);
+    let writer = server.writer();
+    let expected = |version: u64| object(version, json!({"new": "1"}));
+    let made = writer.create(&object(1, json!({"new": "1"}))).await.unwrap();
+    assert_eq!(*made, expected(2));
+    let written = writer.update(&made, &object(2, json!({"new": "2"}))).await.unwrap();
+    assert_eq!(*written, expected(3));
+    writer.delete(&written).await.unwrap();
+    assert_eq!(known(&writer), []);
+    let client = writer.client.clone();
+    let store = Store::<ConfigMap>::new();
+    store.read_again(&client, &Key::new("ns", "a")).await.unwrap();
+    assert_eq!(*store.get(&Key::new("ns", "a")).unwrap(), expected(5));
+}
+
+#[tokio::test]
+async fn c_153_limits_objects_what_could_not_be_read_back_is_not_written() {
+    let revision = |levels: usize| -> ControllerRevision {
+        let metadata = json!({"namespace": "ns", "name": "a", "resourceVersion": "1"});
+        serde_json::from_value(json!({"metadata": metadata, "revision": 1, "data": deep(levels)})).unwrap()
+    };
+    let answer = || (200, serde_json::to_value(revision(119)).unwrap());
+    let server = Server::new([answer(), answer()]);
+    let writer = server.writer();
+    writer.create(&revision(119)).await.unwrap();
+    writer.update(&revision(1), &revision(119)).await.unwrap();
+    let why = "ControllerRevision ns/a is not worked on as it is: its values stand 121 levels deep in each other, 120 are allowed; \
+               make what stands in it less deep, or delete it";
+    assert_eq!(writer.create(&revision(120)).await.unwrap_err().to_string(), why);
+    assert_eq!(writer.update(&revision(1), &revision(120)).await.unwrap_err().to_string(), why);
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn c_153_an_object_that_has_become_too_deep_can_be_deleted_and_not_written() {
+    let conflict = || refusal(409, "Conflict");
+    let newest = || (200, deep_json_of(7, 200, 200));
+    let server = Server::new([conflict(), newest(), conflict(), newest(), newest(), (200, json!({"kind": "Status"}))]);
+    let writer = server.writer();
+    let before = writer.store().upsert(object(1, json!({})));
+    let refused = writer.update(&before, &object(1, json!({"mine": "1"}))).await.unwrap_err();
+    let why = "ConfigMap ns/a is not worked on as it is: its values stand 201 levels deep in each other, 120 are allowed; make what \
+               stands in it less deep, or delete it";
+    assert_eq!(refused.to_string(), why);
+    writer.delete(&before).await.unwrap();
+    assert_eq!(known(&writer), []);
+    let last = server.asked().last().cloned().unwrap();
+    assert!(last.starts_with(&format!("DELETE {PATH}")) && last.contains(r#""resourceVersion":"7""#), "{last}");
+}
+
+#[tokio::test]
+async fn c_153_an_object_that_has_become_too_deep_and_has_another_owner_is_not_deleted() {
+    let mut other = deep_json_of(7, 200, 200);
+    other["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "o"}]);
+    let server = Server::new([refusal(409, "Conflict"), (200, other.clone()), (200, other)]);
+    let writer = server.writer();
+    let before = writer.store().upsert(object(1, json!({})));
+    let refused = writer.delete(&before).await;
+    assert!(matches!(refused, Err(WriteError::Unreadable { .. })), "{refused:?}");
 }

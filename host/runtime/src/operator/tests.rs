@@ -13,6 +13,7 @@ use orangery_api::{
     context::Context,
     deploy_item::DeployItem,
     health::{CRITICAL_PROBLEMS, CriticalProblem, CriticalProblems},
+    job::Job as _,
 };
 use orangery_blueprint::template_engine::TemplateEngine;
 use orangery_proposal::deployer::Deployer;
@@ -54,6 +55,27 @@ impl Plugins for Panicking {
         let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
         assert!(!is_new, "as asked by {item_type}");
         None
+    }
+
+    fn template_engine(&self, name: &str) -> Option<Arc<dyn TemplateEngine>> {
+        Bare.template_engine(name)
+    }
+
+    fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {
+        Bare.bundled_engine(name, component)
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        Bare.template_types()
+    }
+}
+
+/// Panics whatever it is asked.
+struct AlwaysPanicking;
+
+impl Plugins for AlwaysPanicking {
+    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+        panic!("as asked by {item_type}")
     }
 
     fn template_engine(&self, name: &str) -> Option<Arc<dyn TemplateEngine>> {
@@ -166,6 +188,31 @@ async fn panics_are_tried_again_and_the_last_ten_are_written_down_with_the_pod()
         }
     }
     ended(&operator, 11, 11).await;
+    operator.stop().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn c_157_a_job_whose_calls_panic_ends_when_its_time_is_up() {
+    let (server, client) = server().await;
+    let items: Api<DeployItem> = Api::default_namespaced(client.clone());
+    let operator = Operator::start(OperatorConfig::new(client, Arc::new(AlwaysPanicking))).await.unwrap();
+    let item = json!({"metadata": {"name": "a"}, "spec": {"type": "example.org/a", "timeout": "2s"}});
+    let made = items.create(&PostParams::default(), &serde_json::from_value(item).unwrap()).await.unwrap();
+    let mut handed = serde_json::to_value(made).unwrap();
+    handed["status"] = json!({"jobID": "j", "transitionTimes": {"triggerTime": SystemClock.now().to_string()}});
+    let handed: DeployItem = serde_json::from_value(handed).unwrap();
+    items.replace_status("a", &PostParams::default(), &handed).await.unwrap();
+    let ended =
+        await_condition(items, "a", |item: Option<&DeployItem>| item.is_some_and(|item| item.phase() == "Failed"));
+    let ended = tokio::time::timeout(PATIENCE, ended).await.expect("it ends").unwrap().unwrap();
+    let status = ended.status.unwrap();
+    let message = "the operator panicked each time that it worked on this, until the time for it was up, which is a mistake of its \
+                   program; report it with what its log and the CriticalProblems of its namespace say";
+    assert_eq!(
+        (status.job_id_finished.as_str(), status.last_error.unwrap().failure().message.as_str()),
+        ("j", message)
+    );
     operator.stop().await;
     server.stop().await;
 }

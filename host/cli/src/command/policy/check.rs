@@ -29,7 +29,7 @@ use crate::{
     connection::Connection,
     default_policy::profile,
     exit::Exit,
-    folder,
+    folder, listed,
     terminal::Terminal,
 };
 
@@ -259,13 +259,13 @@ fn note(
 
 async fn all<K>(client: &Client, named: &str) -> Result<Vec<K>, CallError>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned,
 {
     let nowhere = Namespace::default();
     let subject =
         CallSubject { kind: &named.into(), group: GROUP, namespace: &nowhere, name: &ObjectName::from_static("") };
-    let list = Api::<K>::all(client.clone()).list(&ListParams::default()).await;
-    Ok(list.map_err(|error| CallError::of(subject, error))?.items)
+    let list = listed::page(client, None, &ListParams::default()).await;
+    Ok(list.map_err(|error| CallError::of(subject, error))?.objects)
 }
 
 #[cfg(test)]

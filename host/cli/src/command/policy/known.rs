@@ -12,7 +12,10 @@ use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_policy::Policy;
 use serde_json::Value;
 
-use crate::call::{CallError, CallSubject};
+use crate::{
+    call::{CallError, CallSubject},
+    listed,
+};
 
 /// All policies, by name, as they are written.
 pub(super) async fn policies(client: &Client) -> Result<BTreeMap<String, Policy>, CallError> {
@@ -32,7 +35,6 @@ pub(super) async fn policies(client: &Client) -> Result<BTreeMap<String, Policy>
 
 /// All namespaces, with their labels.
 pub(super) async fn namespaces(client: &Client) -> Result<BTreeMap<Namespace, BTreeMap<String, String>>, CallError> {
-    let api: Api<v1::Namespace> = Api::all(client.clone());
     let nowhere = Namespace::default();
     let subject = CallSubject {
         kind: &Kind::from_static("Namespace"),
@@ -40,7 +42,8 @@ pub(super) async fn namespaces(client: &Client) -> Result<BTreeMap<Namespace, BT
         namespace: &nowhere,
         name: &ObjectName::from_static(""),
     };
-    let list = api.list_metadata(&ListParams::default()).await.map_err(|error| CallError::of(subject, error))?;
+    let list = listed::page::<v1::Namespace>(client, None, &ListParams::default()).await;
+    let list = list.map_err(|error| CallError::of(subject, error))?;
     let labels = |labels: Option<BTreeMap<String, String>>| labels.unwrap_or_default();
-    Ok(list.items.into_iter().map(|one| (one.name_any().into(), labels(one.metadata.labels))).collect())
+    Ok(list.objects.into_iter().map(|one| (one.name_any().into(), labels(one.metadata.labels))).collect())
 }

@@ -20,7 +20,10 @@ use orangery_reconcile::WriteError;
 use orangery_render::Subinstallation;
 
 use super::super::{gather::related::related, reconciliation::InstallationReconciliation};
-use crate::object::{add_finalizer, controller_reference, uid_of};
+use crate::{
+    object::{add_finalizer, controller_reference, uid_of},
+    tree::{check_room, end_of_making},
+};
 
 impl InstallationReconciliation<'_> {
     /// Brings the sub-installation objects to their templates. Those that are made when they start are left as they are.
@@ -91,6 +94,11 @@ impl InstallationReconciliation<'_> {
             writer.update(before, &after).await.map_err(|error| error.halt("UpdateSubinstallation"))?;
             return Ok(before.name_any().into());
         }
+        let stores = &self.host.stores;
+        if let Some(end) = end_of_making(stores, &self.key, &self.workflow.job) {
+            return Err(Halt::Stall(end.failure(None)));
+        }
+        check_room(stores, &self.key, &template.name).map_err(Halt::Stall)?;
         let prefix = name::subinstallation_prefix(&template.name);
         let object_name = name::subinstallation(&template.name, uid_of(&self.draft), &self.workflow.job);
         let object = Installation {

@@ -1,0 +1,97 @@
+//! Lists of objects, of which one that others made too deep to be decoded keeps nothing from the rest (C-153).
+
+use kube::{
+    Client, Resource,
+    api::ListParams,
+    core::{ObjectList, Request},
+};
+use orangery_core::{
+    levels::{self, DEEPEST_OBJECT},
+    name::Namespace,
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
+use serde_json::value::RawValue;
+
+/// A page of a list.
+pub(crate) struct ListedPage<K> {
+    /// Without what is too deep in them.
+    pub(crate) objects: Vec<K>,
+    /// By what the next page is asked for; `None` for the last one.
+    pub(crate) next: Option<String>,
+}
+
+/// A page of the objects of a kind in a namespace, or in all where there is none.
+///
+/// # Errors
+/// Those of the client.
+pub(crate) async fn page<K>(
+    client: &Client,
+    namespace: Option<&Namespace>,
+    params: &ListParams,
+) -> kube::Result<ListedPage<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned,
+{
+    let path = K::url_path(&(), namespace.map(Namespace::as_str));
+    let request = Request::new(path).list(params).map_err(kube::Error::BuildRequest)?;
+    let page: ObjectList<ListedObject<K>> = client.request(request).await?;
+    let next = page.metadata.continue_.filter(|token| !token.is_empty());
+    Ok(ListedPage { objects: page.items.into_iter().map(|ListedObject(object)| object).collect(), next })
+}
+
+#[derive(Clone)]
+struct ListedObject<K>(K);
+
+impl<'de, K: DeserializeOwned> Deserialize<'de> for ListedObject<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let text = text.get();
+        let is_deep = levels::of_json(text) > DEEPEST_OBJECT;
+        let object =
+            if is_deep { serde_json::from_str(&levels::cut(text, DEEPEST_OBJECT)) } else { serde_json::from_str(text) };
+        object.map(Self).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request as HttpRequest, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{ResourceExt as _, client::Body};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn c_153_an_object_that_is_too_deep_is_listed_without_what_is_so_and_keeps_no_other_back() {
+        let deep = |levels: usize| format!("{}1{}", "{\"f:a\":".repeat(levels), "}".repeat(levels));
+        let object = |name: &str, levels: usize| {
+            let fields = format!("[{{\"manager\": \"m\", \"fieldsV1\": {}}}]", deep(levels));
+            format!(
+                "{{\"metadata\": {{\"name\": \"{name}\", \"managedFields\": {fields}}}, \"data\": {{\"k\": \"v\"}}}}"
+            )
+        };
+        let list = format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"ConfigMapList\", \"metadata\": {{\"continue\": \"more\"}}, \"items\": [{}, {}, {}]}}",
+            object("flat", 1),
+            object("deep", 200),
+            object("deepest", 100_000)
+        );
+        let service = tower::service_fn(move |request: HttpRequest<Body>| {
+            let answer = Response::new(Body::from(list.clone().into_bytes()));
+            assert_eq!(request.uri().path(), "/api/v1/namespaces/ns/configmaps");
+            async move { Ok::<_, std::convert::Infallible>(answer) }
+        });
+        let client = Client::new(service, "default");
+        let params = ListParams::default().limit(3);
+        let page = page::<ConfigMap>(&client, Some(&"ns".into()), &params).await.unwrap();
+        let names: Vec<String> = page.objects.iter().map(ConfigMap::name_any).collect();
+        assert_eq!(
+            (names, page.next.as_deref()),
+            (["flat", "deep", "deepest"].map(str::to_owned).to_vec(), Some("more"))
+        );
+        assert!(page.objects.iter().all(|object| object.data.as_ref().is_some_and(|data| data["k"] == "v")));
+    }
+}
