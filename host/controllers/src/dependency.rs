@@ -16,8 +16,8 @@ use orangery_reconcile::{Key, ObjectChange};
 use crate::{
     controller_context::ControllerContext,
     index::Index,
+    object::is_going,
     object_access::get,
-    record::is_going,
     stores::{Queues, Stored, StoredKind, Stores},
 };
 
@@ -117,8 +117,8 @@ impl<O: Stored, D: Stored> Dependency<O, D> {
     }
 }
 
-/// What writes records waits for one that is on its way out to be gone, to write it anew (C-138). Who that is, nobody says: all of
-/// its namespace are called.
+/// What writes records waits for one that is on its way out to be gone, to write it anew (C-138). The record does not say what
+/// waits for it: all of its namespace are called.
 pub(crate) const fn gone_records<O: Stored, D: Stored>() -> Dependency<O, D> {
     Dependency {
         what: "to be gone, before it is written anew",

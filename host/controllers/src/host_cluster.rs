@@ -1,14 +1,14 @@
 //! Which cluster has the deploy items of this host: the uid of its Namespace `kube-system`, as of targets (C-35, C-137).
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use orangery_core::{
     error::Failure,
     step::{Halt, Step},
 };
 use tokio::sync::OnceCell;
 
-use crate::{controller_context::ControllerContext, object::message_of};
+use crate::object::message_of;
 
 /// What a server answers where it does not say what it has.
 pub(crate) const UNTOLD: [u16; 2] = [401, 403];
@@ -17,14 +17,14 @@ pub(crate) const UNTOLD: [u16; 2] = [401, 403];
 #[derive(Default)]
 pub(crate) struct HostCluster(OnceCell<Option<String>>);
 
-impl ControllerContext {
-    /// The uid of the cluster that has the deploy items; `None` where whoever asks may not read it.
+impl HostCluster {
+    /// The uid of the cluster of a client; `None` where that may not read it.
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) async fn cluster_uid(&self) -> Step<Option<String>> {
+    pub(crate) async fn uid(&self, client: &Client) -> Step<Option<String>> {
         let read = async || {
-            let namespaces: Api<Namespace> = Api::all(self.client.clone());
+            let namespaces: Api<Namespace> = Api::all(client.clone());
             match namespaces.get_opt("kube-system").await {
                 Ok(found) => Ok(found.and_then(|namespace| namespace.uid()).filter(|uid| !uid.is_empty())),
                 Err(kube::Error::Api(status)) if UNTOLD.contains(&status.code) => Ok(None),
@@ -35,6 +35,6 @@ impl ControllerContext {
                 }
             }
         };
-        self.host_cluster.0.get_or_try_init(read).await.cloned()
+        self.0.get_or_try_init(read).await.cloned()
     }
 }

@@ -30,6 +30,13 @@ pub(crate) fn uid_of<K: Resource>(object: &K) -> &str {
     object.meta().uid.as_deref().unwrap_or("")
 }
 
+/// Whether an object is on its way out, and somebody's finalizer alone holds it still. What is kept because it is in use has
+/// users who go on with it (ORC-37).
+pub(crate) fn is_going<K: Watched>(object: &K) -> bool {
+    let is_in_use = || object.meta().finalizers.iter().flatten().any(|name| name == annotation::GUARD);
+    object.meta().deletion_timestamp.is_some() && !is_in_use()
+}
+
 /// The generation of the spec of an object; 0 before a server has made it.
 pub(crate) fn generation_of<K: Resource>(object: &K) -> i64 {
     object.meta().generation.unwrap_or(0)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use orangery_api::{annotation::GUARD, convert, data_object::DataObject, label, target::Target};
+use orangery_api::{convert, data_object::DataObject, label, target::Target};
 use orangery_blueprint::{
     import::{Imported, SecretData, secret_data},
     record::{Record, RecordContent},
@@ -13,11 +13,12 @@ use orangery_core::{
     name::Namespace,
     step::{Halt, Step, Until},
 };
-use orangery_reconcile::{Key, Watched};
+use orangery_reconcile::Key;
 
 use crate::{
     controller_context::ControllerContext,
     encryption::EncryptionKey,
+    object::is_going,
     secret_data::{encrypt, is_encrypted, mark},
     stores::Stored,
 };
@@ -88,13 +89,6 @@ impl<'a> PlannedRecord<'a> {
             encrypt(key, object, &owner.uid);
         }
     }
-}
-
-/// Whether an object is on its way out, and somebody's finalizer alone holds it still. What is kept because it is in use has
-/// users who go on with it (ORC-37).
-pub(crate) fn is_going<K: Watched>(object: &K) -> bool {
-    let is_in_use = || object.meta().finalizers.iter().flatten().any(|name| name == GUARD);
-    object.meta().deletion_timestamp.is_some() && !is_in_use()
 }
 
 async fn put<K: Stored + Default>(host: &ControllerContext, key: &Key, fill: impl Fn(&mut K)) -> Step<()> {

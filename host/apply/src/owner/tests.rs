@@ -72,7 +72,7 @@ fn c_137_why_an_object_stays_names_the_other_host_or_the_earlier_item() {
 }
 
 #[test]
-fn c_137_who_does_not_know_the_cluster_leaves_what_is_said_of_it() {
+fn c_137_an_operator_that_does_not_know_its_cluster_leaves_what_is_said_of_it() {
     let (live, desired) = (written(json!({}), &owner("item", "u", Some("here"))), json!({"data": {}}));
     let marks = json!({"data": {}, "metadata": {"annotations": {OWNER_CLUSTER_ANNOTATION: "here/u"}}});
     let over = |cluster, live: &Value| owner("item", "u", cluster).over(live, &desired).into_owned();

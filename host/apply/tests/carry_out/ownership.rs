@@ -377,7 +377,7 @@ async fn c_137_a_mark_of_an_earlier_build_counts_and_is_written_anew() {
     }
     let after = world.get(&path("x")).await.unwrap();
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    // Who does not know the cluster any more leaves what is said of it.
+    // An operator that does not know its cluster any more leaves what is said of it.
     let known = std::mem::take(&mut world.owner.cluster);
     world.run("3", &plan).await;
     world.owner.cluster = known;

@@ -211,7 +211,7 @@ fn watched(host: &ControllerContext, item: &DeployItem) -> Option<DriftRules> {
 async fn gather(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &Arc<DeployItem>) -> Step<GatheredItem> {
     let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| super::dry_run::unclaimed(item))?;
     let job = ItemJob { id: item.job_id().clone(), begun: host.clock.now(), limit: None };
-    let cluster = host.cluster_uid().await?;
+    let cluster = host.host_cluster.uid(&host.client).await?;
     Ok(GatheredItem::new(host, pool, (Arc::clone(item), cluster), deployer, job))
 }
 

@@ -53,7 +53,7 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     let limit = limit(&item).map_err(Halt::Stall)?;
     let job = ItemJob { id: host.rng.job_id(), begun: host.clock.now(), limit };
     let pool = Arc::new(ClusterPool::new(|_| {}));
-    let cluster = host.cluster_uid().await?;
+    let cluster = host.host_cluster.uid(&host.client).await?;
     let gathered = GatheredItem::new(host, &pool, (Arc::new(item), cluster), deployer, job);
     let mut run = ItemDryRun {
         plugin: gathered.deployer.identity().to_string(),

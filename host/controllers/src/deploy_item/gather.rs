@@ -225,7 +225,7 @@ impl ItemReconciliation {
         job: TriggeredJob,
         now: &Time,
     ) -> Step<Self> {
-        let cluster = host.cluster_uid().await?;
+        let cluster = host.host_cluster.uid(&host.client).await?;
         let TriggeredJob { id, item, deployer, is_orphaned } = job;
         let (phase, is_new) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
         let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };

@@ -58,15 +58,15 @@ impl Traffic {
 
     /// Holds the next write back whose path ends like this.
     pub(super) fn delay_write(&self, path: &str) {
-        self.hold(path, true);
+        self.delay(path, true);
     }
 
     /// The same, and once the server has done it the answer is lost.
     pub(super) fn delay_write_and_lose_answer(&self, path: &str) {
-        self.hold(path, false);
+        self.delay(path, false);
     }
 
-    fn hold(&self, path: &str, is_answered: bool) {
+    fn delay(&self, path: &str, is_answered: bool) {
         let held = HeldWrite { path: path.to_owned(), is_waiting: false, is_answered, pass: Arc::default() };
         *self.held.lock().unwrap() = Some(held);
     }
