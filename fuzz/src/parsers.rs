@@ -270,8 +270,13 @@ fn masking(bytes: &[u8]) {
     let masker = Masker::of([value]);
     let shown = format!("{text}{value}{text}");
     let masked = masker.mask(&shown);
-    // One that has the mask in it may come about beside a mask.
-    if value.len() >= SHORTEST_MASKED && !MASK.contains(value) && !value.contains(MASK) {
+    // One that has the mask in it, or begins or ends as the mask ends or begins, may come about beside a mask.
+    let meets = |at: usize| {
+        let (begin, end) = MASK.split_at(at);
+        value.starts_with(end) || value.ends_with(begin)
+    };
+    let comes_about = MASK.contains(value) || value.contains(MASK) || (1..MASK.len()).any(meets);
+    if value.len() >= SHORTEST_MASKED && !comes_about {
         assert!(!masked.contains(value), "{value:?} stands in {masked:?}");
     }
 }

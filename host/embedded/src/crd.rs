@@ -123,7 +123,7 @@ pub(crate) fn problems(crd: &Value) -> Vec<StatusCause> {
         let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
         match object::at(version, &["schema", "openAPIV3Schema"]) {
             None => causes.push(StatusCause::required(field, "schemas are required")),
-            Some(schema) => causes.extend(OpenApiSchema::new(schema.clone()).problem(&field)),
+            Some(schema) => causes.extend(OpenApiSchema::new(schema.clone()).problems(&field)),
         }
     }
     causes

@@ -1,5 +1,6 @@
 //! A structural schema: which fields an object keeps, which it is given, and whether it is valid.
 
+mod patterns;
 mod validate;
 
 use std::sync::OnceLock;
@@ -40,18 +41,22 @@ impl OpenApiSchema {
         &self.root
     }
 
-    /// What is wrong with the schema itself, if anything.
-    pub(crate) fn problem(&self, field: &str) -> Option<StatusCause> {
-        let why = self.validator().as_ref().err()?;
-        Some(StatusCause::invalid(field, &self.root, why))
+    /// What is wrong with the schema itself.
+    pub(crate) fn problems(&self, field: &str) -> Vec<StatusCause> {
+        let causes = patterns::problems(&self.root, field);
+        if !causes.is_empty() {
+            return causes;
+        }
+        self.validator().as_ref().err().map(|why| StatusCause::invalid(field, &self.root, why)).into_iter().collect()
     }
 
     fn validator(&self) -> &Result<jsonschema::Validator, String> {
         self.validator.get_or_init(|| {
             let plain = plain(&self.root);
-            // As in a cluster, the time of a pattern is linear.
-            let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4);
-            let options = options.with_pattern_options(jsonschema::PatternOptions::regex());
+            // As in a cluster, the time of a pattern is linear; and what it takes is bounded (C-135).
+            let most = patterns::bytes_of_each(patterns::count(&self.root));
+            let regex = jsonschema::PatternOptions::regex().size_limit(most).dfa_size_limit(most);
+            let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4).with_pattern_options(regex);
             options.build(&plain).map_err(|error| error.to_string())
         })
     }
@@ -82,8 +87,12 @@ impl OpenApiSchema {
     fn causes(&self, object: &Value, part: WriteScope) -> Vec<StatusCause> {
         let mut causes = match self.validator() {
             Ok(validator) => validate::causes(validator, object),
-            // A definition whose schema does not compile is refused when it is created.
-            Err(_) => Vec::new(),
+            // A definition whose schema does not compile is refused when it is created; this one was created by another host.
+            Err(why) => vec![StatusCause::invalid(
+                "apiVersion",
+                object.get("apiVersion").unwrap_or(&Value::Null),
+                &format!("its schema: {why}"),
+            )],
         };
         if self.embeds {
             validate::embedded(object, &self.root, "", part, &mut causes);
@@ -182,7 +191,7 @@ fn plain(schema: &Value) -> Value {
     let mut plain = Map::new();
     for (word, value) in fields {
         let value = match word.as_str() {
-            "properties" | "patternProperties" | "definitions" => {
+            "properties" => {
                 let each = value.as_object().into_iter().flatten();
                 Value::Object(each.map(|(name, of)| (name.clone(), self::plain(of))).collect())
             }

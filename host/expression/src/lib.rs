@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use crate::patterns::Patterns;
 pub use crate::{
     cost::{COST_LIMIT, SCOPE_COST_LIMIT},
-    patterns::{ReadingBudget, STEPS_OF_A_BYTE, check_length as check_pattern_length},
+    patterns::{MOST_PLACES, ReadingBudget},
     types::Type,
 };
 

@@ -1,5 +1,6 @@
 //! Regular expressions of an evaluation: one that stands in the expression is compiled once.
 
+mod of_schema;
 mod reading;
 
 use std::{
@@ -23,7 +24,8 @@ use regex_syntax::{
 };
 
 use self::reading::DEEPEST_PATTERN;
-pub use self::reading::{ReadingBudget, STEPS_OF_A_BYTE, check_length};
+pub use self::reading::ReadingBudget;
+use self::reading::{STEPS_OF_A_BYTE, check_length};
 use crate::types::parts;
 
 /// How many regular expressions of an expression are kept; others are compiled at each call.
@@ -33,7 +35,7 @@ pub(crate) const MOST_PATTERNS: usize = 16;
 const MOST_PATTERN_BYTES: usize = 1 << 20;
 
 /// The most places of a regular expression with its repetitions written out: each may be looked at for each letter of a text.
-pub(crate) const MOST_PLACES: u64 = 4096;
+pub const MOST_PLACES: u64 = 4096;
 
 /// The most steps in which one is read that is computed: that happens at each call.
 const MOST_COMPUTED_STEPS: u64 = 200_000;

@@ -9,6 +9,12 @@ use regex::{Regex, RegexBuilder};
 /// The bytes of memory of a compiled expression.
 const MOST_OF_AN_EXPRESSION: usize = 1 << 20;
 
+/// The bytes of an expression.
+const LONGEST_EXPRESSION: usize = 512;
+
+/// Its levels.
+const DEEPEST_EXPRESSION: u32 = 64;
+
 /// The signer that is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeylessSigner {
@@ -58,7 +64,14 @@ impl fmt::Display for SignerIdentity {
 
 /// The expression by itself has to be one as well: `a)|(b` is none, though it would be between parentheses.
 fn whole(expression: &str) -> Result<Regex, String> {
-    let compile = |text: &str| RegexBuilder::new(text).size_limit(MOST_OF_AN_EXPRESSION).build();
+    if expression.len() > LONGEST_EXPRESSION {
+        return Err(format!("has {} bytes, {LONGEST_EXPRESSION} are allowed; write less", expression.len()));
+    }
+    let compile = |text: &str| {
+        let mut builder = RegexBuilder::new(text);
+        let builder = builder.size_limit(MOST_OF_AN_EXPRESSION).dfa_size_limit(MOST_OF_AN_EXPRESSION);
+        builder.nest_limit(DEEPEST_EXPRESSION).build()
+    };
     let unusable = |error: regex::Error| match error {
         regex::Error::CompiledTooBig(most) => format!("takes more than {most} bytes when it is compiled; write less"),
         other => {
@@ -114,5 +127,23 @@ mod tests {
     fn limits_keyless_an_expression_that_grows_is_refused() {
         let most = format!("takes more than {MOST_OF_AN_EXPRESSION} bytes when it is compiled; write less");
         assert_eq!(expression("((a{100}){100}){100}").fault(), Some(most));
+    }
+
+    #[test]
+    fn c_135_limits_keyless_an_expression_has_a_length_and_levels() {
+        let of = |length: usize| expression(&"a".repeat(length));
+        assert_eq!(of(LONGEST_EXPRESSION).fault(), None);
+        assert_eq!(
+            of(LONGEST_EXPRESSION + 1).fault(),
+            Some("has 513 bytes, 512 are allowed; write less".to_owned()),
+            "and it matches nothing"
+        );
+        assert!(!of(LONGEST_EXPRESSION + 1).matches(&"a".repeat(LONGEST_EXPRESSION + 1)));
+        let deep = |levels: usize| expression(&format!("{}a{}", "(".repeat(levels), ")".repeat(levels)));
+        assert_eq!(deep(60).fault(), None);
+        let why = deep(100).fault().unwrap();
+        assert!(why.starts_with("is no regular expression: "), "{why}");
+        // Its time is linear in the letters of the identity.
+        assert!(!expression("(a+)+").matches(&format!("{}b", "a".repeat(100_000))));
     }
 }

@@ -8,7 +8,7 @@ use super::{
     AllowedSources, Artifact, Artifacts, Child, ComponentSource, Components, Descriptor, DescriptorSchema, Files,
     KeylessSigner, Overwrite, Replaced, ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
 };
-use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_core::{error::Fault, name::Namespace, port::BoxFuture};
 
 /// A component version to open, with all that an installation and its Context say of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,9 @@ pub struct Credentials {
     pub ocm_config: Option<(String, Secret)>,
     /// `configurations.helmChartRepoCredentials`.
     pub chart_repositories: ChartRepositories,
+    /// For which namespace content is fetched: what is on its way into memory at once is shared by namespaces (C-133). `None`
+    /// stands for the host itself.
+    pub namespace: Option<Namespace>,
     /// What may be reached with or without credentials: not of the Context, but of the policies of its namespace.
     pub allowed: AllowedSources,
 }

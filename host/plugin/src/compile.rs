@@ -2,10 +2,11 @@
 //!
 //! The component goes in by standard input, what was made of it comes back by standard output.
 
+mod slow;
 mod worker;
 
 use std::{
-    io,
+    fs, io,
     os::unix::process::ExitStatusExt,
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -17,6 +18,7 @@ use tokio::{
     time::timeout,
 };
 
+pub(crate) use slow::SlowCompilations;
 pub use worker::compile_worker_main;
 
 use crate::{
@@ -35,6 +37,9 @@ const MOST_CODE: u64 = 256 << 20;
 /// The most that is read of what the compiler says.
 const MOST_WORDS: u64 = 4 << 10;
 
+/// In how many parts of a second Linux tells what a process has computed, on every processor.
+const TICKS: u64 = 100;
+
 /// Compiles a component.
 pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let did_not_start = |source: io::Error| Error::Compiler { program: command.program.clone(), source };
@@ -42,6 +47,7 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec
     // By the executor: what a thread of low priority starts would have its priority (C-96).
     let started = tokio::spawn(async move { spawn(&started) }).await;
     let mut child = started.map_err(io::Error::other).flatten().map_err(did_not_start)?;
+    let id = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let exchange = async {
         let fed = async {
@@ -54,7 +60,8 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec
         Ok::<_, io::Error>((code?, words?, child.wait().await?))
     };
     let Ok(exchanged) = timeout(WALL, exchange).await else {
-        return Err(Error::CompileTime { seconds: WALL.as_secs() });
+        let computed = computed(id).map_or(0, |computed| computed.as_secs());
+        return Err(Error::CompileTime { seconds: WALL.as_secs(), computed });
     };
     let (code, words, status) = exchanged.map_err(did_not_start)?;
     if code.len() as u64 > MOST_CODE {
@@ -64,6 +71,18 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec
         return Ok(code);
     }
     Err(classify(status, &String::from_utf8_lossy(&words)))
+}
+
+/// Processor time that a process has taken so far; `None` where the system does not tell.
+fn computed(id: Option<u32>) -> Option<Duration> {
+    computed_of(&fs::read_to_string(format!("/proc/{}/stat", id?)).ok()?)
+}
+
+/// The same, of what the system tells of it. Its name is in brackets, and may have any others.
+fn computed_of(stat: &str) -> Option<Duration> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times: Result<Vec<u64>, _> = fields.split_whitespace().skip(11).take(2).map(str::parse).collect();
+    Some(Duration::from_millis(times.ok()?.iter().sum::<u64>() * (1_000 / TICKS)))
 }
 
 fn spawn(command: &WorkerCommand) -> io::Result<Child> {
@@ -97,7 +116,7 @@ fn classify(status: ExitStatus, words: &str) -> Error {
     let words = escaped(words.trim(), MOST_WORDS as usize);
     match status.signal() {
         Some(SIGXCPU) => Error::CompileLimit { limit: format!("{CPU_SECONDS} s of processor time") },
-        Some(SIGKILL) => Error::CompileLimit { limit: "the memory of this machine".to_owned() },
+        Some(SIGKILL) => Error::CompileKilled,
         Some(_) if words.contains("memory allocation of") => {
             Error::CompileLimit { limit: MemoryShares::of_machine().of_a_compiler() }
         }
@@ -141,14 +160,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_takes_too_long_by_the_clock_is_not_remembered() {
+    async fn what_takes_too_long_by_the_clock_and_what_was_killed_is_not_for_good() {
         let error = compile(&shell("exec /bin/sleep 60"), b"component").await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "compiling the component took longer than 180 s; it is compiled again when it is next asked for; make it smaller if that stays so"
+            "compiling the component took longer than 180 s, of which the compiler computed 0 s"
         );
         assert!(error.is_transient());
+        assert!(Error::CompileKilled.is_transient());
         assert!(!Error::CompileLimit { limit: String::new() }.is_transient());
+    }
+
+    #[test]
+    fn c_134_what_a_compiler_has_computed_is_what_the_system_tells() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 1234 66 9999 9999 20 0 1 0 100 1 1";
+        assert_eq!(computed_of(stat), Some(Duration::from_secs(13)));
+        assert_eq!([computed_of(""), computed_of("7 (a) S x"), computed(None)], [None, Some(Duration::ZERO), None]);
+        assert!(computed(Some(std::process::id())).is_some());
     }
 
     #[tokio::test]
@@ -175,6 +203,10 @@ mod tests {
                 "compiling the component was stopped: it needs more than {}; make it smaller",
                 MemoryShares::of_machine().of_a_compiler()
             )
+        );
+        assert_eq!(
+            message("kill -KILL $$").await,
+            "the compiler of the component was killed, as by the system where memory ends"
         );
         assert_eq!(
             message("kill -SEGV $$").await,

@@ -21,6 +21,9 @@ const STANDARD_DESCRIPTORS: u64 = 3;
 /// Bytes of address space beside the memory that is allocated: the program, and what is reserved and never touched.
 const MOST_MAPPED: u64 = 2 << 30;
 
+/// Seconds of processor time that a process has left when it is told that it has none; then it is killed, whatever it made of that.
+const AFTER_SIGNAL: u64 = 5;
+
 /// What a process may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessLimits {
@@ -85,7 +88,8 @@ fn leave_caller() -> io::Result<()> {
 }
 
 fn limit(limits: ProcessLimits) -> io::Result<()> {
-    setrlimit(Resource::CPU, limits.cpu_seconds, limits.cpu_seconds)?;
+    // The first signal says why. Where both limits are the same the system sends the second one, as it does where memory ends.
+    setrlimit(Resource::CPU, limits.cpu_seconds, limits.cpu_seconds.saturating_add(AFTER_SIGNAL))?;
     setrlimit(Resource::DATA, limits.memory, limits.memory)?;
     let mapped = limits.memory.saturating_add(MOST_MAPPED);
     setrlimit(Resource::AS, mapped, mapped)

@@ -1,6 +1,6 @@
 //! Why there is no answer of a component, and what that means for its item.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use orangery_core::error::{Code, Fault};
 use orangery_proposal::deployer::PluginIdentity;
@@ -139,12 +139,26 @@ pub enum Error {
         limit: String,
     },
     /// The compiler took too long by the clock, as it does where others compute.
-    #[error(
-        "compiling the component took longer than {seconds} s; it is compiled again when it is next asked for; make it smaller if that stays so"
-    )]
+    #[error("compiling the component took longer than {seconds} s, of which the compiler computed {computed} s")]
     CompileTime {
         /// The seconds that it may take.
         seconds: u64,
+        /// The seconds of processor time that it had taken by then.
+        computed: u64,
+    },
+    /// The compiler's process was killed.
+    #[error("the compiler of the component was killed, as by the system where memory ends")]
+    CompileKilled,
+    /// The component could not be compiled for a reason that may pass, and is not compiled again for a while (C-134).
+    #[error(
+        "{why}; it is compiled again when it is asked for later than {} min after that; make it smaller if that stays so",
+        pause.as_secs() / 60
+    )]
+    CompileLater {
+        /// Why.
+        why: Arc<Error>,
+        /// For how long.
+        pause: Duration,
     },
     /// The compiler's process could not be started.
     #[error("the compiler {program} did not start: {source}")]
@@ -260,9 +274,10 @@ impl Error {
         match self {
             Error::NoPlace(fault) => fault.clone(),
             // The cluster may have been slow: the next call may be in time.
-            Error::Limit { limit: BudgetLimit::Wall, .. } | Error::CompileTime { .. } => {
-                Fault::later(Code::LimitExceeded, message)
-            }
+            Error::Limit { limit: BudgetLimit::Wall, .. }
+            | Error::CompileTime { .. }
+            | Error::CompileKilled
+            | Error::CompileLater { .. } => Fault::later(Code::LimitExceeded, message),
             Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
                 Fault::invalid(Code::LimitExceeded, message)
             }
@@ -295,6 +310,8 @@ impl Error {
             Error::Busy { .. }
             | Error::NoPlace(_)
             | Error::CompileTime { .. }
+            | Error::CompileKilled
+            | Error::CompileLater { .. }
             | Error::Compiler { .. }
             | Error::WorkerStart { .. }
             | Error::WorkerKilled { .. }

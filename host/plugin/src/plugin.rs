@@ -32,7 +32,7 @@ use crate::{
     error::Error,
     export::{ExportAnswer, ExportRequest, Interface},
     registration::{ComponentBytes, Registered},
-    sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox},
+    sandbox::{AskedComponent, ComponentOrigin, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
 };
 
@@ -116,8 +116,15 @@ impl Plugin {
     async fn component_for(&self, tenant: &Tenant) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
             ComponentBytes::Bytes { bytes, .. } => {
-                let load = || self.sandbox.load(self.origin, tenant, &self.identity, &self.budget, bytes);
-                self.slot.get_or_load(load).await
+                let asked = AskedComponent {
+                    slot: &self.slot,
+                    origin: self.origin,
+                    tenant,
+                    identity: &self.identity,
+                    budget: &self.budget,
+                    bytes,
+                };
+                self.slot.get_or_load(&self.origin.whose(tenant), || self.sandbox.load(asked)).await
             }
             ComponentBytes::Missing(error) => Err(error.clone()),
         }

@@ -1,6 +1,7 @@
 //! One engine for the process: its settings, its room for calls, its memory of components by digest.
 
 mod engine;
+mod load;
 mod share;
 mod ticker;
 
@@ -8,17 +9,16 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Instant,
 };
 
 use orangery_blueprint::plugins::CallQuotas;
-use orangery_core::digest;
 use orangery_proposal::deployer::PluginIdentity;
 use orangery_turns::{Tenant, Turn, Turns};
 use wasmtime::{Engine, component::Linker};
 
 pub use engine::Allocator;
 pub(crate) use engine::{one_call_engine, settings};
+pub(crate) use load::AskedComponent;
 pub use share::{CacheShares, MemoryShares};
 pub(crate) use ticker::{Ticker, Ticking};
 
@@ -27,14 +27,13 @@ use crate::{
     bundled::Recent,
     cache::CompilationCache,
     capability::{self, Guest},
-    compile,
-    component::{CallPlace, Component, Slot},
+    compile::SlowCompilations,
+    component::Slot,
     epochs::Epochs,
     error::{CacheError, Error},
-    inspect::{self, Inspection},
     meter::SharedMemory,
     wasi,
-    worker::{CompiledCode, WorkerCommand, Workers},
+    worker::{WorkerCommand, Workers},
 };
 
 /// The version of the engine, for `--version` and metrics. A test compares it with the lock file.
@@ -137,6 +136,13 @@ pub(crate) enum ComponentOrigin {
     Blueprint,
 }
 
+impl ComponentOrigin {
+    /// Who waits where a component is loaded: one that is registered is for all who wait for it, whoever was the first.
+    pub(crate) fn whose(self, tenant: &Tenant) -> Tenant {
+        tenant.clone().filter(|_| self == ComponentOrigin::Blueprint)
+    }
+}
+
 /// How components of one origin are compiled.
 struct OriginCompiler {
     origin: ComponentOrigin,
@@ -144,6 +150,8 @@ struct OriginCompiler {
     compiling: Arc<Turns>,
     /// Where compiled components are kept, or why nowhere.
     cache: Result<CompilationCache, CacheError>,
+    /// Those that are not compiled for a while.
+    slow: SlowCompilations,
 }
 
 /// Bytes above which a component is large. Those in Rust have 0.1 to 1 MiB, those in Go, Python and JavaScript 8 to 20.
@@ -179,7 +187,12 @@ impl Sandbox {
             Some(folder) => CompilationCache::open(folder, &engine, most),
             None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
         };
-        let of_origin = |origin, cache| OriginCompiler { origin, compiling: Turns::new(1), cache };
+        let of_origin = |origin, cache| OriginCompiler {
+            origin,
+            compiling: Turns::new(1),
+            cache,
+            slow: SlowCompilations::default(),
+        };
         let own = open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS));
         let own = of_origin(ComponentOrigin::Blueprint, own);
         let configured = cache.is_some();
@@ -239,106 +252,6 @@ impl Sandbox {
         }
         let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
         components.entry((origin, digest.to_owned())).or_default().clone()
-    }
-
-    /// Compiles into the cache, for images that come with it filled. Answers the file.
-    ///
-    /// # Errors
-    ///
-    /// Why it is unusable; [`Error::Cache`] where there is no cache or it cannot be written.
-    pub async fn fill_cache(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
-        inspect::inspect(bytes)?.check()?;
-        let digest = digest::sha256(bytes);
-        let cache = self.registered.cache.as_ref().map_err(CacheError::clone)?;
-        if cache.get(&digest).is_none() {
-            cache.put(&digest, &self.compile(&self.registered, &None, name, bytes).await?)?;
-        }
-        Ok(cache.file(&digest))
-    }
-
-    /// Loads a component: from the cache, or compiled in a process of its own.
-    pub(crate) async fn load(
-        &self,
-        origin: ComponentOrigin,
-        tenant: &Tenant,
-        who: &PluginIdentity,
-        budget: &Budget,
-        bytes: &[u8],
-    ) -> Result<Component, Error> {
-        let of_origin = match origin {
-            ComponentOrigin::Builtin | ComponentOrigin::Registered => &self.registered,
-            ComponentOrigin::Blueprint => &self.own,
-        };
-        let digest = who.digest.as_str();
-        let inspection = inspect::inspect(bytes)?;
-        inspection.check()?;
-        if let Some(compiled) = of_origin.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
-            match self.link(origin, tenant, budget, inspection.clone(), compiled).await {
-                Ok(component) => return Ok(component),
-                Err(Error::Compile { why }) => {
-                    tracing::warn!(digest, why, "a compiled component in the cache is damaged; it is compiled again");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let compiled = self.compile(of_origin, tenant, &who.to_string(), bytes).await?;
-        if let Ok(cache) = &of_origin.cache
-            && let Err(error) = cache.put(digest, &compiled)
-        {
-            tracing::warn!(%error, "the next start compiles again");
-        }
-        self.link(origin, tenant, budget, inspection, compiled).await
-    }
-
-    /// A component of compiled code, where its calls run.
-    async fn link(
-        &self,
-        origin: ComponentOrigin,
-        tenant: &Tenant,
-        budget: &Budget,
-        inspection: Inspection,
-        compiled: Vec<u8>,
-    ) -> Result<Component, Error> {
-        let is_inside = match self.isolation {
-            CallIsolation::Nothing => true,
-            CallIsolation::Untrusted => origin == ComponentOrigin::Builtin,
-            CallIsolation::All => false,
-        };
-        if is_inside {
-            return Component::inside(&self.engine, &self.linker, inspection, &compiled);
-        }
-        let code = CompiledCode::new(&inspection.digest, inspection.interfaces(), &compiled);
-        let code = code.map_err(|error| Error::WorkerStart { why: format!("its code has no room: {error}") })?;
-        // It is in memory once while a worker is waited for.
-        let length = compiled.len();
-        drop(compiled);
-        // A registered component is for all who wait for it, whoever was the first.
-        let whose = tenant.clone().filter(|_| origin == ComponentOrigin::Blueprint);
-        self.workers.check(&whose, tenant, &code, budget).await?;
-        Ok(Component { inspection, place: CallPlace::Worker(Arc::new(code)), code: length })
-    }
-
-    async fn compile(
-        &self,
-        of_origin: &OriginCompiler,
-        tenant: &Tenant,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<Vec<u8>, Error> {
-        let _turn = of_origin.compiling.acquire(tenant).await;
-        // A registered component is for all who wait for it, whoever was the first.
-        let whose = tenant.clone().filter(|_| of_origin.origin == ComponentOrigin::Blueprint);
-        let _share = self.compilers.acquire(&whose).await;
-        if bytes.len() <= LARGE_COMPONENT {
-            return compile::compile(&self.worker, bytes).await;
-        }
-        (self.notice)(&format!(
-            "compiling {name}, once for this version of it and of this host; that takes some seconds"
-        ));
-        let begin = Instant::now();
-        let compiled = compile::compile(&self.worker, bytes).await?;
-        (self.notice)(&format!("compiled {name} in {:.1} s", begin.elapsed().as_secs_f64()));
-        Ok(compiled)
     }
 
     /// Calls of namespaces wait for a place under their quotas first, from now on (C-53).
@@ -409,6 +322,7 @@ mod tests {
     use orangery_core::name::Namespace;
 
     use super::*;
+    use crate::{component::UncheckedCode, inspect, worker::CompiledCode};
 
     #[test]
     fn c_88_as_many_large_calls_run_at_once_as_have_memory() {
@@ -429,9 +343,12 @@ mod tests {
         let (greedy, other) = (Some(Namespace::from_static("greedy")), Some(Namespace::from_static("other")));
         let first = if compilers == 1 { "only" } else { "first" };
         let of_blueprints = [(&greedy, first), (&greedy, "2"), (&greedy, "3"), (&greedy, "4"), (&other, "other")];
-        let of_blueprints =
-            of_blueprints.map(|(tenant, text)| sandbox.compile(&sandbox.own, tenant, "a component", text.as_bytes()));
-        let registered = sandbox.compile(&sandbox.registered, &greedy, "a component", b"registered");
+        let compile = async |of_origin: &OriginCompiler, tenant: &Tenant, text: &str| {
+            let _turn = of_origin.compiling.acquire(&of_origin.origin.whose(tenant)).await;
+            sandbox.compile(of_origin, tenant, "a component", text.as_bytes()).await
+        };
+        let of_blueprints = of_blueprints.map(|(tenant, text)| compile(&sandbox.own, tenant, text));
+        let registered = compile(&sandbox.registered, &greedy, "registered");
         let (of_blueprints, registered) = futures::join!(futures::future::join_all(of_blueprints), registered);
         assert!(of_blueprints.iter().chain([&registered]).all(Result::is_ok));
         fs::read_to_string(log).unwrap().lines().collect::<Vec<_>>().join(" ")
@@ -450,7 +367,11 @@ mod tests {
         let greedy = Some(Namespace::from_static("greedy"));
         let empty = b"\0asm\x0d\0\x01\0";
         let budget = Budget::default();
-        let load = |origin| sandbox.link(origin, &greedy, &budget, inspect::inspect(empty).unwrap(), Vec::new());
+        let code = || {
+            let code = CompiledCode::new("sha256:0", Vec::new(), b"").unwrap();
+            UncheckedCode::Worker { code: Arc::new(code), length: 0 }
+        };
+        let load = |origin| sandbox.link(origin, &greedy, &budget, inspect::inspect(empty).unwrap(), code());
         // As many as one namespace gets of four.
         let held = [sandbox.workers.place(&greedy).await, sandbox.workers.place(&greedy).await];
         let mut own = Box::pin(load(ComponentOrigin::Blueprint));
@@ -460,6 +381,50 @@ mod tests {
         assert!(futures::poll!(&mut own).is_pending());
         drop(held);
         assert!(matches!(own.await, Err(Error::WorkerStart { .. })));
+    }
+
+    /// A component that two namespaces ask for at once is compiled once, by whichever has its turn first; and one whose compiler was
+    /// killed is not compiled again when it is next asked for.
+    #[tokio::test]
+    async fn c_134_what_was_compiled_or_could_not_be_is_not_compiled_again_for_the_next_who_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let script = "t=$(/bin/cat); echo $t >> $0; if [ \"$t\" = killed ]; then kill -KILL $$; fi; echo code";
+        let worker =
+            WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into(), log.clone().into()] };
+        let sandbox = Sandbox::start(SandboxConfig::new(worker, None)).unwrap();
+        let (a, b) = (Some(Namespace::from_static("a")), Some(Namespace::from_static("b")));
+        let who = PluginIdentity { name: "it".into(), version: "1".into(), digest: String::new(), is_pinned: true };
+        let inspection = inspect::inspect(b"\0asm\x0d\0\x01\0").unwrap();
+        let (slot, budget) = (Slot::default(), Budget::default());
+        let compiled = async |tenant: &Option<Namespace>, text: &str, digest: &str| {
+            let asked = AskedComponent {
+                slot: &slot,
+                origin: ComponentOrigin::Blueprint,
+                tenant,
+                identity: &who,
+                budget: &budget,
+                bytes: text.as_bytes(),
+            };
+            let inspection = inspect::Inspection { digest: digest.to_owned(), ..inspection.clone() };
+            let ended = slot.get_or_load(tenant, async || {
+                let ended = sandbox.compiled(asked, &inspection, false).await;
+                Err(ended.err().unwrap_or(Error::Busy { what: "end" }))
+            });
+            ended.await.err().unwrap().to_string()
+        };
+        let usable = "the host has no end left for another call; it is made again when there is";
+        let both = futures::join!(compiled(&a, "usable", "sha256:aa"), compiled(&b, "usable", "sha256:aa"));
+        assert_eq!(both, (usable.to_owned(), usable.to_owned()));
+        let both = futures::join!(compiled(&a, "killed", "sha256:bb"), compiled(&b, "killed", "sha256:bb"));
+        assert!(both.0.starts_with("the compiler of the component was killed") && both.0 == both.1, "{both:?}");
+        assert_eq!(compiled(&b, "killed", "sha256:bb").await, both.0);
+        assert_eq!(fs::read_to_string(&log).unwrap(), "usable\nkilled\n");
+        tokio::time::pause();
+        tokio::time::advance(std::time::Duration::from_secs(5 * 60)).await;
+        tokio::time::resume();
+        assert!(compiled(&b, "killed", "sha256:bb").await.contains("later than 10 min"));
+        assert_eq!(fs::read_to_string(&log).unwrap(), "usable\nkilled\nkilled\n");
     }
 
     #[test]

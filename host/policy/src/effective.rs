@@ -98,6 +98,24 @@ impl EffectivePolicy {
         rules.max().unwrap_or(SecretDataRule::Refused)
     }
 
+    /// Which clusters items may reach and as whom, as one text for whoever keeps a connection: it is another one where the lines are
+    /// others.
+    pub fn cluster_lines(&self) -> String {
+        let lines = self.policies().map(|policy| {
+            let lines = policy.lines().map(|lines| {
+                let profile = lines.profile.spec();
+                (
+                    &lines.targets.host_cluster,
+                    &lines.targets.servers,
+                    &profile.targets.host_cluster,
+                    &profile.targets.servers,
+                )
+            });
+            format!("{} {lines:?}", policy.origin())
+        });
+        lines.collect::<Vec<_>>().join("; ")
+    }
+
     /// Whether clusters may be anywhere, so that their addresses need not be asked for.
     pub fn allows_any_server(&self) -> bool {
         self.policies().all(|policy| {

@@ -10,12 +10,10 @@ use orangery_core::{
 use orangery_ocm::{Artifact, ArtifactFuture, Artifacts, ComponentReference, LayerFuture, ResourceContent};
 
 use crate::{
-    access::{ResourceAccess, pushed_as},
+    access::ResourceAccess,
     cache::Bytes,
-    oci::{
-        ArtifactReference, ArtifactSelector, CHART, Consumer, FileRequest, Manifest, OciDescriptor, OciRepository,
-        PROVENANCE,
-    },
+    named::{self, NamedContent},
+    oci::{ArtifactReference, CHART, Manifest, OciDescriptor, OciRepository, PROVENANCE},
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -26,23 +24,14 @@ fn invalid(why: String) -> Fault {
 }
 
 impl Remote {
-    fn reference(text: &str) -> Result<ArtifactReference, Fault> {
-        text.parse().map_err(|error| invalid(format!("{text} {error}")))
+    fn check(&self, content: NamedContent<'_>) -> Result<(), Fault> {
+        content.check(&self.0.keyring.sources())
     }
 
     /// The artifact that a text names, where it may be named so.
     async fn artifact(&self, text: &str) -> Result<Arc<dyn Artifact>, Fault> {
-        let reference = Self::reference(text)?;
-        if let ArtifactSelector::Tag(_) = reference.selector {
-            self.0.keyring.allows_without_digest(text)?;
-        }
-        self.0.content_layer(&reference).await
-    }
-
-    /// A chart of a registry, by the address that `helm pull` takes.
-    async fn in_registry(&self, url: &str, chart: &str, version: &str) -> Result<Arc<dyn Artifact>, Fault> {
-        let named = pushed_as(url.trim_start_matches("oci://"), chart, version);
-        self.artifact(&named).await
+        self.check(NamedContent::Oci(text))?;
+        self.0.content_layer(&named::artifact(text)?).await
     }
 }
 
@@ -50,7 +39,7 @@ impl Artifacts for Remote {
     fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
         Box::pin(async move {
             let ResourceAccess { registries, keyring } = &self.0;
-            let parsed = Self::reference(&reference.to_string())?;
+            let parsed = named::artifact(&reference.to_string())?;
             let manifest = registries.manifest(&parsed, keyring).await?;
             let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{reference} {why}")))?;
             registries.blob(&parsed.repository, layer, keyring).await.map(Arc::unwrap_or_clone)
@@ -63,11 +52,9 @@ impl Artifacts for Remote {
 
     fn url<'a>(&'a self, url: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move {
+            self.check(NamedContent::Url(url))?;
             let ResourceAccess { registries, keyring } = &self.0;
-            let file = FileRequest::new(url, Consumer::Files)
-                .map_err(|why| invalid(format!("the address of the file {why}")))?;
-            keyring.allows_without_digest("a file of a web server")?;
-            let got = registries.client().file(&file, keyring).await?;
+            let got = registries.client().file(&named::file(url)?, keyring).await?;
             Ok(held(ResourceContent { media_type: got.media_type, bytes: Bytes::new(got.bytes) }))
         })
     }
@@ -75,9 +62,9 @@ impl Artifacts for Remote {
     fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move {
             if url.starts_with("oci://") {
-                return self.in_registry(url, chart, version).await;
+                return self.artifact(&named::chart_in_registry(url, chart, version)).await;
             }
-            self.0.keyring.allows_without_digest(&format!("the chart {chart} {version}"))?;
+            self.check(NamedContent::Chart { repository: url, chart, version })?;
             if version.is_empty() {
                 let message = format!("the chart {chart} has no version; say which one, such as 1.2.3");
                 return Err(invalid(message));

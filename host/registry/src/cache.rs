@@ -25,7 +25,7 @@ use orangery_core::{
     error::{Code, Fault},
 };
 use orangery_ocm::AllowedSources;
-use orangery_turns::blocking;
+use orangery_turns::{Tenant, blocking};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 
 use crate::oci::Flights;
@@ -42,8 +42,8 @@ pub(crate) struct ContentCache {
     /// Bytes of all files.
     most: u64,
     index: Mutex<CacheIndex>,
-    /// By file and by who asks: an error names the credentials of the one who asked.
-    flights: Flights<(String, ContentDigest, Arc<AllowedSources>), Result<Bytes, Fault>>,
+    /// By file and by who asks: an error names the credentials of the one who asked, and a namespace waits for memory of its own.
+    flights: Flights<(String, ContentDigest, Arc<AllowedSources>, Tenant), Result<Bytes, Fault>>,
     /// Names of answers are made with it.
     key: ring::hmac::Key,
 }
@@ -71,6 +71,8 @@ pub(crate) struct Blob<'a> {
     pub(crate) asker: &'a ContentDigest,
     /// What the policies of the caller say: what they refuse is told to nobody else.
     pub(crate) sources: Arc<AllowedSources>,
+    /// For which namespace it is fetched: nobody waits until another one has memory for it.
+    pub(crate) tenant: &'a Tenant,
 }
 
 impl Blob<'_> {
@@ -140,7 +142,8 @@ impl ContentCache {
             }
             Ok(bytes)
         };
-        self.flights.join((file.clone(), blob.asker.clone(), Arc::clone(&blob.sources)), ask).await
+        let key = (file.clone(), blob.asker.clone(), Arc::clone(&blob.sources), blob.tenant.clone());
+        self.flights.join(key, ask).await
     }
 
     /// A file, where it is there and `whole` takes it for what it should be.

@@ -15,6 +15,7 @@ mod graph;
 mod image;
 mod keyless;
 mod memory;
+mod named;
 pub mod oci;
 mod registry;
 mod repositories;
@@ -32,6 +33,7 @@ use orangery_core::error::{Code, Fault, Problem};
 pub use self::{
     blueprint::{MOST_OF_A_BLUEPRINT, blueprint},
     keyless::check as check_bundle,
+    named::NamedContent,
     repositories::{Repositories, RepositorySettings},
 };
 

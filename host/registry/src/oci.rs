@@ -26,5 +26,5 @@ pub(crate) use manifest::read as manifest_document;
 pub use manifest::{CHART, Manifest, ManifestDocument, OciDescriptor, PROVENANCE};
 pub use reference::{ArtifactReference, ArtifactSelector, NotAReference, OciRepository, Registry, Scheme};
 pub use settings::{PullLimits, RegistrySettings};
-pub(crate) use versions::{DescriptorLayer, tag_of_version};
+pub(crate) use versions::{DescriptorLayer, component_repository, tag_of_version};
 pub use versions::{FoundArtifact, RegistryVersions};

@@ -12,7 +12,7 @@ use orangery_core::{
     port::BoxFuture,
 };
 use orangery_ocm::{AllowedSources, NameMapping};
-use orangery_turns::blocking;
+use orangery_turns::{Tenant, blocking};
 use serde_json::Value;
 
 use crate::{
@@ -63,12 +63,13 @@ pub(crate) struct Registries {
     proven: Memory<(OciRepository, ContentDigest, Arc<AllowedSources>, ContentDigest), ()>,
     /// Charts of classic repositories: index, chart and version in one text, and the rest of the question.
     charts: Memory<IndexQuestion, (Instant, ChartLocation)>,
-    /// Indexes that are being read.
-    indexes: Flights<IndexQuestion, Result<Arc<Value>, Fault>>,
+    /// Indexes that are being read, each for one namespace: nobody waits until another one has memory for it (C-133).
+    indexes: Flights<(IndexQuestion, Tenant), Result<Arc<Value>, Fault>>,
 }
 
-/// Repository, credentials, what policies say, and version: its blobs are fetched as these policies allow.
-type VersionKey = (OciRepository, ContentDigest, Arc<AllowedSources>, String);
+/// Repository, credentials, what policies say, the namespace, and version: its blobs are fetched as these policies allow, and take
+/// the memory of this namespace.
+type VersionKey = (OciRepository, ContentDigest, Arc<AllowedSources>, Tenant, String);
 
 /// An index, the fingerprint of the credentials, and what the policies of who asks say.
 type IndexQuestion = (String, ContentDigest, Arc<AllowedSources>);
@@ -136,7 +137,8 @@ impl Registries {
             let read = read.map_err(|error| crate::interrupted(&index.display(), &error))?;
             read.map(Arc::new).map_err(|why| message_of(index, &why))
         };
-        let found = self.indexes.join((index.identity(), asker, keyring.sources()), read).await?;
+        let question = (index.identity(), asker, keyring.sources());
+        let found = self.indexes.join((question, keyring.tenant().clone()), read).await?;
         let place = charts::find(&found, chart, version).map_err(|why| message_of(index, &why))?;
         self.charts.put(key, (Instant::now(), place.clone()));
         Ok(place)
@@ -202,7 +204,13 @@ impl Registries {
     ) -> Result<Bytes, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob { place: &place, digest: &blob.digest, asker: &asker, sources: keyring.sources() };
+        let kept = Blob {
+            place: &place,
+            digest: &blob.digest,
+            asker: &asker,
+            sources: keyring.sources(),
+            tenant: keyring.tenant(),
+        };
         self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring)).await
     }
 
@@ -215,7 +223,7 @@ impl Registries {
     ) -> Result<Bytes, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob { place: &place, digest, asker: &asker, sources: keyring.sources() };
+        let kept = Blob { place: &place, digest, asker: &asker, sources: keyring.sources(), tenant: keyring.tenant() };
         self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring)).await
     }
 
@@ -224,7 +232,7 @@ impl Registries {
     pub(crate) async fn file<F>(
         &self,
         question: &str,
-        (asker, sources): (&ContentDigest, Arc<AllowedSources>),
+        (asker, keyring): (&ContentDigest, &Keyring),
         digest: Option<ContentDigest>,
         fetch: impl FnOnce() -> F,
     ) -> Result<Bytes, Fault>
@@ -233,7 +241,8 @@ impl Registries {
     {
         let Some(digest) = digest else { return fetch().await.map(Bytes::new) };
         let place = self.cache.named(question, asker);
-        self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources }, fetch).await
+        let (sources, tenant) = (keyring.sources(), keyring.tenant());
+        self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant }, fetch).await
     }
 
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
@@ -250,7 +259,13 @@ impl Registries {
         }
         let (place, question) = (at.to_string(), question(&format!("{at} {}", blob.digest), keyring));
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
-        let kept = Blob { place: &place, digest: &blob.digest, asker: &key.1, sources: keyring.sources() };
+        let kept = Blob {
+            place: &place,
+            digest: &blob.digest,
+            asker: &key.1,
+            sources: keyring.sources(),
+            tenant: keyring.tenant(),
+        };
         let bytes = match self.client.small_blob(at, blob, most, keyring).await {
             // Into the cache: what is not there yet is this.
             Ok(bytes) => self.cache.blob(&kept, || async move { Ok(bytes) }).await?,
@@ -315,7 +330,8 @@ impl VersionSource for RegistrySource {
             let repository = self.versions.repository(name)?;
             self.keyring.allows(&repository)?;
             let asker = self.keyring.fingerprint(&repository);
-            let key = (repository.clone(), asker, self.keyring.sources(), version.to_owned());
+            let (sources, tenant) = (self.keyring.sources(), self.keyring.tenant().clone());
+            let key = (repository.clone(), asker, sources, tenant, version.to_owned());
             if let Some(found) = self.registries.versions.get(&key) {
                 return Ok(Some(found));
             }

@@ -101,6 +101,7 @@ impl TransportContent {
                     digest,
                     asker: &ContentDigest::of(Algorithm::Sha256, b""),
                     sources: Arc::default(),
+                    tenant: &None,
                 },
                 fetch,
             )

@@ -33,5 +33,7 @@ mod redirects;
 mod registry;
 #[path = "oci/server.rs"]
 mod server;
+#[path = "oci/shared_memory.rs"]
+mod shared_memory;
 #[path = "oci/signatures.rs"]
 mod signatures;

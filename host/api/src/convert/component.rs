@@ -225,7 +225,7 @@ impl ContextInputs<'_> {
     /// # Errors
     /// [`ContextError`]
     pub fn credentials(&self) -> Result<Credentials, ContextError> {
-        let mut credentials = Credentials::default();
+        let mut credentials = Credentials { namespace: Some(self.namespace.clone()), ..Credentials::default() };
         for reference in &self.context.spec.registry_pull_secrets {
             let secret = self.secret(&(self.namespace.to_owned(), ObjectName::from(&reference.name)))?;
             credentials.pull_secrets.push((reference.name.clone(), secret.clone()));

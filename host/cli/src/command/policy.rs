@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use self::{check::PolicyCheck, explain::PolicyExplain};
 
 mod addresses;
+mod charts;
 pub mod check;
 pub mod explain;
 mod known;

@@ -106,8 +106,10 @@ impl DriftController {
 
     async fn look_after(&self, item: &Arc<DeployItem>, key: &Key, rules: DriftRules) -> Step<NextCall> {
         let corrects = rules.policy == DriftPolicy::Correct;
-        let networks = self.host.policies.of(&key.namespace)?.target_networks();
-        let what = TrackedFor { uid: uid_of(item.as_ref()).to_owned(), job: item.job_id().clone(), rules, networks };
+        let policy = self.host.policies.of(&key.namespace)?;
+        let (networks, clusters) = (policy.target_networks(), policy.cluster_lines());
+        let (uid, job) = (uid_of(item.as_ref()).to_owned(), item.job_id().clone());
+        let what = TrackedFor { uid, job, rules, networks, clusters };
         let current = self.tracked.current(key, &what).filter(|tracked| !tracked.is_broken());
         let tracked = match current {
             Some(tracked) => tracked,

@@ -4,7 +4,7 @@ use kube::{
     ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scaffold::*;
 
@@ -48,6 +48,37 @@ async fn a_definition_that_makes_no_sense_is_refused() {
         message.contains("spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"),
         "{message}"
     );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn c_135_a_definition_whose_patterns_take_too_much_is_refused_and_what_was_stored_stays() {
+    let (server, client) = serve_things().await;
+    let changed = |word: &str, value: &Value| {
+        let mut changed = definition();
+        changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["mode"][word] =
+            value.clone();
+        changed
+    };
+    let place = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[mode]";
+    for (word, value, why) in [
+        ("pattern", json!("(a{100}){100}"), "pattern: Invalid value: \"(a{100}){100}\": it has 10200 places"),
+        ("pattern", json!("a".repeat(5_000)), "a regular expression has 5000 bytes, 4096 are allowed"),
+        ("patternProperties", json!({"a": {}}), "patternProperties: Forbidden: patternProperties is not supported"),
+    ] {
+        let mut other = changed(word, &value);
+        other["metadata"]["name"] = json!("others.example.com");
+        other["spec"]["names"] = json!({"plural": "others", "kind": "Other"});
+        let (code, message) = refusal(create(&definitions(&client), other).await);
+        assert!(code == 422 && message.contains(why) && message.contains(place), "{code}: {message}");
+        let patch = Patch::Merge(changed(word, &value));
+        let (code, message) =
+            refusal(definitions(&client).patch("things.example.com", &PatchParams::default(), &patch).await);
+        assert!(code == 422 && message.contains(why), "{code}: {message}");
+    }
+    let thing =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"size": 1}});
+    create(&things(&client, "default"), thing).await.unwrap();
     server.stop().await;
 }
 

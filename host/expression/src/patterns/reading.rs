@@ -21,7 +21,7 @@ pub(super) const DEEPEST_PATTERN: u32 = 64;
 const MOST_READING_STEPS: u64 = 4_000_000;
 
 /// Steps for each byte of a text that is parsed.
-pub const STEPS_OF_A_BYTE: u64 = 8;
+pub(super) const STEPS_OF_A_BYTE: u64 = 8;
 
 /// Steps in which a class is found by its name.
 const NAMED_CLASS: u64 = 1_000;
@@ -49,12 +49,12 @@ impl ReadingBudget {
     }
 
     /// The same of what was made of one, however long that is.
-    pub fn read_translated(&mut self, translated: &str) -> Result<u64, String> {
+    pub(super) fn read_translated(&mut self, translated: &str) -> Result<u64, String> {
         self.pay(steps(translated, MOST_READING_STEPS.saturating_sub(self.steps))?)
     }
 
     /// Counts steps that are taken beside.
-    pub fn pay(&mut self, steps: u64) -> Result<u64, String> {
+    pub(super) fn pay(&mut self, steps: u64) -> Result<u64, String> {
         self.pay_up_to(steps, MOST_READING_STEPS)
     }
 
@@ -76,7 +76,7 @@ impl ReadingBudget {
 }
 
 /// Why a regular expression is too long, if it is.
-pub fn check_length(pattern: &str) -> Result<(), String> {
+pub(super) fn check_length(pattern: &str) -> Result<(), String> {
     if pattern.len() <= LONGEST_PATTERN {
         return Ok(());
     }

@@ -3,8 +3,8 @@
 use std::{
     env, fs,
     net::{TcpListener, TcpStream, UdpSocket},
-    os::unix::net::UnixStream,
-    process::{Command, Stdio},
+    os::unix::{net::UnixStream, process::ExitStatusExt},
+    process::{Command, Output, Stdio},
     thread,
 };
 
@@ -25,6 +25,12 @@ fn probe() {
         "all" => confine(LIMITS).unwrap(),
         "loader" => confine_loader().unwrap(),
         "loaded" => confine_loader().and_then(|()| confine_loaded(LIMITS)).unwrap(),
+        "computing" => {
+            confine(ProcessLimits { cpu_seconds: 1, ..LIMITS }).unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        }
         "landlock" => {
             let _enforced = reach_nothing().unwrap();
         }
@@ -65,14 +71,25 @@ fn mapped(bytes: u64, protection: i32) -> io::Result<()> {
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn probed(by: &str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let output = Command::new(env::current_exe().unwrap())
+/// How a process ended that tried.
+fn ended(by: &str, port: u16) -> Output {
+    Command::new(env::current_exe().unwrap())
         .args(["--exact", "confine::tests::probe", "--nocapture", "--test-threads=1"])
-        .env(PROBE, format!("{by} {}", listener.local_addr().unwrap().port()))
+        .env(PROBE, format!("{by} {port}"))
         .stdin(Stdio::null())
         .output()
-        .unwrap();
+        .unwrap()
+}
+
+/// What is killed says nothing of why, and where memory ends it is killed as well.
+#[test]
+fn c_134_a_process_that_has_computed_for_too_long_ends_by_the_signal_that_says_so() {
+    assert_eq!(ended("computing", 0).status.signal(), Some(libc::SIGXCPU));
+}
+
+fn probed(by: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let output = ended(by, listener.local_addr().unwrap().port());
     let printed = String::from_utf8(output.stdout).unwrap();
     let is_answer =
         |line: &&str| line.rsplit_once(": ").is_some_and(|(_, end)| end == "yes" || end.parse::<i32>().is_ok());

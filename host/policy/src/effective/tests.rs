@@ -394,7 +394,7 @@ fn c_48_of_two_policies_neither_replaces_the_signer_of_the_other() {
 #[test]
 fn c_48_an_entry_that_says_nobody_or_two_makes_the_policy_unusable() {
     type Change = fn(&mut Value);
-    let cases: [(Change, &str); 9] = [
+    let cases: [(Change, &str); 10] = [
         (|_| {}, ""),
         (|key| key["publicKey"] = json!(PEM), "has to have exactly one of publicKey and keyless"),
         (|key| *key = json!({}), "has to have exactly one of publicKey and keyless"),
@@ -412,6 +412,13 @@ fn c_48_an_entry_that_says_nobody_or_two_makes_the_policy_unusable() {
                 key["keyless"]["identityExpression"] = json!("(a");
             },
             "has a keyless.identityExpression that is no regular expression: error: unclosed group",
+        ),
+        (
+            |key| {
+                drop(key["keyless"].as_object_mut().unwrap().remove("identity"));
+                key["keyless"]["identityExpression"] = json!("a".repeat(513));
+            },
+            "has a keyless.identityExpression that has 513 bytes, 512 are allowed; write less",
         ),
         (
             |key| key["keyless"]["issuer"] = json!(""),

@@ -107,7 +107,7 @@ impl ResourceAccess {
             };
             self.chart_at(&index, chart, &place).await
         };
-        let bytes = self.registries.file(&question, (&asker, self.keyring.sources()), digest, fetch).await?;
+        let bytes = self.registries.file(&question, (&asker, &self.keyring), digest, fetch).await?;
         Ok(ResourceContent { media_type: CHART.to_owned(), bytes })
     }
 
@@ -165,8 +165,7 @@ impl ResourceAccess {
         file.is_allowed(&self.keyring)?;
         let fetch = || async { Ok(self.registries.client().file(&file, &self.keyring).await?.bytes) };
         let asker = file.fingerprint(&self.keyring);
-        let bytes =
-            self.registries.file(&file.identity(), (&asker, self.keyring.sources()), digest_of(digest), fetch).await?;
+        let bytes = self.registries.file(&file.identity(), (&asker, &self.keyring), digest_of(digest), fetch).await?;
         Ok(ResourceContent { media_type: media_type.to_owned(), bytes })
     }
 }

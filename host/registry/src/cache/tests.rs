@@ -23,7 +23,8 @@ async fn fetched_from(cache: &ContentCache, place: &str, content: &[u8]) -> bool
         count.fetch_add(1, Ordering::SeqCst);
         Ok(content.to_vec())
     };
-    let blob = Blob { place, digest: &digest(content), asker: &digest(b"asker"), sources: Arc::default() };
+    let blob =
+        Blob { place, digest: &digest(content), asker: &digest(b"asker"), sources: Arc::default(), tenant: &None };
     let got = cache.blob(&blob, fetch).await.unwrap();
     assert_eq!(got.as_slice(), content);
     count.into_inner() == 1
@@ -36,7 +37,9 @@ async fn fetched(cache: &ContentCache, content: &[u8]) -> bool {
 /// The file of a content, of [`PLACE`].
 fn path(cache: &ContentCache, content: &[u8]) -> PathBuf {
     let (digest, asker) = (digest(content), digest(b"asker"));
-    cache.folder.join(Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default() }.file())
+    cache
+        .folder
+        .join(Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant: &None }.file())
 }
 
 #[tokio::test]
@@ -59,6 +62,7 @@ async fn a_blob_of_one_place_is_not_there_for_another() {
         digest: &digest(b"private"),
         asker: &digest(b"asker"),
         sources: Arc::default(),
+        tenant: &None,
     };
     let nothing = Fault::invalid(Code::ConfigurationProblem, "there is none");
     let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await;
@@ -73,7 +77,8 @@ async fn an_error_is_told_to_those_with_the_same_credentials() {
         let cache = &cache;
         async move {
             let (wanted, asker_digest) = (digest(b"x"), digest(asker));
-            let blob = Blob { place: PLACE, digest: &wanted, asker: &asker_digest, sources: Arc::default() };
+            let blob =
+                Blob { place: PLACE, digest: &wanted, asker: &asker_digest, sources: Arc::default(), tenant: &None };
             let fetch = || async {
                 tokio::task::yield_now().await;
                 Err(Fault::invalid(Code::Unauthorized, String::from_utf8_lossy(asker)))
@@ -134,7 +139,13 @@ async fn what_a_crash_left_is_removed_at_the_start() {
 async fn another_content_than_its_digest_is_refused_and_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(&folder);
-    let blob = Blob { place: PLACE, digest: &digest(b"abc"), asker: &digest(b"asker"), sources: Arc::default() };
+    let blob = Blob {
+        place: PLACE,
+        digest: &digest(b"abc"),
+        asker: &digest(b"asker"),
+        sources: Arc::default(),
+        tenant: &None,
+    };
     let message = cache.blob(&blob, || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
     assert_eq!(
         message.to_string(),
@@ -181,4 +192,16 @@ fn nobody_else_on_this_machine_reads_the_cache() {
     drop(ContentCache::open(&folder.path().join("cache"), ROOM).unwrap());
     let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode("cache"), mode("cache/key")], [0o700, 0o600]);
+}
+
+#[tokio::test]
+async fn c_133_a_namespace_waits_for_no_fetch_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    let (digest, asker, of_a, of_b) = (digest(b"abc"), digest(b"asker"), Some("a".into()), Some("b".into()));
+    let blob = |tenant| Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant };
+    let (first, second) = (blob(&of_a), blob(&of_b));
+    let mut slow = Box::pin(cache.blob(&first, std::future::pending));
+    assert!(futures::poll!(&mut slow).is_pending());
+    assert_eq!(cache.blob(&second, || async { Ok(b"abc".to_vec()) }).await, Ok(Bytes::new(b"abc".to_vec())));
 }

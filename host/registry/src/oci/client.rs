@@ -14,7 +14,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use super::{
     auth::{self, SessionKey, Sessions},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
-    fetch_memory::{FetchMemory, ReservedMemory},
+    fetch_memory::{FetchMemory, FetchShare, ReservedMemory, overdue},
     fetched::FetchedBytes,
     flight::Flights,
     keyring::{Keyring, KeyringEntry, Login},
@@ -94,6 +94,11 @@ impl Client {
         &self.connections
     }
 
+    /// The bytes that may come in at once.
+    pub(super) fn memory(&self) -> &Arc<FetchMemory> {
+        &self.memory
+    }
+
     /// What the operator says about registries.
     pub fn settings(&self) -> &RegistrySettings {
         &self.settings
@@ -142,7 +147,7 @@ impl Client {
         repository: &OciRepository,
         (digest, size): (&ContentDigest, Option<u64>),
         keyring: &Keyring,
-        reserved: Option<Arc<ReservedMemory>>,
+        reserved: Option<ReservedMemory>,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<u64, ExchangeRefusal> {
         let most = self.settings.limits.blob;
@@ -150,7 +155,12 @@ impl Client {
             return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
         }
         let until = Deadline::after(self.settings.limits.blob_time);
-        let mut answer = self.get(repository, &format!("blobs/{digest}"), "*/*", keyring, until).await?;
+        let path = format!("blobs/{digest}");
+        let mut answer = tokio::select! {
+            biased;
+            refusal = overdue(reserved.as_ref(), 0) => return Err(refusal),
+            answer = self.get(repository, &path, "*/*", keyring, until) => answer?,
+        };
         answer.reserved = reserved;
         pour(answer, Some(digest), size, most, into).await
     }
@@ -345,7 +355,8 @@ impl Pull for Client {
             return Err(refusal.fault(&message_of(repository, &blob.digest)));
         }
         let pulled = async {
-            let reserved = Arc::new(self.memory.reserve(&repository.registry.authority(), blob.size).await?);
+            let share = FetchShare { tenant: keyring.tenant().clone(), server: repository.registry.authority() };
+            let reserved = self.memory.reserve(&share, blob.size).await?;
             // As much as it will be: a buffer that grows is twice as large for a while.
             let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
             let of = (&blob.digest, Some(blob.size));

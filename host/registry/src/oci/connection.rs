@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{
-    fetch_memory::ReservedMemory,
+    fetch_memory::{ReservedMemory, overdue},
     fetched::FetchMeter,
     reference::{Registry, Scheme},
     refusal::ExchangeRefusal,
@@ -88,7 +88,7 @@ pub(super) struct RegistryResponse {
     /// Counts its bytes, where the namespace that asks has a quota.
     pub(super) meter: Option<FetchMeter>,
     /// The memory that is reserved for it, which is asked back where it comes too slowly.
-    pub(super) reserved: Option<Arc<ReservedMemory>>,
+    pub(super) reserved: Option<ReservedMemory>,
 }
 
 /// When the whole of something has to be there.
@@ -291,14 +291,20 @@ impl RegistryResponse {
     /// The next piece of the body; `None` after the last.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, ExchangeRefusal> {
         loop {
-            let step = self.until.step(self.idle, "its content was read", self.body.frame()).await?;
+            let step = tokio::select! {
+                biased;
+                refusal = overdue(self.reserved.as_ref(), self.got) => return Err(refusal),
+                step = self.until.step(self.idle, "its content was read", self.body.frame()) => step?,
+            };
             let Some(frame) = step else { return Ok(None) };
             // Whatever breaks a body, what came before it counts as cut.
             let frame = frame.map_err(|_| ExchangeRefusal::Cut { got: self.got, expected: self.expected })?;
             if let Ok(bytes) = frame.into_data() {
                 self.got += bytes.len() as u64;
                 self.meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes.len() as u64))?;
-                self.reserved.as_ref().map_or(Ok(()), |reserved| reserved.keeps_up(self.got))?;
+                if let Some(reserved) = &mut self.reserved {
+                    reserved.hold(self.got).await?;
+                }
                 return Ok(Some(bytes));
             }
         }

@@ -1,59 +1,103 @@
-//! Bytes of blobs that are on their way into memory at once, shared by the registries that they come from (C-88).
+//! Bytes of content that is on its way into memory at once, shared by the namespaces that it is for (C-88, C-133).
 //!
-//! One registry gets more while it holds no more than is left, so that a slow one leaves room for others. What is slow gives its
-//! room back where others wait.
+//! One namespace gets more while it holds no more than is left, so that what it asks for leaves room for others, however many
+//! registries it names and whomever it asks. Of its own registries the one that holds least is next. What is slow gives its room
+//! back where anybody waits, also one that has not begun to answer.
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    future::pending,
+    mem,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use orangery_turns::Tenant;
 use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout},
+    sync::{Notify, oneshot},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{refusal::ExchangeRefusal, settings::PullLimits};
 
 const MIB: u64 = 1 << 20;
 
+/// What is held at first for a file whose server does not say how long it is; twice as much whenever more has come.
+const FIRST_OF_UNKNOWN: u64 = MIB;
+
 /// The bytes, and what waits for some.
 pub(super) struct FetchMemory {
     limits: PullLimits,
     /// Protects what is held and the queue; held for one decision.
     queue: Mutex<MemoryQueue<oneshot::Sender<ReservedMemory>>>,
+    /// Tells those that hold some when somebody begins to wait.
+    wanted: Notify,
 }
 
-/// Bytes for one blob; they are free again when this is dropped.
+/// For whom content is fetched, and from which server, named by its authority.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FetchShare {
+    pub(super) tenant: Tenant,
+    pub(super) server: String,
+}
+
+/// Bytes for one piece of content; they are free again when this is dropped.
 pub(super) struct ReservedMemory {
     of: Arc<FetchMemory>,
-    registry: String,
+    share: FetchShare,
     bytes: u64,
+    /// How many more it may take while they come.
+    most: u64,
     since: Instant,
 }
 
 impl FetchMemory {
     pub(super) fn new(limits: &PullLimits) -> Arc<Self> {
         let queue = Mutex::new(MemoryQueue::new(limits.at_once));
-        Arc::new(Self { limits: limits.clone(), queue })
+        Arc::new(Self { limits: limits.clone(), queue, wanted: Notify::new() })
     }
 
-    /// Room for a blob of a registry, named by its authority, when it is its turn; a refusal that passes where that takes too
-    /// long. Whoever is dropped while it waits leaves the queue.
+    /// Room for so many bytes, when it is its turn; a refusal that passes where that takes too long. Whoever is dropped while
+    /// it waits leaves the queue.
     pub(super) async fn reserve(
         self: &Arc<Self>,
-        registry: &str,
+        share: &FetchShare,
         bytes: u64,
     ) -> Result<ReservedMemory, ExchangeRefusal> {
-        let until = Instant::now() + self.limits.wait;
+        self.reserve_beside(share, 0, bytes, self.limits.wait).await
+    }
+
+    /// Room for a file, of which it is known how many bytes it has, or only the most that it may have.
+    pub(super) async fn reserve_file(
+        self: &Arc<Self>,
+        share: &FetchShare,
+        expected: Option<u64>,
+        most: u64,
+    ) -> Result<ReservedMemory, ExchangeRefusal> {
+        let mut held = self.reserve(share, expected.unwrap_or(FIRST_OF_UNKNOWN).min(most)).await?;
+        held.most = most;
+        Ok(held)
+    }
+
+    /// The same for content that holds some already.
+    async fn reserve_beside(
+        self: &Arc<Self>,
+        share: &FetchShare,
+        has: u64,
+        bytes: u64,
+        longest: Duration,
+    ) -> Result<ReservedMemory, ExchangeRefusal> {
+        let until = Instant::now() + longest;
         loop {
-            let (sender, receiver) = oneshot::channel();
-            self.queue().wait(registry.to_owned(), bytes, sender);
+            let (waiter, receiver) = oneshot::channel();
+            self.queue().waiting.push_back(WaitingContent { share: share.clone(), has, bytes, waiter });
             self.pass_on();
+            self.wanted.notify_waiters();
             match timeout(until.saturating_duration_since(Instant::now()), receiver).await {
                 Ok(Ok(held)) => return Ok(held),
                 Ok(Err(_)) => {}
-                Err(_) => return Err(ExchangeRefusal::NoRoom(self.limits.wait)),
+                Err(_) => return Err(ExchangeRefusal::NoRoom(longest)),
             }
         }
     }
@@ -66,29 +110,63 @@ impl FetchMemory {
     fn pass_on(self: &Arc<Self>) {
         loop {
             let next = self.queue().next(oneshot::Sender::is_closed);
-            let Some((registry, bytes, sender)) = next else { return };
-            drop(sender.send(ReservedMemory { of: Arc::clone(self), registry, bytes, since: Instant::now() }));
+            let Some(WaitingContent { share, bytes, waiter, .. }) = next else { return };
+            let (of, since) = (Arc::clone(self), Instant::now());
+            drop(waiter.send(ReservedMemory { of, share, bytes, most: bytes, since }));
         }
     }
 }
 
 impl ReservedMemory {
-    /// Whether what has come so far came fast enough, or nobody waits for room.
-    pub(super) fn keeps_up(&self, got: u64) -> Result<(), ExchangeRefusal> {
+    /// Ends with a refusal once what has come so far came too slowly while somebody waits for room.
+    pub(super) async fn overdue(&self, got: u64) -> ExchangeRefusal {
         let PullLimits { grace, of_a_mib, .. } = self.of.limits;
         let mib = u32::try_from(got / MIB).unwrap_or(u32::MAX);
-        let allowed = grace.saturating_add(of_a_mib.saturating_mul(mib));
-        if self.since.elapsed() <= allowed || !self.of.queue().is_wanted(oneshot::Sender::is_closed) {
+        let until = self.since + grace.saturating_add(of_a_mib.saturating_mul(mib));
+        if Instant::now() < until {
+            sleep_until(until).await;
+        }
+        loop {
+            let mut wanted = pin!(self.of.wanted.notified());
+            // Whoever begins to wait from here on is told of.
+            wanted.as_mut().enable();
+            if self.of.queue().is_wanted(oneshot::Sender::is_closed) {
+                return ExchangeRefusal::Dripping { got, after: self.since.elapsed() };
+            }
+            wanted.await;
+        }
+    }
+
+    /// Holds at least so many bytes from now on, where it may take as many. Nobody waits long for it: others may wait for what it
+    /// has.
+    pub(super) async fn hold(&mut self, bytes: u64) -> Result<(), ExchangeRefusal> {
+        if bytes <= self.bytes || self.bytes >= self.most {
             return Ok(());
         }
-        Err(ExchangeRefusal::Dripping { got, after: self.since.elapsed() })
+        let more = self.bytes.saturating_mul(2).max(bytes).min(self.most) - self.bytes;
+        let more = self.of.reserve_beside(&self.share, self.bytes, more, self.of.limits.grace).await?;
+        self.bytes += more.into_bytes();
+        Ok(())
+    }
+
+    /// Hands the bytes on: they are not free when this is dropped.
+    fn into_bytes(mut self) -> u64 {
+        mem::take(&mut self.bytes)
     }
 }
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        self.of.queue().release(&self.registry, self.bytes);
+        self.of.queue().release(&self.share, self.bytes);
         self.of.pass_on();
+    }
+}
+
+/// Whether memory that is held for something is overdue ([`ReservedMemory::overdue`]); never where none is.
+pub(super) async fn overdue(reserved: Option<&ReservedMemory>, got: u64) -> ExchangeRefusal {
+    match reserved {
+        Some(reserved) => reserved.overdue(got).await,
+        None => pending().await,
     }
 }
 
@@ -96,57 +174,67 @@ impl Drop for ReservedMemory {
 struct MemoryQueue<W> {
     total: u64,
     held: u64,
-    by_registry: BTreeMap<String, u64>,
+    by_share: BTreeMap<FetchShare, u64>,
     /// The longest first.
-    waiting: VecDeque<(String, u64, W)>,
+    waiting: VecDeque<WaitingContent<W>>,
+}
+
+/// What waits for more bytes beside those that it has.
+struct WaitingContent<W> {
+    share: FetchShare,
+    has: u64,
+    bytes: u64,
+    waiter: W,
 }
 
 impl<W> MemoryQueue<W> {
     fn new(total: u64) -> Self {
-        Self { total, held: 0, by_registry: BTreeMap::new(), waiting: VecDeque::new() }
+        Self { total, held: 0, by_share: BTreeMap::new(), waiting: VecDeque::new() }
     }
 
-    fn wait(&mut self, registry: String, bytes: u64, waiter: W) {
-        self.waiting.push_back((registry, bytes, waiter));
+    fn of(&self, share: &FetchShare) -> u64 {
+        self.by_share.get(share).copied().unwrap_or_default()
     }
 
-    fn of(&self, registry: &str) -> u64 {
-        self.by_registry.get(registry).copied().unwrap_or_default()
+    fn of_tenant(&self, tenant: &Tenant) -> u64 {
+        self.by_share.iter().filter(|(share, _)| share.tenant == *tenant).map(|(_, bytes)| bytes).sum()
     }
 
     /// What is larger than half comes alone.
-    fn fits(&self, registry: &str, bytes: u64) -> bool {
-        let left = self.total.saturating_sub(self.held);
-        self.held == 0 || self.of(registry).saturating_add(bytes) <= left.saturating_sub(bytes)
+    fn fits(&self, content: &WaitingContent<W>) -> bool {
+        let (left, bytes) = (self.total.saturating_sub(self.held), content.bytes);
+        let own = self.of_tenant(&content.share.tenant);
+        self.held == content.has || own.saturating_add(bytes) <= left.saturating_sub(bytes)
     }
 
-    /// What gets room now: of the registries whose first blob has room the one that holds least, then the one that waits
-    /// longest. What has gone meanwhile gets none.
-    fn next(&mut self, has_gone: impl Fn(&W) -> bool) -> Option<(String, u64, W)> {
-        self.waiting.retain(|(.., waiter)| !has_gone(waiter));
+    /// What gets room now: of all whose first content has room that of the namespace that holds least, of its servers the one
+    /// that holds least, then what waits longest. What has gone meanwhile gets none.
+    fn next(&mut self, has_gone: impl Fn(&W) -> bool) -> Option<WaitingContent<W>> {
+        self.waiting.retain(|content| !has_gone(&content.waiter));
         let mut first = BTreeMap::new();
-        for (index, (registry, bytes, _)) in self.waiting.iter().enumerate() {
-            first.entry(registry.as_str()).or_insert((index, *bytes));
+        for (index, content) in self.waiting.iter().enumerate() {
+            first.entry(&content.share).or_insert((index, content));
         }
-        let fitting = first.into_iter().filter(|(registry, (_, bytes))| self.fits(registry, *bytes));
-        let (_, (index, _)) = fitting.min_by_key(|(registry, (index, _))| (self.of(registry), *index))?;
-        let (registry, bytes, waiter) = self.waiting.remove(index)?;
-        self.held = self.held.saturating_add(bytes);
-        *self.by_registry.entry(registry.clone()).or_default() += bytes;
-        Some((registry, bytes, waiter))
+        let fitting = first.into_values().filter(|(_, content)| self.fits(content));
+        let held = |content: &WaitingContent<W>| (self.of_tenant(&content.share.tenant), self.of(&content.share));
+        let (index, _) = fitting.min_by_key(|(index, content)| (held(content), *index))?;
+        let content = self.waiting.remove(index)?;
+        self.held = self.held.saturating_add(content.bytes);
+        *self.by_share.entry(content.share.clone()).or_default() += content.bytes;
+        Some(content)
     }
 
     fn is_wanted(&self, has_gone: impl Fn(&W) -> bool) -> bool {
-        self.waiting.iter().any(|(.., waiter)| !has_gone(waiter))
+        self.waiting.iter().any(|content| !has_gone(&content.waiter))
     }
 
-    fn release(&mut self, registry: &str, bytes: u64) {
+    fn release(&mut self, share: &FetchShare, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
-        let left = self.of(registry).saturating_sub(bytes);
+        let left = self.of(share).saturating_sub(bytes);
         if left == 0 {
-            self.by_registry.remove(registry);
+            self.by_share.remove(share);
         } else {
-            self.by_registry.insert(registry.to_owned(), left);
+            self.by_share.insert(share.clone(), left);
         }
     }
 }
@@ -155,49 +243,73 @@ impl<W> MemoryQueue<W> {
 mod tests {
     use std::time::Duration;
 
+    use orangery_core::name::Namespace;
+
     use super::*;
 
-    fn next(queue: &mut MemoryQueue<()>) -> Option<(String, u64)> {
-        queue.next(|()| false).map(|(registry, bytes, ())| (registry, bytes))
+    /// `a/r` is the server `r` for the namespace `a`.
+    fn share(text: &'static str) -> FetchShare {
+        let (namespace, server) = text.split_once('/').unwrap();
+        FetchShare { tenant: Some(Namespace::from_static(namespace)), server: server.to_owned() }
+    }
+
+    fn wait(queue: &mut MemoryQueue<()>, of: &'static str, bytes: u64) {
+        queue.waiting.push_back(WaitingContent { share: share(of), has: 0, bytes, waiter: () });
     }
 
     fn given(queue: &mut MemoryQueue<()>) -> String {
-        let all: Vec<String> =
-            std::iter::from_fn(|| next(queue)).map(|(registry, bytes)| format!("{registry}{bytes}")).collect();
+        let message = |WaitingContent { share: FetchShare { tenant, server }, bytes, .. }: WaitingContent<()>| {
+            format!("{}/{server}={bytes}", tenant.unwrap())
+        };
+        let all: Vec<String> = std::iter::from_fn(|| queue.next(|()| false)).map(message).collect();
         all.join(" ")
     }
 
     #[test]
-    fn c_88_a_registry_gets_more_room_while_it_holds_no_more_than_is_left() {
+    fn c_133_a_namespace_gets_more_room_while_it_holds_no_more_than_is_left_however_many_servers_it_names() {
         let mut queue = MemoryQueue::new(64);
-        (0..10).for_each(|_| queue.wait("a".to_owned(), 10, ()));
-        assert_eq!(given(&mut queue), "a10 a10 a10");
-        queue.wait("b".to_owned(), 10, ());
-        queue.wait("b".to_owned(), 10, ());
-        queue.wait("c".to_owned(), 5, ());
-        assert_eq!(given(&mut queue), "b10 c5", "the next ones have less, and who holds least is first");
-        queue.release("a", 10);
-        assert_eq!(given(&mut queue), "", "who would hold more than is left waits");
-        queue.release("a", 10);
-        assert_eq!(given(&mut queue), "a10", "of those that hold as much the one that waits longest");
-        queue.waiting.clear();
-        for (registry, bytes) in [("a", 10), ("a", 10), ("b", 10), ("c", 5)] {
-            queue.release(registry, bytes);
+        for of in ["a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/good"] {
+            wait(&mut queue, of, 10);
         }
-        assert_eq!((queue.held, queue.by_registry.len()), (0, 0), "nothing is kept of those that have gone");
+        assert_eq!(given(&mut queue), "a/1=10 a/2=10 a/3=10");
+        wait(&mut queue, "b/good", 10);
+        wait(&mut queue, "b/good", 10);
+        wait(&mut queue, "c/good", 5);
+        assert_eq!(given(&mut queue), "b/good=10 c/good=5", "the next ones have less, and who holds least is first");
+        queue.release(&share("a/1"), 10);
+        assert_eq!(given(&mut queue), "", "who would hold more than is left waits");
+        queue.release(&share("a/2"), 10);
+        assert_eq!(given(&mut queue), "a/4=10", "of those that hold as much the one that waits longest");
+        queue.waiting.clear();
+        for (of, bytes) in [("a/3", 10), ("a/4", 10), ("b/good", 10), ("c/good", 5)] {
+            queue.release(&share(of), bytes);
+        }
+        assert_eq!((queue.held, queue.by_share.len()), (0, 0), "nothing is kept of those that have gone");
+    }
+
+    #[test]
+    fn c_133_of_the_servers_of_a_namespace_the_one_that_holds_least_is_next() {
+        let mut queue = MemoryQueue::new(64);
+        for of in ["a/slow", "a/slow", "a/slow", "a/slow", "a/good"] {
+            wait(&mut queue, of, 10);
+        }
+        assert_eq!(given(&mut queue), "a/slow=10 a/good=10 a/slow=10");
+        queue.release(&share("a/good"), 10);
+        wait(&mut queue, "a/good", 10);
+        assert_eq!(given(&mut queue), "a/good=10", "what came later and holds nothing");
     }
 
     #[test]
     fn c_88_what_is_larger_than_half_of_the_room_comes_alone() {
         let mut queue = MemoryQueue::new(64);
-        queue.wait("a".to_owned(), 64, ());
-        queue.wait("b".to_owned(), 1, ());
-        assert_eq!(given(&mut queue), "a64");
-        queue.release("a", 64);
-        queue.wait("a".to_owned(), 64, ());
-        assert_eq!(given(&mut queue), "b1");
-        queue.release("b", 1);
-        assert_eq!(given(&mut queue), "a64");
+        wait(&mut queue, "a/r", 64);
+        wait(&mut queue, "b/r", 1);
+        assert_eq!(given(&mut queue), "a/r=64");
+        queue.release(&share("a/r"), 64);
+        wait(&mut queue, "a/r", 64);
+        assert_eq!(given(&mut queue), "b/r=1");
+        queue.release(&share("b/r"), 1);
+        assert_eq!(given(&mut queue), "a/r=64");
     }
 
     fn memory(at_once: u64) -> Arc<FetchMemory> {
@@ -207,37 +319,61 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn limits_registry_nobody_waits_for_room_for_ever() {
         let memory = memory(10);
-        let held = memory.reserve("a", 10).await.ok().unwrap();
-        let refused = memory.reserve("b", 1).await.err().unwrap().fault("it").problem().message.clone();
+        let held = memory.reserve(&share("a/r"), 10).await.ok().unwrap();
+        let refused = memory.reserve(&share("b/r"), 1).await.err().unwrap().fault("it").problem().message.clone();
         assert_eq!(
             refused,
             "cannot get it: there was no room for it within 120 s, for others are on their way; it is asked for again"
         );
         assert!(!memory.queue().is_wanted(oneshot::Sender::is_closed));
         drop(held);
-        assert!(memory.reserve("b", 1).await.is_ok());
+        assert!(memory.reserve(&share("b/r"), 1).await.is_ok());
         assert_eq!(memory.queue().held, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn limits_registry_what_comes_slowly_gives_its_room_back_where_others_wait() {
         let memory = memory(10 * MIB);
-        let held = memory.reserve("a", 10 * MIB).await.ok().unwrap();
+        let held = memory.reserve(&share("a/r"), 10 * MIB).await.ok().unwrap();
         tokio::time::advance(Duration::from_secs(600)).await;
-        assert!(held.keeps_up(0).is_ok(), "nobody waits");
-        let mut waits = Box::pin(memory.reserve("b", 1));
+        let mut overdue = Box::pin(held.overdue(0));
+        assert!(futures::poll!(&mut overdue).is_pending(), "nobody waits");
+        let mut waits = Box::pin(memory.reserve(&share("b/r"), 1));
         assert!(futures::poll!(&mut waits).is_pending());
-        let told = held.keeps_up(0).unwrap_err().to_string();
+        let told = overdue.await.to_string();
         assert_eq!(told, "0 bytes of it came within 600 s while others waited for room; it is asked for again");
         drop(held);
         assert!(waits.await.is_ok());
         // Fast enough are thirty seconds, and one more for each MiB.
-        let held = memory.reserve("a", 10 * MIB).await.ok().unwrap();
-        let mut waits = Box::pin(memory.reserve("b", 1));
+        let held = memory.reserve(&share("a/r"), 10 * MIB).await.ok().unwrap();
+        let mut waits = Box::pin(memory.reserve(&share("b/r"), 1));
         assert!(futures::poll!(&mut waits).is_pending());
         tokio::time::advance(Duration::from_millis(33_500)).await;
-        assert!(held.keeps_up(4 * MIB).is_ok() && held.keeps_up(4 * MIB - 1).is_err());
+        assert!(futures::poll!(Box::pin(held.overdue(4 * MIB))).is_pending());
+        assert!(futures::poll!(Box::pin(held.overdue(4 * MIB - 1))).is_ready());
         drop(waits);
-        assert!(held.keeps_up(0).is_ok(), "who waited has gone");
+        assert!(futures::poll!(Box::pin(held.overdue(0))).is_pending(), "who waited has gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_133_what_has_no_length_holds_twice_as_much_whenever_more_has_come() {
+        let memory = memory(64 * MIB);
+        let mut held = memory.reserve_file(&share("a/r"), None, 40 * MIB).await.ok().unwrap();
+        let mut seen = Vec::new();
+        for bytes in [1, MIB, MIB + 1, 4 * MIB, 5 * MIB, 33 * MIB] {
+            held.hold(bytes).await.unwrap();
+            seen.push((held.bytes / MIB, memory.queue().held / MIB));
+        }
+        assert_eq!(seen, [(1, 1), (1, 1), (2, 2), (4, 4), (8, 8), (33, 33)]);
+        drop(held);
+        assert_eq!((memory.queue().held, memory.queue().by_share.len()), (0, 0));
+        // Two that are in each other's way do not wait for each other for ever.
+        let mut first = memory.reserve_file(&share("a/r"), Some(20 * MIB), 60 * MIB).await.ok().unwrap();
+        let mut second = memory.reserve_file(&share("b/r"), Some(20 * MIB), 60 * MIB).await.ok().unwrap();
+        let (first, second) = tokio::join!(async move { first.hold(30 * MIB).await.is_ok() }, async move {
+            second.hold(30 * MIB).await.is_ok()
+        },);
+        assert_eq!((first, second), (false, true), "the one that has waited longest gives up");
+        assert_eq!(memory.queue().held, 0);
     }
 }

@@ -13,7 +13,8 @@ use url::Url;
 use super::{
     auth,
     client::{Client, MOST_TRIED, pour},
-    connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    connection::{Ask, Deadline, RegistryConnections, RegistryResponse, authority},
+    fetch_memory::FetchShare,
     keyring::{self, Consumer, Keyring, KeyringEntry, Login},
     refusal::ExchangeRefusal,
 };
@@ -145,9 +146,14 @@ impl FileRequest {
         keyring::fingerprint(&self.keys(keyring), &keyring.sources().networks)
     }
 
+    /// The host that is asked.
+    pub(crate) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
     /// Whether content may come from its host.
     pub(crate) fn is_allowed(&self, keyring: &Keyring) -> Result<(), Fault> {
-        keyring.allows_host(self.url.host_str().unwrap_or_default())
+        keyring.allows_host(self.host())
     }
 
     fn keys<'k>(&self, keyring: &'k Keyring) -> Vec<&'k KeyringEntry> {
@@ -166,12 +172,18 @@ impl Client {
     async fn receive(&self, file: &FileRequest, keyring: &Keyring) -> Result<ReceivedFile, ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.blob_time);
-        let answer = self.answered(file, keyring, until).await?;
+        let mut answer = self.answered(file, keyring, until).await?;
+        let most = limits.blob.min(file.most).min(limits.at_once);
+        if let Some(size) = answer.expected().filter(|size| *size > most) {
+            return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
+        }
+        let share = FetchShare { tenant: keyring.tenant().clone(), server: authority(&file.url) };
+        answer.reserved = Some(self.memory().reserve_file(&share, answer.expected(), most).await?);
         let media_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media_type = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let media_type = media_type.chars().take(200).collect::<String>().to_ascii_lowercase();
         let mut bytes = Vec::new();
-        pour(answer, file.digest.as_ref(), None, limits.blob.min(file.most), &mut bytes).await?;
+        pour(answer, file.digest.as_ref(), None, most, &mut bytes).await?;
         Ok(ReceivedFile { media_type, bytes })
     }
 

@@ -15,6 +15,7 @@ use orangery_core::{
     error::{Code, Fault},
 };
 use orangery_ocm::{AllowedSources, FetchQuota, SourceNetworks};
+use orangery_turns::Tenant;
 use rustls::pki_types::CertificateDer;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -101,6 +102,8 @@ pub struct Keyring {
     unusable_charts: Option<Arc<str>>,
     /// Where content may come from, whoever asks for it.
     allowed: Arc<AllowedSources>,
+    /// For which namespace content is fetched, whose share of memory it takes.
+    tenant: Tenant,
 }
 
 impl Keyring {
@@ -118,17 +121,17 @@ impl Keyring {
 
     /// Whether content may come from a repository.
     pub(crate) fn allows(&self, repository: &OciRepository) -> Result<(), Fault> {
-        self.allowed.registry(&format!("{}/{}", repository.registry.authority(), repository.path))
+        self.allowed.registry(&repository.source())
     }
 
     /// Whether content may come from a host.
-    pub(crate) fn allows_host(&self, host: &str) -> Result<(), Fault> {
+    pub(super) fn allows_host(&self, host: &str) -> Result<(), Fault> {
         self.allowed.host(host)
     }
 
-    /// Whether content may be read that is not named by its digest.
-    pub(crate) fn allows_without_digest(&self, content: &str) -> Result<(), Fault> {
-        self.allowed.without_digest(content)
+    /// For which namespace content is fetched: it takes its share of what may be on its way at once (C-133).
+    pub(crate) fn tenant(&self) -> &Tenant {
+        &self.tenant
     }
 
     /// How much may come from elsewhere for the namespace of its Context; `None` for any number.

@@ -139,6 +139,11 @@ impl FromStr for Registry {
 }
 
 impl OciRepository {
+    /// As policies name it: host and path.
+    pub(crate) fn source(&self) -> String {
+        format!("{}/{}", self.registry.authority(), self.path)
+    }
+
     /// The repository of this name below another name of the same registry; the names are joined by a slash.
     pub fn new(registry: Registry, names: &[&str]) -> Result<Self, NotAReference> {
         let names: Vec<_> = names.iter().map(|name| name.trim_matches('/')).filter(|name| !name.is_empty()).collect();

@@ -72,25 +72,43 @@ struct Config {
     component_descriptor_layer: Option<OciDescriptor>,
 }
 
+/// The repository of a component below `base_url`.
+pub(crate) fn component_repository(
+    base_url: &str,
+    mapping: NameMapping,
+    component: &str,
+) -> Result<OciRepository, Fault> {
+    let (registry, prefix) = base(base_url)?;
+    below((&registry, &prefix), mapping, component)
+}
+
+fn base(base_url: &str) -> Result<(Registry, String), Fault> {
+    split_base(base_url)
+        .map_err(|error| Fault::invalid(Code::ConfigurationProblem, format!("the repository context: {error}")))
+}
+
+fn below((registry, prefix): (&Registry, &str), mapping: NameMapping, component: &str) -> Result<OciRepository, Fault> {
+    let hashed = ContentDigest::of(Algorithm::Sha256, component.as_bytes());
+    let names = match mapping {
+        NameMapping::UrlPath => [prefix, DESCRIPTORS, component],
+        NameMapping::Sha256Digest => [prefix, "", hashed.hex()],
+    };
+    OciRepository::new(registry.clone(), &names).map_err(|error| {
+        let message = format!("the component {component:?} cannot be in a registry: {error}");
+        Fault::invalid(Code::ConfigurationProblem, message)
+    })
+}
+
 impl<P: Pull> RegistryVersions<P> {
     /// The component versions below `base_url`, such as `registry.example/components`.
     pub fn new(from: Arc<P>, keyring: Arc<Keyring>, base_url: &str, mapping: NameMapping) -> Result<Self, Fault> {
-        let (registry, prefix) = split_base(base_url)
-            .map_err(|error| Fault::invalid(Code::ConfigurationProblem, format!("the repository context: {error}")))?;
+        let (registry, prefix) = base(base_url)?;
         Ok(Self { from, keyring, registry, prefix, mapping })
     }
 
     /// The repository of a component.
     pub fn repository(&self, component: &str) -> Result<OciRepository, Fault> {
-        let hashed = ContentDigest::of(Algorithm::Sha256, component.as_bytes());
-        let names = match self.mapping {
-            NameMapping::UrlPath => [self.prefix.as_str(), DESCRIPTORS, component],
-            NameMapping::Sha256Digest => [self.prefix.as_str(), "", hashed.hex()],
-        };
-        OciRepository::new(self.registry.clone(), &names).map_err(|error| {
-            let message = format!("the component {component:?} cannot be in a registry: {error}");
-            Fault::invalid(Code::ConfigurationProblem, message)
-        })
+        below((&self.registry, &self.prefix), self.mapping, component)
     }
 
     /// A component version; `None` where the registry says that there is none.

@@ -1,6 +1,6 @@
 //! Registries that refuse, hang, lie and never stop: each one clear error, within limits and time.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::Body,
@@ -8,7 +8,7 @@ use axum::{
     http::{Response, header},
 };
 use orangery_core::error::{Code, Fault};
-use orangery_registry::oci::{Client, Keyring, OciDescriptor, Pull as _, PullLimits, RegistrySettings};
+use orangery_registry::oci::{Client, RegistrySettings};
 use tokio::time::Instant;
 
 use crate::server::{
@@ -17,12 +17,12 @@ use crate::server::{
 
 /// Whether it may pass by itself.
 #[derive(Debug, PartialEq, Eq)]
-enum Sort {
+pub(crate) enum Sort {
     Later,
     Final,
 }
 
-fn message_of(fault: &Fault) -> (Sort, Code, String) {
+pub(crate) fn message_of(fault: &Fault) -> (Sort, Code, String) {
     let problem = fault.problem();
     let sort = if matches!(fault, Fault::Later(_)) { Sort::Later } else { Sort::Final };
     (sort, problem.code.clone(), problem.message.clone())
@@ -218,7 +218,7 @@ async fn c_95_no_registry_leads_to_a_metadata_service() {
     assert_eq!(refused(answer).await, (Sort::Final, Code::Forbidden, sentence.to_owned()));
 }
 
-const CONTENT: &[u8] = b"the content of a blob";
+pub(crate) const CONTENT: &[u8] = b"the content of a blob";
 
 #[tokio::test]
 async fn a_blob_is_what_its_digest_and_size_say() {
@@ -355,104 +355,4 @@ async fn a_registry_with_tls_leads_no_client_out_of_it() {
         let outcome = Client::new(named).expect("a client").manifest(&reference, &Default::default()).await;
         assert!(!outcome.is_err_and(|fault| fault.to_string().contains("asked with TLS")));
     }
-}
-
-/// A blob of this size, of which nothing but the size is known.
-fn announced(size: u64) -> OciDescriptor {
-    let digest = format!("sha256:{}", "0".repeat(64));
-    serde_json::from_value(serde_json::json!({"digest": digest, "size": size})).expect("a descriptor")
-}
-
-/// A client whose blobs may hang for a minute, with so much room for them.
-fn patient(at_once: u64, wait: Duration) -> Arc<Client> {
-    let minute = Duration::from_secs(60);
-    let grace = Duration::from_millis(200);
-    let limits = PullLimits { blob: 128 << 20, at_once, wait, grace, idle: minute, blob_time: minute, ..limits() };
-    Arc::new(Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client"))
-}
-
-type Fetching = tokio::task::JoinHandle<Result<Vec<u8>, Fault>>;
-
-/// Fetches a blob of this size, of which nothing but the size is known.
-fn fetch(client: &Arc<Client>, server: &Server, size: u64) -> Fetching {
-    let (client, repository) = (Arc::clone(client), server.repository());
-    tokio::spawn(async move { client.small_blob(&repository, &announced(size), size, &Keyring::default()).await })
-}
-
-/// Waits until a server was asked so often.
-async fn asked(server: &Server, count: usize) -> usize {
-    while server.seen().len() < count {
-        tokio::task::yield_now().await;
-    }
-    server.seen().len()
-}
-
-#[tokio::test]
-async fn c_88_limits_registry_blobs_that_are_fetched_at_once_share_their_bytes() {
-    let start = || Server::start(|_: Request| async { Response::new(stuck_after(b"")) });
-    let (server, other) = (start().await, start().await);
-    let client = patient(256 << 20, Duration::from_secs(60));
-    let first = fetch(&client, &server, 100 << 20);
-    assert_eq!(asked(&server, 1).await, 1);
-    // What it gets beside leaves room for others, which a small one after it does not get around.
-    let _second = fetch(&client, &server, 100 << 20);
-    let _small = fetch(&client, &server, 1);
-    let _of_another = fetch(&client, &other, 50 << 20);
-    assert_eq!(asked(&other, 1).await, 1);
-    for _ in 0..1_000 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(server.seen().len(), 1);
-    first.abort();
-    assert_eq!(asked(&server, 3).await, 3);
-}
-
-#[tokio::test]
-async fn c_88_limits_registry_a_registry_that_drips_gives_its_room_back_and_one_that_hangs_is_waited_for_so_long() {
-    let dripping = Server::start(|_: Request| async {
-        let every = tokio::time::interval(Duration::from_millis(50));
-        let drops = futures::stream::unfold(every, |mut every| async {
-            every.tick().await;
-            Some((Ok::<_, std::io::Error>(bytes::Bytes::from_static(b" ")), every))
-        });
-        status(200, Body::from_stream(drops))
-    })
-    .await;
-    let sound = Server::start(|_: Request| async { status(200, CONTENT) }).await;
-    let digest = orangery_core::digest::sha256(CONTENT);
-    let blob: OciDescriptor =
-        serde_json::from_value(serde_json::json!({"digest": digest, "size": CONTENT.len()})).expect("a descriptor");
-    let client = patient(4 << 20, Duration::from_secs(60));
-    let slow = fetch(&client, &dripping, 4 << 20);
-    assert_eq!(asked(&dripping, 1).await, 1);
-    let got = client.small_blob(&sound.repository(), &blob, 1 << 20, &Keyring::default()).await;
-    assert_eq!(got, Ok(CONTENT.to_vec()));
-    let (sort, code, message) = message_of(&slow.await.expect("no panic").expect_err("too slow"));
-    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
-    assert!(message.ends_with(" while others waited for room; it is asked for again"), "{message}");
-    // One that sends nothing is not waited for.
-    let hanging = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
-    let client = patient(4 << 20, Duration::from_millis(100));
-    let _hangs = fetch(&client, &hanging, 4 << 20);
-    assert_eq!(asked(&hanging, 1).await, 1);
-    let fault = client.small_blob(&sound.repository(), &blob, 1 << 20, &Keyring::default()).await.expect_err("no room");
-    let (sort, code, message) = message_of(&fault);
-    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
-    assert!(message.contains("there was no room for it within "), "{message}");
-}
-
-#[tokio::test]
-async fn c_88_limits_registry_a_blob_is_no_larger_than_what_may_come_in_at_once() {
-    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
-    let limits = PullLimits { blob: 128 << 20, at_once: 4 << 20, ..limits() };
-    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client");
-    let fetch = async |size: u64| {
-        let fetched = client.small_blob(&server.repository(), &announced(size), 128 << 20, &Keyring::default()).await;
-        fetched.unwrap_err().to_string()
-    };
-    let refused = fetch((4 << 20) + 1).await;
-    assert!(refused.contains("4194305") && refused.contains("4194304"), "{refused}");
-    assert_eq!(server.seen().len(), 0, "it is not asked for");
-    assert_ne!(fetch(4 << 20).await, refused);
-    assert_eq!(server.seen().len(), 1);
 }

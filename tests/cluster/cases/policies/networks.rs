@@ -156,6 +156,26 @@ async fn c_102_a_job_that_waits_ends_where_its_network_is_shut_and_drift_is_not_
     succeeds(&cluster, "waits").await;
 }
 
+/// What is watched is read of as well: a server that is not allowed any more is not read of because it was once.
+#[tokio::test]
+async fn c_102_drift_is_not_known_where_the_server_is_not_allowed_any_more() {
+    let cluster = crate::cluster().await;
+    let servers = |servers: Value| {
+        policy("team", json!({"egress": {"networks": ["127.0.0.0/8"]}, "targets": {"servers": servers}}))
+    };
+    put(&cluster, &servers(json!(["*"]))).await;
+    let mut drifts = deploys("drifts", &[], "1");
+    drifts["drift"] = json!({"policy": "Report"});
+    cluster.apply(&root("drifts", drifts, "cluster")).await;
+    succeeds(&cluster, "drifts").await;
+    let says = async |what: &str, status: &str, text: &str| expect_drifted(&cluster, what, (status, text)).await;
+    says("is not watched", "False", "").await;
+    put(&cluster, &servers(json!(["https://elsewhere.example.org:443"]))).await;
+    says("is still watched", "Unknown", "line spec.targets.servers").await;
+    put(&cluster, &servers(json!(["*"]))).await;
+    says("is not watched again", "False", "").await;
+}
+
 /// An account that may write ConfigMaps and know which cluster it is in, and a Target that names it.
 fn own_cluster() -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";

@@ -98,6 +98,7 @@ fn a_request_has_all_that_the_context_says() {
         credentials: Credentials {
             pull_secrets: vec![("pull".to_owned(), secret(".dockerconfigjson", "{}"))],
             ocm_config: Some(("ocm".to_owned(), Secret(b"type: x".to_vec()))),
+            namespace: Some("ns".into()),
             ..Credentials::default()
         },
         verification: Some(Verification {

@@ -16,13 +16,17 @@ use orangery_api::{
     target::Target,
 };
 use orangery_cluster::server_of;
-use orangery_core::name::{Namespace, ObjectName};
+use orangery_core::{
+    error::Fault,
+    name::{Namespace, ObjectName},
+};
 use orangery_policy::{EffectivePolicy, Policy, PolicyRequest, PolicySet, PolicySubject, Profile};
 use orangery_proposal::inventory::Inventory;
+use orangery_registry::NamedContent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{addresses, known};
+use super::{addresses, charts, known};
 use crate::{
     call::{CallError, CallSubject},
     command_error::CommandError,
@@ -38,10 +42,12 @@ Examples:
   orangery policy check team-a.yaml
 
 The policies of the file are taken as if they were applied, beside those of the cluster. Looked at are Installations (inline
-and unsigned blueprints), deploy items (their types, whether a signed blueprint made them, and all objects that they have
-deployed, also where they lie in Secrets of the item) and Targets whose kubeconfig stands in them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
-of templates. Servers of Targets, and repositories of component versions, that are named by their address are held against the
-networks of the policy; names are not resolved. The exit code is 1 when something would be refused.";
+and unsigned blueprints, and repositories of component versions that they name), deploy items (their types, whether a signed
+blueprint made them, where their charts come from, and all objects that they have deployed, also where they lie in Secrets of the
+item) and Targets whose kubeconfig stands in them. What a job would do that has not run yet is not known: where servers and chart
+repositories lead, what comes by chart.resourceRef, and the types of templates. Servers of Targets, and of charts and component
+versions, that are named by their address are held against the networks of the policy; names are not resolved. The exit code is 1
+when something would be refused.";
 
 /// Tells which existing objects a policy would refuse, before it is applied. Nothing is written.
 #[derive(Clone, Debug, Args)]
@@ -181,9 +187,16 @@ impl Existing {
                 note(&mut lines, &policy, &object, PolicySubject::Installation, request);
             }
             let of_descriptor = installation.spec.component_descriptor.as_ref();
-            let repository =
-                of_descriptor.and_then(|descriptor| descriptor.reference.as_ref()?.repository_context.as_ref());
+            let reference = of_descriptor.and_then(|descriptor| descriptor.reference.as_ref());
+            let repository = reference.and_then(|reference| reference.repository_context.as_ref());
             of_repository(&mut lines, (&policy, &namespace), &object, repository);
+            if let (Some(context), Some(reference)) = (repository, reference) {
+                let content = NamedContent::Component { context, name: &reference.component_name };
+                let checked = content.check(&policy.sources(&namespace, PolicySubject::Installation));
+                if let Err(Fault::Denied(problem)) = checked {
+                    lines.push(format!("{object}: {}", problem.message));
+                }
+            }
         }
         for context in &self.contexts {
             let (policy, namespace) = counting(context.namespace());
@@ -192,7 +205,10 @@ impl Existing {
         }
         for item in &self.items {
             let (policy, namespace) = counting(item.item.namespace());
-            of_item(&mut lines, &policy, &format!("DeployItem {namespace}/{}", item.item.name_any()), item);
+            let object = format!("DeployItem {namespace}/{}", item.item.name_any());
+            of_item(&mut lines, &policy, &object, item);
+            let charts = charts::refused(&policy, &namespace, &item.item);
+            lines.extend(charts.into_iter().map(|refused| format!("{object}: {refused}")));
         }
         for target in &self.targets {
             let (policy, namespace) = counting(target.namespace());
@@ -321,6 +337,121 @@ mod tests {
                 "Target a/t: the cluster at https://elsewhere.org:443 is refused by NamespacePolicy p, line spec.targets.servers",
             ]
         );
+    }
+
+    /// What an existing item of this configuration would be refused.
+    fn refused_chart(spec: &Value, of_type: &str, chart: &Value) -> Vec<String> {
+        let item = json!({"spec": {"type": of_type, "config": {"name": "r", "chart": chart}}});
+        let existing = Existing {
+            namespaces: BTreeMap::from([("a".into(), BTreeMap::new())]),
+            installations: vec![],
+            items: vec![ExistingItem { item: read("d", item), deployed: Ok(Inventory::default()) }],
+            targets: vec![],
+            contexts: vec![],
+        };
+        let mut spec = spec.clone();
+        spec["namespaces"] = json!({"names": ["a"]});
+        existing.refused(&PolicySet::new(Profile::Compatible, [Policy::read("p", &spec)]))
+    }
+
+    const HELM: &str = "landscaper.gardener.cloud/helm";
+
+    #[test]
+    fn charts_of_items_are_held_against_where_content_may_come_from() {
+        let sources = json!({"sources": {"registries": ["ghcr.io/acme/*"], "hosts": ["charts.example.org"]}});
+        let refused = |chart: Value| refused_chart(&sources, HELM, &chart);
+        let registry = |place: &str| {
+            vec![format!(
+                "DeployItem a/d: content of {place} is refused by NamespacePolicy p, line spec.sources.registries; take it from \
+                 elsewhere, or have an administrator add a pattern for it to that line"
+            )]
+        };
+        let host =
+            |host: &str| registry(host).iter().map(|line| line.replace("registries", "hosts")).collect::<Vec<_>>();
+        let of = |url: &str| json!({"helmChartRepo": {"helmChartRepoUrl": url, "helmChartName": "shop", "helmChartVersion": "1"}});
+        let archive = |url: &str| json!({"archive": {"remote": {"url": url}}});
+        let allowed = [
+            json!({"ref": "ghcr.io/acme/shop:1"}),
+            json!({"ref": "oci://ghcr.io/acme/shop:1"}),
+            of("https://charts.example.org/stable"),
+            of("oci://ghcr.io/acme"),
+            archive("https://charts.example.org/shop-1.tgz"),
+            json!({"archive": {"raw": "AAAA"}}),
+            json!({"resourceRef": "Y29tcG9uZW50"}),
+            json!({"ref": 1}),
+            json!(null),
+        ];
+        for chart in allowed {
+            assert_eq!(refused(chart.clone()), [""; 0], "{chart}");
+        }
+        assert_eq!(
+            refused(json!({"ref": "docker.io/other/shop:1", "archive": null})),
+            registry("docker.io/other/shop")
+        );
+        assert_eq!(refused(of("oci://docker.io/other")), registry("docker.io/other/shop"));
+        assert_eq!(refused(of("https://elsewhere.org/stable")), host("elsewhere.org"));
+        assert_eq!(refused(archive("https://elsewhere.org/shop-1.tgz")), host("elsewhere.org"));
+        let other = json!({"ref": "docker.io/other/shop:1"});
+        assert_eq!(refused_chart(&sources, "x/y", &other), [""; 0], "another deployer reads something else there");
+        // The entry of the item's type counts as well.
+        let rule = json!({"items": {"types": [{"type": HELM, "registries": ["ghcr.io/acme/*"]}, {"type": "*"}]}});
+        let lines = refused_chart(&rule, HELM, &other);
+        assert!(lines.len() == 1 && lines[0].contains("line spec.items.types[0].registries"), "{lines:?}");
+        assert_eq!(refused_chart(&json!({}), HELM, &other), [""; 0]);
+    }
+
+    #[test]
+    fn c_101_charts_of_servers_that_are_named_by_their_address_are_held_against_the_networks() {
+        let spec = json!({"egress": {"networks": ["10.0.0.0/8"]}});
+        let network = |chart: Value| {
+            let lines = refused_chart(&spec, HELM, &chart);
+            lines.iter().map(|line| line.split(", which").next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(network(json!({"ref": "10.0.0.5:5000/shop:1"})), [""; 0]);
+        let inside = ["DeployItem a/d: 172.16.0.5 leads to 172.16.0.5, a private address"];
+        assert_eq!(network(json!({"ref": "172.16.0.5:5000/shop:1"})), inside);
+        assert_eq!(network(json!({"archive": {"remote": {"url": "https://172.16.0.5/shop.tgz"}}})), inside);
+        let of = json!({"helmChartRepo": {"helmChartRepoUrl": "https://172.16.0.5", "helmChartName": "shop"}});
+        assert_eq!(network(of), inside);
+    }
+
+    #[test]
+    fn c_76_charts_that_no_digest_names_are_told_where_signatures_are_required() {
+        let spec = json!({"signatures": {"required": true}});
+        let told = |chart: Value| {
+            let lines = refused_chart(&spec, HELM, &chart);
+            let of_charts = lines
+                .iter()
+                .filter_map(|line| line.strip_prefix("DeployItem a/d: ")?.split_once(", which is not named"));
+            of_charts.map(|(content, _)| content.to_owned()).collect::<Vec<_>>()
+        };
+        let digest = format!("ghcr.io/acme/shop@sha256:{}", "0".repeat(64));
+        assert_eq!(told(json!({"ref": digest})), [""; 0]);
+        assert_eq!(told(json!({"ref": "ghcr.io/acme/shop:1"})), ["ghcr.io/acme/shop:1"]);
+        assert_eq!(told(json!({"archive": {"remote": {"url": "https://a.example/x"}}})), ["a file of a web server"]);
+        let of = json!({"helmChartRepo": {"helmChartRepoUrl": "https://a.example", "helmChartName": "shop", "helmChartVersion": "2"}});
+        assert_eq!(told(of), ["the chart shop 2"]);
+    }
+
+    #[test]
+    fn repositories_of_component_versions_are_held_against_the_registries() {
+        let context = |url: &str| json!({"type": "OCIRegistry", "baseUrl": url});
+        let of = |name: &str, url: &str| {
+            let reference = json!({"repositoryContext": context(url), "componentName": "acme.org/app", "version": "1"});
+            read(name, json!({"spec": {"blueprint": {}, "componentDescriptor": {"ref": reference}}}))
+        };
+        let existing = Existing {
+            namespaces: BTreeMap::from([("a".into(), BTreeMap::new())]),
+            installations: vec![of("here", "ghcr.io/acme"), of("there", "docker.io/other")],
+            items: vec![],
+            targets: vec![],
+            contexts: vec![],
+        };
+        let spec = json!({"namespaces": {"names": ["a"]}, "sources": {"registries": ["ghcr.io/acme/*"]}});
+        let lines = existing.refused(&PolicySet::new(Profile::Compatible, [Policy::read("p", &spec)]));
+        let expected = "Installation a/there: content of docker.io/other/component-descriptors/acme.org/app is refused by \
+                        NamespacePolicy p, line spec.sources.registries; ";
+        assert!(lines.len() == 1 && lines[0].starts_with(expected), "{lines:?}");
     }
 
     #[test]

@@ -22,8 +22,9 @@ pub(super) struct TrackedFor {
     /// The job whose manifest counts.
     pub(super) job: JobId,
     pub(super) rules: DriftRules,
-    /// Which networks its clusters may be in: with others it is watched anew (C-102).
+    /// Which networks its clusters may be in, and which clusters may be reached: with others it is watched anew (C-102).
     pub(super) networks: AllowedNetworks,
+    pub(super) clusters: String,
 }
 
 /// One item that is watched.
@@ -172,6 +173,7 @@ mod tests {
             job: "j".into(),
             rules: DriftRules::default(),
             networks: AllowedNetworks::default(),
+            clusters: String::new(),
         });
         let items = TrackedItems::new(one.bytes(), queue.clone());
         let key = |name: &'static str| Key::new("n", name);

@@ -16,7 +16,8 @@ impl Keyring {
     /// be tried in vain.
     pub fn of_context(credentials: &Credentials) -> Result<(Self, OcmConfig), Fault> {
         let allowed = Arc::new(credentials.allowed.clone());
-        let mut keyring = Self { allowed, ..Self::default() }.with_chart_repositories(&credentials.chart_repositories);
+        let keyring = Self { allowed, tenant: credentials.namespace.clone(), ..Self::default() };
+        let mut keyring = keyring.with_chart_repositories(&credentials.chart_repositories);
         for (name, data) in &credentials.pull_secrets {
             let (docker, ocm) = (data.get(DOCKER_CONFIG), data.get(OCM_CREDENTIALS));
             let origin = format!("the Secret {name}");

@@ -1,0 +1,243 @@
+//! Content that is on its way into memory shares its room by namespaces, whatever servers do: hang, drip and tell no length.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{body::Body, extract::Request, http::Response};
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::{ComponentRequest, ComponentVersions as _, Credentials, ResourceReference};
+use orangery_registry::oci::{
+    Client, Consumer, FileRequest, Keyring, OciDescriptor, Pull as _, PullLimits, RegistrySettings,
+};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::{
+    filled_registry::{FilledRegistry, local, start_with},
+    hostile::{CONTENT, Sort, message_of},
+    server::{Server, limits, status, stuck_after},
+};
+
+/// A blob of this size, of which nothing but the size is known.
+fn announced(size: u64) -> OciDescriptor {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    serde_json::from_value(serde_json::json!({"digest": digest, "size": size})).expect("a descriptor")
+}
+
+/// Longer than any test takes.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Whatever is to be had is there by then.
+const SOON: Duration = Duration::from_secs(30);
+/// How long content may be slow here while others wait.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// A client whose content may hang as long as nobody else waits, with so much room for it.
+fn patient(at_once: u64, wait: Duration, grace: Duration) -> Arc<Client> {
+    let limits = PullLimits { blob: 128 << 20, at_once, wait, grace, idle: DAY, blob_time: DAY, ..limits() };
+    Arc::new(Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client"))
+}
+
+type Fetching = tokio::task::JoinHandle<Result<Vec<u8>, Fault>>;
+
+/// A Context without credentials.
+fn credentials(namespace: &'static str) -> Credentials {
+    Credentials { namespace: Some(namespace.into()), ..Credentials::default() }
+}
+
+/// Its keyring.
+fn keyring(namespace: &'static str) -> Keyring {
+    Keyring::of_context(&credentials(namespace)).expect("a keyring").0
+}
+
+/// Fetches a blob of this size for a namespace, of which nothing but the size is known.
+fn fetch(client: &Arc<Client>, server: &Server, namespace: &'static str, size: u64) -> Fetching {
+    let (client, repository) = (Arc::clone(client), server.repository());
+    tokio::spawn(async move { client.small_blob(&repository, &announced(size), size, &keyring(namespace)).await })
+}
+
+/// A server whose blobs never end: a byte every 50 ms.
+async fn dripping() -> Server {
+    Server::start(|_: Request| async {
+        let every = tokio::time::interval(Duration::from_millis(50));
+        let drops = futures::stream::unfold(every, |mut every| async {
+            every.tick().await;
+            Some((Ok::<_, std::io::Error>(bytes::Bytes::from_static(b" ")), every))
+        });
+        status(200, Body::from_stream(drops))
+    })
+    .await
+}
+
+/// A server that has a blob, and the blob.
+async fn sound() -> (Server, OciDescriptor) {
+    let server = Server::start(|_: Request| async { status(200, CONTENT) }).await;
+    let digest = orangery_core::digest::sha256(CONTENT);
+    let blob = serde_json::json!({"digest": digest, "size": CONTENT.len()});
+    (server, serde_json::from_value(blob).expect("a descriptor"))
+}
+
+/// Waits until a server was asked so often.
+async fn asked(server: &Server, count: usize) -> usize {
+    while server.seen().len() < count {
+        tokio::task::yield_now().await;
+    }
+    server.seen().len()
+}
+
+#[tokio::test]
+async fn c_88_limits_registry_blobs_that_are_fetched_at_once_share_their_bytes() {
+    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let other = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let client = patient(256 << 20, DAY, DAY);
+    let first = fetch(&client, &server, "a", 100 << 20);
+    assert_eq!(asked(&server, 1).await, 1);
+    // What it gets beside leaves room for others, which a small one after it does not get around.
+    let _second = fetch(&client, &server, "a", 100 << 20);
+    let _small = fetch(&client, &server, "a", 1);
+    let _of_another = fetch(&client, &other, "b", 50 << 20);
+    assert_eq!(asked(&other, 1).await, 1);
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.seen().len(), 1);
+    first.abort();
+    assert_eq!(asked(&server, 3).await, 3);
+}
+
+#[tokio::test]
+async fn c_88_limits_registry_a_registry_that_drips_gives_its_room_back_and_one_that_hangs_is_waited_for_so_long() {
+    let dripping = dripping().await;
+    let (sound, blob) = sound().await;
+    let client = patient(4 << 20, DAY, GRACE);
+    let slow = fetch(&client, &dripping, "a", 4 << 20);
+    assert_eq!(asked(&dripping, 1).await, 1);
+    let got = client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b")).await;
+    assert_eq!(got, Ok(CONTENT.to_vec()));
+    let (sort, code, message) = message_of(&slow.await.expect("no panic").expect_err("too slow"));
+    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
+    assert!(message.ends_with(" while others waited for room; it is asked for again"), "{message}");
+    // What has its grace is waited for so long.
+    let hanging = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let client = patient(4 << 20, Duration::from_millis(100), DAY);
+    let _hangs = fetch(&client, &hanging, "a", 4 << 20);
+    assert_eq!(asked(&hanging, 1).await, 1);
+    let fault = client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b")).await.expect_err("no room");
+    let (sort, code, message) = message_of(&fault);
+    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
+    assert!(message.contains("there was no room for it within "), "{message}");
+}
+
+/// One that hangs before it answers, or in the middle, holds no more than one that drips.
+#[tokio::test]
+async fn c_133_a_server_that_hangs_gives_its_room_back_where_others_wait() {
+    let (sound, blob) = sound().await;
+    for begins in [false, true] {
+        let hanging = Server::start(move |_: Request| async move {
+            if !begins {
+                std::future::pending::<()>().await;
+            }
+            Response::new(stuck_after(b" "))
+        })
+        .await;
+        let client = patient(4 << 20, DAY, GRACE);
+        let slow = fetch(&client, &hanging, "a", 4 << 20);
+        assert_eq!(asked(&hanging, 1).await, 1);
+        let keyring = keyring("b");
+        let got = timeout(SOON, client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring)).await;
+        assert_eq!(got, Ok(Ok(CONTENT.to_vec())), "begins: {begins}");
+        let message = slow.await.expect("no panic").expect_err("too slow").to_string();
+        assert!(message.contains(" bytes of it came within 0 s while others waited for room"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn c_133_a_namespace_that_names_many_slow_servers_takes_the_room_of_nobody_else_nor_its_own_for_long() {
+    let servers = futures::future::join_all((0..8).map(|_| dripping())).await;
+    let (sound, blob) = sound().await;
+    let slow = |client: &Arc<Client>| -> Vec<Fetching> {
+        servers.iter().map(|server| fetch(client, server, "a", 1 << 20)).collect()
+    };
+    let count = || servers.iter().map(|server| server.seen().len()).sum::<usize>();
+    let client = patient(4 << 20, DAY, DAY);
+    let fetching = slow(&client);
+    while count() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let got = timeout(SOON, client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b"))).await;
+    assert_eq!(got, Ok(Ok(CONTENT.to_vec())));
+    assert_eq!(count(), 2, "half of it, however many servers there are");
+    fetching.iter().for_each(tokio::task::JoinHandle::abort);
+    let client = patient(4 << 20, DAY, GRACE);
+    let _fetching = slow(&client);
+    while count() < 4 {
+        tokio::task::yield_now().await;
+    }
+    let got = timeout(SOON, client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("a"))).await;
+    assert_eq!(got, Ok(Ok(CONTENT.to_vec())), "its own sound registry has room soon as well");
+}
+
+/// What is kept of a component version that somebody opened is read with the memory of whoever reads it.
+#[tokio::test]
+async fn c_133_who_reads_what_another_namespace_has_opened_waits_for_no_room_of_that_one() {
+    let (filled, dripping) = (FilledRegistry::open().await, dripping().await);
+    let far = filled.blob("components/component-descriptors/example.org/a", "text/plain", b"far");
+    filled.component("example.org/a", &json!([local("far", &far)]), &[far]);
+    let plain_http = [dripping.address.to_string()].into();
+    let limits = patient(2 << 20, DAY, DAY).settings().limits.clone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = start_with(&folder, RegistrySettings { limits, plain_http, ..RegistrySettings::default() });
+    let request =
+        |namespace| ComponentRequest { credentials: credentials(namespace), ..filled.request("example.org/a") };
+    host.open(&request("a")).await.expect("a component");
+    let (artifacts, charts) = (host.artifacts(&credentials("a")), format!("http://{}", dripping.address));
+    let artifacts = artifacts.expect("artifacts");
+    let _drips = tokio::spawn(async move { artifacts.helm_repository(&charts, "shop", "1.0.0").await.map(drop) });
+    assert_eq!(asked(&dripping, 1).await, 1);
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    let version = host.open(&request("b")).await.expect("a component");
+    let far = timeout(SOON, version.content(&ResourceReference::named("far"))).await;
+    assert_eq!(far.expect("room").expect("a blob").bytes.as_slice(), b"far");
+}
+
+/// Files of web servers are content like that of registries: one whose length is not told holds what has come, and more.
+#[tokio::test]
+async fn c_133_files_of_web_servers_share_the_room_with_blobs() {
+    let dripping = dripping().await;
+    let (sound, blob) = sound().await;
+    let file = format!("http://{}/index.yaml", dripping.address);
+    let limits = patient(1 << 20, DAY, GRACE).settings().limits.clone();
+    let plain_http = [dripping.address.to_string()].into();
+    let settings = RegistrySettings { limits, plain_http, ..RegistrySettings::default() };
+    let client = Arc::new(Client::new(settings).expect("a client"));
+    let slow = {
+        let client = Arc::clone(&client);
+        tokio::spawn(async move {
+            let file = FileRequest::new(&file, Consumer::Charts).expect("an address");
+            client.file(&file, &keyring("a")).await
+        })
+    };
+    assert_eq!(asked(&dripping, 1).await, 1);
+    while !slow.is_finished() {
+        let got = timeout(SOON, client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b"))).await;
+        assert_eq!(got, Ok(Ok(CONTENT.to_vec())));
+    }
+    let message = slow.await.expect("no panic").expect_err("too slow").to_string();
+    assert!(message.contains("while others waited for room"), "{message}");
+}
+
+#[tokio::test]
+async fn c_88_limits_registry_a_blob_is_no_larger_than_what_may_come_in_at_once() {
+    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let limits = PullLimits { blob: 128 << 20, at_once: 4 << 20, ..limits() };
+    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client");
+    let fetch = async |size: u64| {
+        let fetched = client.small_blob(&server.repository(), &announced(size), 128 << 20, &Keyring::default()).await;
+        fetched.unwrap_err().to_string()
+    };
+    let refused = fetch((4 << 20) + 1).await;
+    assert!(refused.contains("4194305") && refused.contains("4194304"), "{refused}");
+    assert_eq!(server.seen().len(), 0, "it is not asked for");
+    assert_ne!(fetch(4 << 20).await, refused);
+    assert_eq!(server.seen().len(), 1);
+}
