@@ -119,6 +119,7 @@ impl<K: Watched> Writer<K> {
                 error @ (WriteError::AlreadyExists { .. }
                 | WriteError::Conflict { .. }
                 | WriteError::Refused { .. }
+                | WriteError::NoWebhook { .. }
                 | WriteError::Unreachable { .. }) => Err(error),
             },
         }
@@ -166,7 +167,7 @@ impl<K: Watched> Writer<K> {
                 self.store.forget(object);
                 error
             }
-            WriteError::Refused { .. } | WriteError::Unreachable { .. } => error,
+            WriteError::Refused { .. } | WriteError::NoWebhook { .. } | WriteError::Unreachable { .. } => error,
         }
     }
 
