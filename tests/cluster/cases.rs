@@ -10,7 +10,7 @@ mod deploy_items;
 mod drift;
 mod error_reporting;
 mod executions;
-mod faults;
+pub(crate) mod faults;
 mod gate_expressions;
 mod golden;
 mod helm;
@@ -46,6 +46,8 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
             ("restarts", "the embedded server ends with its operator"),
             ("targets", "the embedded server issues no tokens of service accounts"),
+            ("warnings", "the embedded server holds no deletion against policies"),
+            ("webhooks", "the embedded server asks no admission webhooks"),
         ],
     ),
 ];

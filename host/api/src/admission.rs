@@ -4,7 +4,8 @@
 //! Policies and not rules in the definitions: a policy sees labels, so that one can skip the validation; it is not held
 //! against what it may cost at most, so that no list needs a bound that the original did not have; and what lies in a
 //! cluster already stays writable, since a rule looks only at parts that a write changes. What CEL cannot say, such as
-//! cycles of several items and the form of a cron expression, is found by the controllers and stands in the status.
+//! cycles of three items and more and the form of a cron expression, is found by the controllers and stands in the status;
+//! so is what would take it too long, as two items of hundreds that depend on each other.
 
 mod rules;
 mod warning;
@@ -34,7 +35,7 @@ pub struct Admission {
 /// The policies of all kinds that have rules, and those that warn, each list sorted by name.
 pub fn admission() -> Vec<Admission> {
     let rules = KINDS.iter().map(|kind| Admission { policy: policy(kind), binding: binding(name(kind), "Deny") });
-    rules.chain([warning::of_targets_under_deletion()]).collect()
+    rules.chain(warning::warnings()).collect()
 }
 
 fn name(kind: &KindRules) -> String {
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_that_the_original_validates_has_a_policy_of_the_webhooks_name_and_one_warns() {
+    fn every_kind_that_the_original_validates_has_a_policy_of_the_webhooks_name_and_three_warn() {
         let names: Vec<_> = admission().into_iter().filter_map(|admission| admission.policy.metadata.name).collect();
         assert_eq!(
             names,
@@ -126,6 +127,8 @@ mod tests {
                 "executions.validation.landscaper.gardener.cloud",
                 "installations.validation.landscaper.gardener.cloud",
                 "targets.validation.landscaper.gardener.cloud",
+                "deployitems.warning.landscaper.gardener.cloud",
+                "in-use.warning.landscaper.gardener.cloud",
                 "targets.warning.landscaper.gardener.cloud",
             ]
         );

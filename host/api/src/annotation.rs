@@ -33,6 +33,12 @@ pub const DEPENDS_ON: &str = "execution.landscaper.gardener.cloud/dependsOn";
 /// On a DataObject or Target that a controller wrote: the hash of its content (`docs/wire.md` §2.4).
 pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
 
+/// On a DataObject or Target whose data reference cannot be the value of a label: the whole reference (C-150). Not in the
+/// original.
+pub const WHOLE_KEY: &str = "data.landscaper.gardener.cloud/whole-key";
+/// On a DeployItem, the same of the item's name. Not in the original.
+pub const WHOLE_ITEM_NAME: &str = "execution.landscaper.gardener.cloud/whole-name";
+
 /// `"true"` on a ServiceAccount: Targets of its namespace may name it (C-38). Not in the original.
 pub const ALLOW_TARGETS: &str = "orangery.dev/allow-targets";
 
@@ -71,6 +77,8 @@ mod tests {
             SUBINSTALLATION_NAME,
             DEPENDS_ON,
             HASH,
+            WHOLE_KEY,
+            WHOLE_ITEM_NAME,
             ALLOW_TARGETS,
             TEST_OF,
             SIGNED_ORIGIN,

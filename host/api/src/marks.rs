@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource, ResourceExt};
+use orangery_core::name::label_value;
 
-use crate::{GROUP, annotation};
+use crate::{GROUP, annotation, label};
 
 /// The value of the annotation [`annotation::OPERATION`] (`docs/wire.md` §2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,14 @@ pub trait Marks: Resource {
     fn operation(&self) -> Option<Operation> {
         self.annotation(annotation::OPERATION).map(Operation::from)
     }
+    /// The data reference that a DataObject or Target stands for.
+    fn data_key(&self) -> Option<&str> {
+        whole(self.label(label::KEY), self.annotation(annotation::WHOLE_KEY))
+    }
+    /// The name that the item of a DeployItem has in its Execution.
+    fn item_name(&self) -> Option<&str> {
+        whole(self.label(label::ITEM_NAME), self.annotation(annotation::WHOLE_ITEM_NAME))
+    }
     /// The owners that are Installations, in the order in which they came.
     fn owner_installations(&self) -> impl Iterator<Item = &OwnerReference>;
     /// The name of the first of them, if any: the parent.
@@ -89,6 +98,28 @@ impl<K: Resource> Marks for K {
     }
 }
 
+/// What a label stands for, and the annotation beside it, where the label has only the begin of it.
+fn whole<'a>(label: Option<&'a str>, annotation: Option<&'a str>) -> Option<&'a str> {
+    annotation.filter(|whole| label == Some(label_value(whole).as_str())).or(label)
+}
+
+/// Writes a name as a label, and beside it as an annotation where it cannot be the value of one (C-150); an empty one is
+/// taken away.
+pub fn set_name(metadata: &mut ObjectMeta, (label, annotation): (&str, &str), name: &str) {
+    let value = label_value(name);
+    if value != name {
+        metadata.annotations.get_or_insert_default().insert(annotation.to_owned(), name.to_owned());
+    } else if let Some(annotations) = &mut metadata.annotations {
+        annotations.remove(annotation);
+    }
+    let labels = metadata.labels.get_or_insert_default();
+    if value.is_empty() {
+        labels.remove(label);
+    } else {
+        labels.insert(label.to_owned(), value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -119,6 +150,20 @@ mod tests {
         assert!(owner("Installation", "example.org").is_root());
         assert!(owner("Application", GROUP).is_root());
         assert!(installation(json!({})).is_root());
+    }
+
+    #[test]
+    fn c_150_a_name_that_can_be_no_label_is_read_as_it_was_written() {
+        let (mut object, long) = (installation(json!({})), "x".repeat(64));
+        for name in [long.as_str(), "short", "#odd", ""] {
+            set_name(&mut object.metadata, (label::KEY, annotation::WHOLE_KEY), name);
+            assert_eq!(object.data_key(), Some(name).filter(|name| !name.is_empty()));
+            let is_whole = object.annotation(annotation::WHOLE_KEY).is_none();
+            assert_eq!(is_whole, matches!(name, "short" | ""), "{name}");
+        }
+        // An annotation that somebody left beside another label says nothing; an object of the original has none.
+        let odd = json!({"labels": {(label::ITEM_NAME): "a"}, "annotations": {(annotation::WHOLE_ITEM_NAME): "b"}});
+        assert_eq!(installation(odd).item_name(), Some("a"));
     }
 
     #[test]

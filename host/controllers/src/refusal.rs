@@ -17,6 +17,11 @@ use crate::{
     object::{generation_of, uid_of},
 };
 
+/// Whether a write that is tried again waits for people all the same: for rights, or for a webhook that is down.
+fn is_up_to_others(failure: &Failure) -> bool {
+    failure.codes.iter().any(|code| matches!(code, Code::Unauthorized | Code::Webhook))
+}
+
 /// What a call of a controller for `object` came to, told where it stopped at what only others can change: a policy, a
 /// webhook or a definition, none of which is watched. So it is called again with backoff, and not at its next event alone.
 ///
@@ -30,7 +35,7 @@ pub(crate) async fn publish<K: Watched + Job, S: JobStatus>(
 ) -> Result<NextCall, Halt> {
     let failure = match result {
         Err(Halt::Stall(failure)) => failure,
-        Err(Halt::Retry(failure)) if failure.codes.contains(&Code::Unauthorized) => failure,
+        Err(Halt::Retry(failure)) if is_up_to_others(&failure) => failure,
         other @ (Ok(_) | Err(Halt::Retry(_) | Halt::Wait(_))) => return other,
     };
     tell((host, store), object, &failure, status).await;
@@ -103,7 +108,7 @@ async fn tell<K: Watched + Job, S: JobStatus>(
 pub(crate) fn publish_guard<K: Watched>(host: &ControllerContext, object: &K, result: Step<()>) -> Step<()> {
     let failure = match result {
         Err(Halt::Stall(failure)) => failure,
-        Err(Halt::Retry(failure)) if failure.codes.contains(&Code::Unauthorized) => failure,
+        Err(Halt::Retry(failure)) if is_up_to_others(&failure) => failure,
         other @ (Ok(()) | Err(Halt::Retry(_) | Halt::Wait(_))) => return other,
     };
     let note = format!("nothing uses it, and its guard cannot be taken away: {}", failure.message);

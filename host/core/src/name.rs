@@ -52,6 +52,21 @@ pub fn ownership_label(deploy_item: &str) -> String {
     shortened(deploy_item.to_owned(), LABEL_LENGTH)
 }
 
+/// A text as the value of a label: itself where it can be one, else as much of its begin as can, and a hash of all of it.
+pub fn label_value(text: &str) -> String {
+    let ends = |c: char| c.is_ascii_alphanumeric();
+    let is_inside = |c: char| ends(c) || matches!(c, '-' | '_' | '.');
+    let can_be_one =
+        text.len() <= LABEL_LENGTH && text.starts_with(ends) && text.ends_with(ends) && text.chars().all(is_inside);
+    if text.is_empty() || can_be_one {
+        return text.to_owned();
+    }
+    let ending = generated_suffix(&[text]);
+    let begin = text.trim_start_matches(|c: char| !ends(c));
+    let begin: String = begin.chars().map(|c| if is_inside(c) { c } else { '-' }).collect();
+    if begin.is_empty() { ending } else { with_ending(&begin, &ending, LABEL_LENGTH) }
+}
+
 /// The name of a DataObject or Target that stands for `key` in `context`; the context of roots is empty.
 ///
 /// `#name` is the object `name` whatever the context. In the empty context a key that can be a name is one. All others
@@ -106,7 +121,12 @@ pub fn subinstallation_prefix(template: &str) -> String {
 
 /// `generateName` of a DeployItem.
 pub fn deploy_item_prefix(execution: &str, item: &str) -> String {
-    format!("{execution}-{item}-")
+    let prefix = format!("{execution}-{item}-");
+    if prefix.len() <= NAME_LENGTH {
+        return prefix;
+    }
+    let cut = prefix.get(..prefix.floor_char_boundary(NAME_LENGTH - 1)).unwrap_or_default();
+    format!("{}-", cut.trim_end_matches(['-', '.', '_']))
 }
 
 /// The end of a name that a server would make up, fixed instead by what the object stands for, so that a create whose

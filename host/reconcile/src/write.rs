@@ -140,6 +140,7 @@ impl<K: Watched> Writer<K> {
                 | WriteError::Conflict { .. }
                 | WriteError::Refused { .. }
                 | WriteError::Unreadable { .. }
+                | WriteError::NoWebhook { .. }
                 | WriteError::Unreachable { .. }) => Err(error),
             },
         }
@@ -227,7 +228,10 @@ impl<K: Watched> Writer<K> {
                 self.store.forget(object);
                 error
             }
-            WriteError::Refused { .. } | WriteError::Unreadable { .. } | WriteError::Unreachable { .. } => error,
+            WriteError::Refused { .. }
+            | WriteError::Unreadable { .. }
+            | WriteError::NoWebhook { .. }
+            | WriteError::Unreachable { .. } => error,
         }
     }
 

@@ -1,6 +1,10 @@
 //! Indexes of classic chart repositories: where a chart is.
 
-use orangery_core::{digest::content::ContentDigest, lenient, yaml};
+use orangery_core::{
+    digest::content::ContentDigest,
+    error::{Code, Fault},
+    lenient, yaml,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,16 +26,40 @@ struct Chart {
     digest: String,
 }
 
+/// Why an index does not say where a chart is: the end of a sentence about the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unlisted {
+    /// It does not have the chart or the version; they may be added later.
+    Missing(String),
+    /// What it says of it cannot be used.
+    Broken(String),
+}
+
+impl Unlisted {
+    /// As a fault of the index of this name.
+    pub(crate) fn fault(self, index: &str) -> Fault {
+        let (Unlisted::Missing(why) | Unlisted::Broken(why)) = &self;
+        let message = format!("the index {index} {why}");
+        match self {
+            Unlisted::Missing(_) => Fault::later(Code::ConfigurationProblem, message),
+            Unlisted::Broken(_) => Fault::invalid(Code::ConfigurationProblem, message),
+        }
+    }
+}
+
 /// Reads an index. The error is the end of a sentence about it.
 pub(crate) fn read(index: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(index).map_err(|_| "is no UTF-8".to_owned())?;
     yaml::decode(text).map_err(|error| format!("is no YAML: {error}"))
 }
 
-/// Where a chart is. The error is the end of a sentence about the index.
-pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<ChartLocation, String> {
+/// Where a chart is.
+///
+/// # Errors
+/// [`Unlisted`]
+pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<ChartLocation, Unlisted> {
     let versions = index.get("entries").and_then(|entries| entries.get(chart)).and_then(Value::as_array);
-    let versions = versions.ok_or_else(|| format!("has no chart {chart}; check its name"))?;
+    let versions = versions.ok_or_else(|| Unlisted::Missing(format!("has no chart {chart}; check its name")))?;
     let mut known = Vec::new();
     for entry in versions {
         let Ok(entry) = lenient::decode::<Chart>(entry) else { continue };
@@ -39,17 +67,22 @@ pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<ChartLoc
             known.push(entry.version);
             continue;
         }
-        let url = entry.urls.into_iter().next().ok_or_else(|| format!("has no address for {chart}:{version}"))?;
+        let url = entry
+            .urls
+            .into_iter()
+            .next()
+            .ok_or_else(|| Unlisted::Broken(format!("has no address for {chart}:{version}")))?;
         let hex = entry.digest.trim_start_matches("sha256:");
         let digest = (!hex.is_empty()).then(|| format!("sha256:{hex}").parse()).transpose();
-        let digest = digest.map_err(|error| format!("has an unusable digest for {chart}:{version}: {error}"))?;
+        let digest = digest
+            .map_err(|error| Unlisted::Broken(format!("has an unusable digest for {chart}:{version}: {error}")))?;
         return Ok(ChartLocation { url, digest });
     }
     let text = known.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-    Err(format!(
+    Err(Unlisted::Missing(format!(
         "has no version {version} of the chart {chart}; it has {text}{}",
         if known.len() > 5 { ", …" } else { "" }
-    ))
+    )))
 }
 
 #[cfg(test)]
@@ -80,11 +113,18 @@ entries:
         );
         let elsewhere = ChartLocation { url: "https://elsewhere.example/shop.tgz".to_owned(), digest: None };
         assert_eq!(found("shop", "1.0.0"), Ok(elsewhere));
-        let message = |chart, version| found(chart, version).unwrap_err();
-        assert_eq!(message("other", "1"), "has no chart other; check its name");
-        assert_eq!(message("shop", "2"), "has no version 2 of the chart shop; it has 1.1.0, 1.0.0, 0.9.0, 0.8.0");
-        assert_eq!(message("shop", "0.9.0"), "has no address for shop:0.9.0");
-        assert!(message("shop", "0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
+        let missing = |why: &str| Err(Unlisted::Missing(why.to_owned()));
+        assert_eq!(found("other", "1"), missing("has no chart other; check its name"));
+        assert_eq!(
+            found("shop", "2"),
+            missing("has no version 2 of the chart shop; it has 1.1.0, 1.0.0, 0.9.0, 0.8.0")
+        );
+        let broken = |version| match found("shop", version) {
+            Err(Unlisted::Broken(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(broken("0.9.0"), "has no address for shop:0.9.0");
+        assert!(broken("0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
         assert_eq!(read(b"\xff"), Err("is no UTF-8".to_owned()));
         assert!(read(b"a: [").unwrap_err().starts_with("is no YAML: line 1"));
     }

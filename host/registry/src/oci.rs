@@ -18,6 +18,7 @@ mod refusal;
 mod settings;
 mod versions;
 
+pub(crate) use client::Unanswered;
 pub use client::{Client, Pull};
 pub use file::{FileRequest, ReceivedFile};
 pub use flight::Flights;

@@ -21,7 +21,7 @@ use crate::{
     memory::Memory,
     oci::{
         ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, Keyring, Manifest, OciDescriptor,
-        OciRepository, Pull, RegistryVersions,
+        OciRepository, Pull, RegistryVersions, Unanswered,
     },
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, VersionSource},
 };
@@ -98,7 +98,7 @@ impl Registries {
         reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Arc<Manifest>, Fault> {
-        self.answered(reference, keyring, self.client.manifest(reference, keyring)).await
+        self.answered(reference, keyring, self.client.shared_manifest(reference, keyring)).await
     }
 
     /// The manifest of an artifact as it is now: a tag may have moved since it was asked for.
@@ -139,7 +139,7 @@ impl Registries {
         };
         let question = (index.identity(), asker, keyring.sources());
         let found = self.indexes.join((question, keyring.tenant().clone()), read).await?;
-        let place = charts::find(&found, chart, version).map_err(|why| message_of(index, &why))?;
+        let place = charts::find(&found, chart, version).map_err(|unlisted| unlisted.fault(&index.display()))?;
         self.charts.put(key, (Instant::now(), place.clone()));
         Ok(place)
     }
@@ -149,7 +149,7 @@ impl Registries {
         &self,
         reference: &ArtifactReference,
         keyring: &Keyring,
-        ask: impl Future<Output = Result<T, Fault>>,
+        ask: impl Future<Output = Result<T, Unanswered>>,
     ) -> Result<T, Fault>
     where
         T: From<Arc<Manifest>> + Into<Option<Arc<Manifest>>> + Clone,
@@ -169,7 +169,7 @@ impl Registries {
                 }
                 self.manifests.put(key, manifest);
             }
-            (Err(Fault::Later(problem)), None) => {
+            (Err(Unanswered::Failed(Fault::Later(problem))), None) => {
                 let known = self.cache.answer(&question, asker).await;
                 if let Some(manifest) = known.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok()) {
                     let why = &problem.message;
@@ -181,7 +181,7 @@ impl Registries {
             }
             (Ok(_) | Err(_), None) => self.cache.forget_answer(&question, asker),
         }
-        answer
+        answer.map_err(Unanswered::fault)
     }
 
     /// A blob that a manifest of the repository names, which the asker could read.
@@ -290,7 +290,8 @@ impl Pull for Registries {
         reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Option<Arc<Manifest>>, Fault> {
-        self.answered(reference, keyring, self.client.manifest_if_any(reference, keyring)).await
+        let asked = async { self.client.manifest_if_any(reference, keyring).await.map_err(Unanswered::Failed) };
+        self.answered(reference, keyring, asked).await
     }
 
     async fn small_blob(

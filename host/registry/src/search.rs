@@ -77,16 +77,16 @@ impl DescriptorSearch {
             }
             asked.extend(Repository::parse(context).map(|repository| repository.to_string()));
         }
-        let message = if asked.is_empty() {
-            format!(
+        if asked.is_empty() {
+            let message = format!(
                 "RepositoryContextMissing: nothing says where the component {reference} is; set repositoryContext in \
                  componentDescriptor.ref or in the Context, or a resolver for it in the Context's ocmConfig"
-            )
-        } else {
-            asked.dedup();
-            format!("there is no component {reference} in {}; check its name and version", asked.join(", "))
-        };
-        Err(Fault::invalid(Code::ConfigurationProblem, message))
+            );
+            return Err(Fault::invalid(Code::ConfigurationProblem, message));
+        }
+        asked.dedup();
+        let message = format!("there is no component {reference} in {}; check its name and version", asked.join(", "));
+        Err(Fault::later(Code::ConfigurationProblem, message))
     }
 
     /// A descriptor that the installation carries; its blobs are where its repository context says.

@@ -1,6 +1,11 @@
 //! What is refused at admission, rule by rule (`docs/wire.md` §3.8): over HTTP, with the sentence that a user reads.
 
-use orangery_tests::{cluster::Cluster, fail};
+use orangery_tests::{
+    cluster::Cluster,
+    fail,
+    objects::NAMESPACE,
+    tree::{deploys, in_phase},
+};
 use serde_json::{Value, json};
 
 const SKIP: &str = "validation.landscaper.gardener.cloud/skip-validation";
@@ -95,10 +100,20 @@ async fn c_90_an_execution_has_500_items_that_depend_on_each_other() {
         let before: Vec<String> = (number.saturating_sub(before)..number).map(name).collect();
         json!({"name": name(number), "type": "t", "dependsOn": before, "config": {"apiVersion": "example.com/v1", "kind": "Anything"}})
     };
-    for (count, before) in [(100, 20), (500, 3), (500, 20)] {
+    for (count, before) in [(100, 5), (100, 20), (500, 3), (500, 20)] {
         let mut many = execution((0..count).map(|number| item(number, before)).collect());
         many["metadata"]["name"] = json!(format!("many-{count}-{before}"));
         cluster.apply(&many).await;
+        if before == 5 {
+            many["spec"]["deployItems"][count - 2]["dependsOn"] = json!([name(count - 1)]);
+            many["metadata"]["name"] = json!("mutual");
+            let sentence = format!(
+                "spec.deployItems: depend on each other: {}, {}; remove one of the names from the other one's dependsOn",
+                name(count - 2),
+                name(count - 1)
+            );
+            assert_eq!(denied(&cluster, &many).await, sentence);
+        }
         if before == 3 {
             let last = &mut many["spec"]["deployItems"][count - 1];
             last["dependsOn"] = json!(["unknown"]);
@@ -232,6 +247,12 @@ async fn the_items_of_an_execution_are_named_typed_and_known_to_each_other() {
             with("dependsOn", json!(["a"])),
             "spec.deployItems: depends on itself: a; remove its own name from its dependsOn",
         ),
+        (
+            execution(json!([
+                {"name": "a", "type": "t", "dependsOn": ["b"]}, {"name": "b", "type": "t", "dependsOn": ["c", "a"]}, item("c"),
+            ])),
+            "spec.deployItems: depend on each other: a, b; remove one of the names from the other one's dependsOn",
+        ),
     ])
     .await;
 }
@@ -308,6 +329,10 @@ async fn warnings(cluster: &Cluster, target: &str, metadata: Value) -> Vec<Strin
         .header("content-type", "application/merge-patch+json")
         .body(kube::client::Body::from(json!({"metadata": metadata}).to_string().into_bytes()))
         .unwrap();
+    warnings_of(cluster, request).await
+}
+
+async fn warnings_of(cluster: &Cluster, request: http::Request<kube::client::Body>) -> Vec<String> {
     let answer = cluster.client().send(request).await.unwrap();
     assert!(answer.status().is_success(), "{}", answer.status());
     let warnings = answer.headers().get_all("warning").into_iter();
@@ -327,4 +352,28 @@ async fn c_66_a_target_that_is_being_deleted_is_written_with_a_warning() {
     assert!(told.len() == 1 && told[0].contains("this Target is being deleted"), "{told:?}");
     assert_eq!(warnings(&cluster, "held", json!({"finalizers": null})).await, [""; 0], "it is let go of");
     cluster.expect_absent(&target).await;
+}
+
+/// Landscaper takes it, and looks its Targets up where the item is.
+#[tokio::test]
+async fn a_target_of_another_namespace_is_that_of_the_items_own_and_a_warning_says_so() {
+    let cluster = crate::cluster().await;
+    let mut item = object(
+        "DeployItem",
+        "item",
+        json!({
+            "type": "landscaper.gardener.cloud/kubernetes-manifest", "target": {"name": "cluster", "namespace": "elsewhere"},
+            "config": deploys("there", &[], "x")["config"],
+        }),
+    );
+    let path = format!("/apis/landscaper.gardener.cloud/v1alpha1/namespaces/{NAMESPACE}/deployitems");
+    item["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
+    let request = http::Request::post(path)
+        .header("content-type", "application/json")
+        .body(kube::client::Body::from(item.to_string().into_bytes()))
+        .unwrap();
+    let told = warnings_of(&cluster, request).await;
+    assert!(told.len() == 1 && told[0].contains("spec.target.namespace has no effect"), "{told:?}");
+    cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}})).await;
 }

@@ -1,3 +1,4 @@
-//! Deploy items that no component of the operator works on.
+//! Deploy items that no component of the operator works on, and what is known of the objects of those that one does.
 
 mod external_deployers;
+mod identity;

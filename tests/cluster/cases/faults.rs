@@ -8,6 +8,6 @@ mod hostile;
 mod lost_events;
 mod many_failures;
 mod refused_credentials;
-mod refused_writes;
+pub(crate) mod refused_writes;
 mod schedules;
 mod silent_clusters;

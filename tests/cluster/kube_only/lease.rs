@@ -2,10 +2,11 @@
 
 use orangery_tests::{
     binary::signal,
+    cluster::{Cluster, own_target},
     external_deployer::ExternalDeployer,
     kube::{Kube, OPERATOR, SERVERS},
     objects::Objects,
-    tree::{any, asks, blueprint, in_phase, installation, items},
+    tree::{any, asks, blueprint, deploys, executions, imports_cluster, in_phase, installation, items, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -158,4 +159,62 @@ async fn c_124_c_91_after_a_restore_an_operator_ends_and_the_next_one_takes_the_
     deployer.succeed("before-item").await;
     objects.expect(&in_phase("Installation", "before", "Succeeded")).await;
     drop(third);
+}
+
+/// The objects are those of yesterday, and a cluster that was deployed to is not: what came there since is nobody's.
+#[tokio::test]
+async fn c_91_what_was_deployed_between_a_backup_and_its_restore_stays_and_the_item_goes_on() {
+    let (binary, programs) = super::programs().await;
+    let mut server = Kube::start(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let elsewhere = Cluster::start(&crate::binary().await, &["--ephemeral"]).await;
+    objects.apply(&own_target(elsewhere.kubeconfig())).await;
+    let root = |maps: &[&str]| {
+        let mut item = deploys("item", &[], "1");
+        let one = item["config"]["manifests"][0].clone();
+        let manifests = maps.iter().map(|name| {
+            let mut manifest = one.clone();
+            manifest["manifest"]["metadata"]["name"] = json!(name);
+            manifest
+        });
+        item["config"]["manifests"] = manifests.collect();
+        on_cluster(installation(
+            "root",
+            &blueprint(json!({"imports": imports_cluster(), "deployExecutions": executions(&[item])})),
+        ))
+    };
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let first = server.operator(&binary, OPERATOR[0], &QUICK);
+    objects.apply(&root(&["kept"])).await;
+    let before = objects.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    server.kill(&SERVERS);
+    server.back_up();
+    first.finished().await;
+    server.start_again(&programs).await;
+    let second = server.operator(&binary, OPERATOR[1], &QUICK);
+    objects.apply(&root(&["kept", "between"])).await;
+    elsewhere.expect(&map("between")).await;
+    let is_done = |object: &Value| {
+        let status = &object["status"];
+        object["metadata"]["name"] == "root"
+            && status["jobID"] != before["status"]["jobID"]
+            && (&status["phase"], &status["jobIDFinished"]) == (&json!("Succeeded"), &status["jobID"])
+    };
+    objects.expect_that(&any("Installation", "root"), "did not end its second job", is_done).await;
+    server.kill(&SERVERS);
+    server.restore();
+    server.start_again(&programs).await;
+    second.finished().await;
+    let _third = server.operator(&binary, OPERATOR[1], &QUICK);
+    objects.apply(&root(&["kept", "after"])).await;
+    objects.expect_that(&any("Installation", "root"), "did not end its job after the restore", is_done).await;
+    for name in ["kept", "between", "after"] {
+        elsewhere.expect(&map(name)).await;
+    }
+    objects.delete(&any("Installation", "root")).await;
+    objects.expect_absent(&any("Installation", "root")).await;
+    for name in ["kept", "after"] {
+        elsewhere.expect_absent(&map(name)).await;
+    }
+    elsewhere.expect(&map("between")).await;
 }

@@ -130,3 +130,28 @@ async fn c_38_a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_
     there.expect(&map).await;
     objects.expect_absent(&map).await;
 }
+
+/// Rights that spread: the credentials are those of somebody who may do nothing, until a role is bound to him.
+#[tokio::test]
+async fn c_39_rights_that_are_missing_are_told_at_once_and_tried_again_until_they_are_there() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let spec = json!({
+        "type": "landscaper.gardener.cloud/kubernetes-cluster",
+        "config": {"kubeconfig": server.kubeconfig_of("alice", NAMESPACE)},
+    });
+    objects.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "hers"}, "spec": spec})).await;
+    let _operator = server.operator(&binary, OPERATOR[0], &[]);
+    objects.apply(&tree("hers")).await;
+    let is_told = |item: &Value| {
+        let conditions = item["status"]["conditions"].to_string();
+        conditions.contains("do not allow this") && conditions.contains("TransientError")
+    };
+    let item = json!({"apiVersion": API, "kind": "DeployItem"});
+    let told = objects.expect_that(&item, "does not say that its rights are missing", is_told).await;
+    assert_ne!(told["status"]["jobIDFinished"], told["status"]["jobID"], "it is tried again: {told:#}");
+    objects.apply(&binding("cluster-admin", "User", "alice")).await;
+    objects.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    objects.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}})).await;
+}

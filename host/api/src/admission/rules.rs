@@ -104,6 +104,15 @@ pub(super) const KINDS: &[KindRules] = &[
                 "spec.deployItems: depends on itself: ",
                 "; remove its own name from its dependsOn",
             ),
+            rule(
+                "mutual",
+                "variables.items.filter(i, has(i.dependsOn) && \
+                 size(i.dependsOn) * size(variables.names) * size(variables.names) <= 50000 && \
+                 i.dependsOn.exists(d, d != i.name && variables.items.exists(j, j.name == d && has(j.dependsOn) && \
+                 i.name in j.dependsOn))).map(i, i.name)",
+                "spec.deployItems: depend on each other: ",
+                "; remove one of the names from the other one's dependsOn",
+            ),
         ],
     },
     KindRules { plural: "installations", variables: INSTALLATION, rules: INSTALLATION_RULES },

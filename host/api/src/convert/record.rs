@@ -8,7 +8,12 @@ use orangery_blueprint::{
 use serde_json::Value;
 
 use crate::{
-    annotation, data_object::DataObject, label, marks::Marks, reference::LocalSecretReference, target::Target,
+    annotation,
+    data_object::DataObject,
+    label,
+    marks::{Marks, set_name},
+    reference::LocalSecretReference,
+    target::Target,
 };
 
 /// Writes a record of data over `object`: its name, content, labels, hash and owner; what others set stays. A record of
@@ -66,7 +71,6 @@ fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
         (label::CONTEXT, record.context.as_str()),
         (label::SOURCE_TYPE, purpose),
         (label::SOURCE, &record.source),
-        (label::KEY, &record.key),
         (label::INDEX, &index),
         (label::TARGET_MAP_KEY, &map_key),
         (label::JOB_ID, &record.job),
@@ -77,6 +81,7 @@ fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
             labels.insert(key.to_owned(), value.to_owned());
         }
     }
+    set_name(metadata, (label::KEY, annotation::WHOLE_KEY), &record.key);
     metadata.annotations.get_or_insert_default().insert(annotation::HASH.to_owned(), record.hash.clone());
     let owners = metadata.owner_references.get_or_insert_default();
     match owners.iter_mut().find(|present| present.uid == owner.uid) {

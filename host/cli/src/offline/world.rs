@@ -176,15 +176,13 @@ impl NamespaceObjects {
     /// The data that lives in a context, by key.
     pub fn data_of(&self, context: &str) -> BTreeMap<String, serde_json::Value> {
         let within = self.data_objects.values().filter(|object| object.label(label::CONTEXT) == Some(context));
-        within.filter_map(|object| Some((object.label(label::KEY)?.to_owned(), object.spec.data.clone()))).collect()
+        within.filter_map(|object| Some((object.data_key()?.to_owned(), object.spec.data.clone()))).collect()
     }
 
     /// The Targets that live in a context, by key, as whole objects.
     pub fn targets_of(&self, context: &str) -> BTreeMap<String, serde_json::Value> {
         let within = self.targets.values().filter(|object| object.label(label::CONTEXT) == Some(context));
-        within
-            .filter_map(|object| Some((object.label(label::KEY)?.to_owned(), TargetObject::from(object).object)))
-            .collect()
+        within.filter_map(|object| Some((object.data_key()?.to_owned(), TargetObject::from(object).object))).collect()
     }
 }
 
@@ -200,7 +198,7 @@ impl Sources for NamespaceObjects {
     fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
         let kept = self.targets.values().filter(|target| {
             target.label(label::CONTEXT) == Some(context)
-                && target.label(label::KEY) == Some(key)
+                && target.data_key() == Some(key)
                 && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
         });
         kept.map(TargetObject::from).collect()

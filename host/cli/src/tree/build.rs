@@ -215,7 +215,7 @@ fn tell_stopped(node: &mut TreeNode) {
 }
 
 fn item_title(item: &DeployItem) -> String {
-    item.label(label::ITEM_NAME).map_or_else(|| id(item).1.into(), str::to_owned)
+    item.item_name().map_or_else(|| id(item).1.into(), str::to_owned)
 }
 
 fn deploy_item(item: &DeployItem, parent: Option<ParentNode<'_>>) -> TreeNode {

@@ -105,7 +105,7 @@ fn of_code(code: &Code) -> Option<&'static str> {
         Code::Forbidden => Some("add the grant to the component's registration, if it is to have it"),
         Code::LimitExceeded => Some("raise the limit in the component's registration, if it is to have more"),
         Code::PolicyViolation => Some("see what counts in the namespace: orangery policy explain NAMESPACE"),
-        Code::Webhook => Some("check that the admission webhook of the target cluster answers"),
+        Code::Webhook => Some("check that the admission webhook that it names answers, or take its configuration away"),
         Code::InternalProblem | Code::Unfinished | Code::NoRetry | Code::Other(_) => None,
     }
 }

@@ -79,7 +79,31 @@ pub(super) async fn in_time<T>(limit: Option<Duration>, work: impl Future<Output
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
+    use tokio::time::{Instant, sleep};
+
     use super::*;
+
+    /// Of five seconds more than an item has, C-39 promises.
+    #[tokio::test(start_paused = true)]
+    async fn c_39_work_that_goes_on_when_its_time_is_up_is_cut_off_in_five_seconds() {
+        assert!(LAST_LOOK.saturating_add(CUT_OFF_AFTER) <= Duration::from_secs(5));
+        for limit in [LAST_LOOK, Duration::from_secs(600)] {
+            let began = Instant::now();
+            let cut = in_time(Some(limit), pending::<Step<()>>()).await;
+            let Err(Halt::Retry(failure)) = cut else { panic!("{cut:?}") };
+            assert_eq!((failure.reason.as_str(), failure.codes), ("CutOff", [Code::Timeout].into()));
+            assert_eq!(began.elapsed(), limit.saturating_add(CUT_OFF_AFTER));
+        }
+        // What ends with its requests, and what may take for ever, comes to its end.
+        let after = async |seconds: u64| {
+            sleep(Duration::from_secs(seconds)).await;
+            Ok(seconds)
+        };
+        assert_eq!(in_time(Some(LAST_LOOK), after(3)).await, Ok(3));
+        assert_eq!(in_time(None, after(3600)).await, Ok(3600));
+    }
 
     #[test]
     fn c_123_an_item_that_is_tried_again_is_looked_at_as_long_as_it_has_time() {

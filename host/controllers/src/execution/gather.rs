@@ -10,7 +10,6 @@ use orangery_api::{
     deploy_item::DeployItem,
     execution::{DeployItemTemplate, Execution},
     job::Job,
-    label,
     marks::{Marks, Operation},
 };
 use orangery_core::{
@@ -208,7 +207,7 @@ fn items(templates: Vec<DeployItemTemplate>) -> Items<DeployItemTemplate> {
 
 /// The name of the item that an object stands for.
 pub(super) fn item_name(object: &DeployItem) -> &str {
-    object.label(label::ITEM_NAME).unwrap_or("")
+    object.item_name().unwrap_or("")
 }
 
 /// What the plan needs to know of an object.

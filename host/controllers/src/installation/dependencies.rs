@@ -228,7 +228,7 @@ pub(super) fn imported_targets(stores: &Stores, installation: &Installation) -> 
         let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &namespace, context);
         let imports = targets.iter().filter(|target| {
             target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
-                && key.is_none_or(|key| target.label(label::KEY) == Some(key))
+                && key.is_none_or(|key| target.data_key() == Some(key))
         });
         imports.map(|target| Key::of(target.as_ref()).name).collect()
     };

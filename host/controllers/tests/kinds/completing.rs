@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{both, data, data_import, data_object, deploying, installation, sub, with},
-    world::{World, is_deleting, job_ended, name_of},
+    objects::{both, data, data_import, data_object, deploying, exporting, installation, sub, with},
+    world::{World, components::AWAY, is_deleting, job_ended, message, name_of},
 };
 
 const INTERRUPTED: &str =
@@ -106,4 +106,44 @@ async fn c_10_orc_25_a_lost_import_that_comes_back_lets_the_job_end_well() {
     world.apply(&data_object("size", &json!(1))).await;
     world.ended("Installation", "a", "Succeeded").await;
     world.has_events("Installation", "a", &[]).await;
+}
+
+/// A root of a component version, whose item has succeeded when others begin and its repository is away.
+async fn unreachable_repository(world: &mut World) {
+    world.components.have(&both(&deploying(&[("a", &[])]), &exporting("out", &json!("v"))));
+    let mut root = installation("a", &json!({}));
+    root["spec"]["blueprint"] = json!({"ref": {"resourceName": "blueprint"}});
+    let reference =
+        json!({"repositoryContext": {"type": "local"}, "componentName": "example.org/app", "version": "1.0.0"});
+    root["spec"]["componentDescriptor"] = json!({"ref": reference});
+    world.apply(&root).await;
+    world.triggered("a").await;
+    world.components.be_away(true);
+    world.restart();
+    world.succeed("a").await;
+    let waiting = world.says("Installation", "a", AWAY).await;
+    assert_eq!(waiting["status"]["phase"], "Completing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_32_ins_70_a_job_that_waits_for_its_repository_at_its_end_is_ended_by_an_interrupt() {
+    let mut world = World::new().await;
+    unreachable_repository(&mut world).await;
+    world.annotate("Installation", "a", "operation", "interrupt").await;
+    let failed = world.ended("Installation", "a", "Failed").await;
+    assert_eq!(message(&failed), format!("{INTERRUPTED}; the last problem was: {AWAY}"));
+    world.components.be_away(false);
+    world.request("a").await;
+    world.succeed("a").await;
+    world.ended_after("Installation", "a", "Succeeded", &failed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_ins_57_a_job_that_waits_for_its_repository_at_its_end_ends_where_its_root_is_deleted() {
+    let mut world = World::new().await;
+    unreachable_repository(&mut world).await;
+    world.delete("Installation", "a").await;
+    world.item("a", |item| is_deleting(item) && !job_ended(item)).await;
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
 }

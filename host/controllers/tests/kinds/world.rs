@@ -39,7 +39,6 @@ use orangery_core::{
     port::{Clock, Rng},
 };
 use orangery_embedded::{Options, Server, Storage, start};
-use orangery_ocm::Unavailable;
 use orangery_policy::Profile;
 use orangery_reconcile::{Controller, ControllerOptions, Key, Panicked, Queue, Store, Watched, run, watch_labelled};
 use serde::de::DeserializeOwned;
@@ -48,11 +47,13 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    components::TestComponents,
     plugins::{Scripted, TestPlugins},
     traffic::{SentRequest, Traffic},
 };
 use crate::objects::API;
 
+pub(crate) mod components;
 mod deployer;
 mod plugins;
 mod traffic;
@@ -126,6 +127,7 @@ pub(crate) struct World {
     server: Server,
     pub(crate) client: Client,
     pub(crate) plugin: Arc<Scripted>,
+    pub(crate) components: Arc<TestComponents>,
     /// Phase and `jobIDFinished` after each change of a deploy item, as the store saw them.
     pub(crate) changes: Arc<Mutex<Vec<String>>>,
     /// Told of every change that the controllers see, and of every call of a component.
@@ -179,6 +181,7 @@ impl World {
             server,
             client,
             plugin: Arc::new(Scripted::new(Arc::clone(&changed))),
+            components: Arc::default(),
             changes: Arc::default(),
             traffic: Traffic::new(Arc::clone(&changed)),
             changed,
@@ -203,7 +206,7 @@ impl World {
         let mut host = ControllerContext::new(
             (Arc::clone(&self.traffic).client(self.client.clone()), stores()),
             Arc::new(TestPlugins::new(Arc::clone(&self.plugin))),
-            Arc::new(Unavailable),
+            Arc::<TestComponents>::clone(&self.components),
             Arc::clone(&machine) as Arc<dyn Clock>,
             Arc::clone(&machine) as Arc<dyn Rng>,
             HostKey::new(&[self.setup.key; 32]),

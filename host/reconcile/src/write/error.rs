@@ -49,6 +49,14 @@ pub enum WriteError {
         /// Why, and what to do about it.
         why: String,
     },
+    /// An admission webhook that has to be asked does not answer, so the server does not take the write for now.
+    #[error("{object} cannot be written because an admission webhook does not answer as it should: {message}")]
+    NoWebhook {
+        /// Kind, namespace and name.
+        object: String,
+        /// The server's words.
+        message: String,
+    },
     /// The server could not be asked, did not answer, or answered that it cannot now.
     #[error("{object} could not be written because the API server did not answer as it should: {source}")]
     Unreachable {
@@ -70,6 +78,7 @@ impl WriteError {
             409 if status.is_already_exists() => Self::AlreadyExists { object },
             409 => Self::Conflict { object },
             408 | 429 => Self::Unreachable { object, source: Box::new(kube::Error::Api(status)) },
+            500.. if is_of_webhook(&status.message) => Self::NoWebhook { object, message: status.message },
             400..500 => Self::Refused { object, status: status.code, message: status.message },
             _ => Self::Unreachable { object, source: Box::new(kube::Error::Api(status)) },
         }
@@ -94,7 +103,15 @@ impl WriteError {
             Self::Unreadable { .. } => {
                 Halt::Stall(Failure::new(operation, "Unreadable", message).with_code(Code::ConfigurationProblem))
             }
+            Self::NoWebhook { .. } => {
+                Halt::Retry(Failure::new(operation, "WebhookUnreachable", message).with_code(Code::Webhook))
+            }
             Self::Unreachable { .. } => Halt::Retry(Failure::new(operation, "APIServerUnreachable", message)),
         }
     }
+}
+
+/// Whether what a server says is about a webhook that it could not ask: it answers 500 then, as where it fails itself.
+fn is_of_webhook(message: &str) -> bool {
+    message.contains("failed calling webhook") || message.contains("failed to call webhook")
 }

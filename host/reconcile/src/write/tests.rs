@@ -57,6 +57,13 @@ fn refusal(code: u16, reason: &str) -> (u16, Value) {
     (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "as scripted"}))
 }
 
+/// What a server says of a webhook that it cannot ask.
+fn of_webhook(code: u16) -> (u16, Value) {
+    let message =
+        "Internal error occurred: failed calling webhook \"a.example.org\": failed to call webhook: connection refused";
+    (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": "InternalError", "message": message}))
+}
+
 fn known(writer: &Writer<ConfigMap>) -> Vec<ConfigMap> {
     writer.store().list(None).iter().map(|object| object.as_ref().clone()).collect()
 }
@@ -199,6 +206,8 @@ async fn orc_12_to_17_only_an_invalid_write_stalls() {
         (refusal(403, "Forbidden"), "Retry Forbidden ERR_UNAUTHORIZED"),
         (refusal(404, "NotFound"), "Retry NotFound "),
         (refusal(500, "InternalError"), "Retry APIServerUnreachable "),
+        (of_webhook(500), "Retry WebhookUnreachable ERR_WEBHOOK"),
+        (of_webhook(403), "Retry Forbidden ERR_UNAUTHORIZED"),
     ] {
         let server = Server::new([answer]);
         let error = server.writer::<ConfigMap>().create(&object(0, json!({}))).await.unwrap_err();

@@ -34,10 +34,20 @@ const MOST_LEVELS: usize = 3;
 
 /// Why there is no manifest.
 #[derive(Clone)]
-enum Unanswered {
-    /// The registry says that there is none.
+pub(crate) enum Unanswered {
+    /// The registry says that there is none; it may be pushed later.
     Missing(Fault),
+    /// Anything else.
     Failed(Fault),
+}
+
+impl Unanswered {
+    /// As a fault, where both are told alike.
+    pub(crate) fn fault(self) -> Fault {
+        match self {
+            Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,
+        }
+    }
 }
 
 /// What manifests and small blobs come from: registries themselves, or what remembers their answers.
@@ -107,12 +117,11 @@ impl Client {
     /// The manifest of an artifact, its digest checked where the reference has one; of an index, its first manifest.
     /// Calls for the same manifest with the same credentials at the same time share one request.
     pub async fn manifest(&self, reference: &ArtifactReference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
-        self.shared_manifest(reference, keyring).await.map_err(|unanswered| match unanswered {
-            Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,
-        })
+        self.shared_manifest(reference, keyring).await.map_err(Unanswered::fault)
     }
 
-    async fn shared_manifest(
+    /// The same; that there is none is told apart.
+    pub(crate) async fn shared_manifest(
         &self,
         reference: &ArtifactReference,
         keyring: &Keyring,
@@ -121,7 +130,7 @@ impl Client {
         let ask = || async {
             self.pull_manifest(reference, keyring).await.map_err(|refusal| {
                 let is_missing = matches!(refusal, ExchangeRefusal::NotFound { .. });
-                let fault = refusal.fault(&format!("the manifest of {reference}"));
+                let fault = refusal.fault_until_pushed(&format!("the manifest of {reference}"));
                 if is_missing { Unanswered::Missing(fault) } else { Unanswered::Failed(fault) }
             })
         };

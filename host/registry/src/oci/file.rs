@@ -251,7 +251,7 @@ impl ExchangeRefusal {
     fn of_a_server(self, url: &str) -> Fault {
         let named =
             |text: &str| text.replace("the registry", "the server").replace("push it again", "publish it again");
-        match self.fault(&format!("the file {url}")) {
+        match self.fault_until_pushed(&format!("the file {url}")) {
             Fault::Invalid(problem) => Fault::invalid(problem.code, named(&problem.message)),
             Fault::Later(problem) => Fault::later(problem.code, named(&problem.message)),
             Fault::Denied(problem) => Fault::Denied(problem),

@@ -106,6 +106,15 @@ impl ExchangeRefusal {
             _ => Fault::invalid(configuration, message),
         }
     }
+
+    /// The same for what is named by a version, and is pushed by people at any time: that it is not there may pass (C-148).
+    pub(super) fn fault_until_pushed(self, subject: &str) -> Fault {
+        let is_missing = matches!(self, ExchangeRefusal::NotFound { .. });
+        match self.fault(subject) {
+            Fault::Invalid(problem) if is_missing => Fault::Later(problem),
+            fault @ (Fault::Invalid(_) | Fault::Later(_) | Fault::Denied(_)) => fault,
+        }
+    }
 }
 
 /// Whether a server that answers this may answer otherwise later.

@@ -56,7 +56,7 @@ async fn a_status_says_whether_it_may_pass() {
         ),
         (
             || status(404, ""),
-            Final,
+            Later,
             Code::ConfigurationProblem,
             "the registry does not have it (404 to a request without credentials, as the Context has none for it); \
              check name and version, and whether the Context has credentials that may see it",

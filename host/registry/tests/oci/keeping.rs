@@ -8,6 +8,7 @@ use orangery_core::{
 use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference};
 use orangery_registry::Repositories;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     components::{APP, opened, push_application, push_library, request},
@@ -144,6 +145,36 @@ async fn after_a_restart_the_registry_has_the_word_where_it_answers() {
     filled.refuse(StatusCode::INTERNAL_SERVER_ERROR);
     let fault = text(start(&folder)).await.expect_err("it fails");
     assert!(fault.to_string().ends_with("the registry is not available at the moment: it answered 500"), "{fault}");
+}
+
+#[tokio::test]
+async fn c_148_what_a_registry_does_not_have_any_more_is_not_taken_from_before_the_restart() {
+    let filled = FilledRegistry::open().await;
+    let config = filled.blob("team/image", "application/vnd.oci.empty.v1+json", b"{}");
+    let layer = filled.blob("team/image", "text/plain", b"a layer");
+    let manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    filled.put("/v2/team/image/manifests/1", StatusCode::OK, manifest.as_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = format!("http://{}/team/image:1", filled.server.address);
+    let read = async |folder: &TempDir| {
+        let version = start(folder).open(&inline(&json!({"type": "ociArtifact", "imageReference": image}))).await;
+        version.expect("it").content(&ResourceReference::named("far")).await
+    };
+    assert!(read(&folder).await.is_ok());
+    for (code, expected) in [(404, "the registry does not have it (404"), (500, "it answered 500")] {
+        filled.refuse(StatusCode::from_u16(code).expect("a status"));
+        let fault = read(&folder).await.expect_err("it is gone");
+        assert!(matches!(&fault, Fault::Later(problem) if problem.message.contains(expected)), "{code}: {fault}");
+    }
+    // Of what is there, a part that is not is broken, and waited for by nobody.
+    filled.put("/v2/team/image/manifests/1", StatusCode::OK, manifest.as_bytes());
+    for digest in [&config["digest"], &layer["digest"]] {
+        let path = format!("/v2/team/image/blobs/{}", digest.as_str().expect("a digest"));
+        filled.put(&path, StatusCode::NOT_FOUND, b"");
+    }
+    let other = tempfile::tempdir().expect("a folder");
+    let fault = read(&other).await.expect_err("it is broken");
+    assert!(matches!(fault, Fault::Invalid(_)), "{fault}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use orangery_tests::{
     cluster::Cluster,
     external_deployer::{ExternalDeployer, TYPE},
     history::{History, Seen, Version},
-    tree::{API, any, asks, blueprint, config, in_phase, installation, items, wait_until_idle},
+    tree::{API, any, ask, asks, blueprint, config, in_phase, installation, items, wait_until_idle},
 };
 use serde_json::{Value, json};
 
@@ -272,4 +272,35 @@ async fn exe_49_a_failed_deletion_stops_the_rest_and_is_tried_again_by_request()
     deployer.succeed("top").await;
     deployer.succeed("base").await;
     cluster.expect_absent(&any("Installation", "tree")).await;
+}
+
+/// No server takes an object of more than 3 MiB, and each export alone fits into its Secret.
+#[tokio::test]
+async fn c_42_exports_that_are_too_large_together_fail_the_job_which_is_done_again_or_deleted() {
+    let cluster = crate::cluster().await;
+    let deployer = ExternalDeployer(&cluster);
+    let names = ["a", "b", "c", "d"];
+    let fields = json!({"deployExecutions": items(&names.map(|name| (name, &[][..])), "1")});
+    let finish = async |length: usize| {
+        for name in names {
+            deployer.export(name, json!({"v": "x".repeat(length)})).await;
+            deployer.succeed(name).await;
+        }
+    };
+    cluster.apply(&installation("root", &blueprint(fields))).await;
+    finish(900_000).await;
+    let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("too large") && message.len() < 1000, "{message}");
+    ask(&cluster, "root").await;
+    finish(10).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    ask(&cluster, "root").await;
+    finish(900_000).await;
+    cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    cluster.delete(&any("Installation", "root")).await;
+    for name in names {
+        deployer.succeed(name).await;
+    }
+    cluster.expect_absent(&any("Installation", "root")).await;
 }

@@ -2,7 +2,10 @@
 
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
-    tree::{API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster},
+    tree::{
+        API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
+        subinstallation,
+    },
 };
 use serde_json::{Value, json};
 
@@ -35,11 +38,18 @@ async fn refuse(cluster: &Objects, resource: &str, unless: &str) {
     while !cluster.is_refused(&probe).await {}
 }
 
+/// Waits until the cluster refuses nothing more.
+async fn takes_again(cluster: &Objects) {
+    let probe = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}});
+    while cluster.is_refused(&probe).await {}
+}
+
 fn root(item: Value) -> Value {
     installation("root", &blueprint(json!({"deployExecutions": executions(&[item])})))
 }
 
-async fn warns_of(cluster: &Objects, kind: &str, why: &str) {
+/// Waits for a Warning about an object of this kind that says why.
+pub(crate) async fn warns_of(cluster: &Objects, kind: &str, why: &str) {
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
     let is_told = |event: &Value| {
         event["type"] == "Warning" && event["regarding"]["kind"] == kind && event["note"].to_string().contains(why)
@@ -197,4 +207,56 @@ async fn c_42_a_guard_that_may_not_be_taken_away_is_told_and_taken_away_once_it_
     warns_of(&cluster, "Target", WHY).await;
     cluster.delete(&binding()).await;
     cluster.expect_absent(&target).await;
+}
+
+/// What an Installation makes, in the order in which it makes them.
+#[tokio::test]
+async fn c_149_what_may_not_be_created_ends_the_job_and_the_next_one_makes_it() {
+    let leaf = blueprint(json!({"deployExecutions": executions(&[mocks("a", &[], "Succeeded", "x")])}));
+    let fields = json!({
+        "imports": [{"name": "v", "type": "data", "schema": {"type": "string"}}],
+        "subinstallations": [subinstallation("leaf", &leaf)],
+        "deployExecutions": executions(&[mocks("b", &[], "Succeeded", "x")]),
+    });
+    let mut root = installation("root", &blueprint(fields));
+    root["spec"]["imports"] = json!({"data": [{"name": "v", "configMapRef": {"name": "settings", "key": "v"}}]});
+    let is_child = "has(object.metadata.ownerReferences)";
+    for resource in ["dataobjects", "installations", "executions", "deployitems"] {
+        let cluster = crate::cluster().await;
+        let metadata = json!({"name": "settings", "namespace": NAMESPACE});
+        cluster
+            .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "x"}}))
+            .await;
+        refuse(&cluster, resource, &format!("oldObject != null || !{is_child}")).await;
+        cluster.apply(&root).await;
+        let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+        assert!(failed["status"]["lastError"]["message"].to_string().contains(WHY), "{resource}: {failed:#}");
+        warns_of(&cluster, "Installation", WHY).await;
+        cluster.delete(&binding()).await;
+        takes_again(&cluster).await;
+        ask(&cluster, "root").await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    }
+}
+
+/// The last write of all takes the finalizer away: there is no status afterwards that could be wrong.
+#[tokio::test]
+async fn c_149_a_finalizer_that_may_not_be_taken_away_is_told_and_taken_away_once_it_may() {
+    let size = |of: &str| format!("(has({of}.metadata.finalizers) ? size({of}.metadata.finalizers) : 0)");
+    let held = format!("oldObject == null || {} >= {}", size("object"), size("oldObject"));
+    for (resource, kind) in
+        [("installations", "Installation"), ("executions", "Execution"), ("deployitems", "DeployItem")]
+    {
+        let cluster = crate::cluster().await;
+        cluster.apply(&root(mocks("a", &[], "Succeeded", "x"))).await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        refuse(&cluster, resource, &held).await;
+        cluster.delete(&any("Installation", "root")).await;
+        let is_told = |object: &Value| object["status"]["lastError"]["message"].to_string().contains(WHY);
+        let of_kind = json!({"apiVersion": API, "kind": kind});
+        cluster.expect_that(&of_kind, "does not say what is refused", is_told).await;
+        warns_of(&cluster, kind, WHY).await;
+        cluster.delete(&binding()).await;
+        cluster.expect_absent(&any("Installation", "root")).await;
+    }
 }

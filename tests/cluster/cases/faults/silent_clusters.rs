@@ -99,3 +99,34 @@ async fn c_39_items_on_a_silent_cluster_end_in_time() {
     }
     cluster.expect(&in_phase("Installation", "silent", "Failed")).await;
 }
+
+/// Clusters that say nothing, each with a Target of its own in the namespace of one that does not.
+const SILENT: usize = 12;
+
+/// Items on each of them: together more than an operator has slots.
+const OF_EACH: usize = 4;
+
+#[tokio::test]
+async fn c_39_items_on_many_silent_clusters_delay_no_item_of_their_own_namespace() {
+    let cluster = crate::cluster().await;
+    let mut silent = Vec::new();
+    for number in 0..SILENT {
+        let (server, name) = (SilentServer::start().await, format!("silent-{number}"));
+        let mut target = own_target(server.kubeconfig());
+        target["metadata"]["name"] = json!(name);
+        cluster.apply(&target).await;
+        silent.push(server);
+        let items: Vec<Value> = (0..OF_EACH).map(|item| large_item(item, "10m")).collect();
+        let mut root = deploying(&name, &items);
+        root["spec"]["imports"]["targets"][0]["target"] = json!(name);
+        cluster.apply(&root).await;
+    }
+    let begun = |items: &[Value]| items.iter().filter(|item| item["status"]["phase"] == "Progressing").count();
+    let last = format!("silent-{}", SILENT - 1);
+    cluster.expect(&in_phase("Installation", &last, "Progressing")).await;
+    cluster.apply(&deploying("well", &[deploys("fast", &[], "1")])).await;
+    cluster.expect(&in_phase("Installation", "well", "Succeeded")).await;
+    let meanwhile = cluster.list(&any("DeployItem", "")).await;
+    let ended = meanwhile.iter().filter(|item| item["status"]["jobID"] == item["status"]["jobIDFinished"]).count();
+    assert_eq!((meanwhile.len(), ended), (SILENT * OF_EACH + 1, 1), "{} have begun", begun(&meanwhile));
+}

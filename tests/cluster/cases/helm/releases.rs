@@ -152,3 +152,23 @@ async fn deploy_again(cluster: &Objects) {
     let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
     cluster.annotate(&any("DeployItem", "item"), asks).await;
 }
+
+/// Bytes that a release of twenty objects may leave beside what Helm keeps of it.
+const TEN_KILOBYTES: usize = 10 << 10;
+
+#[tokio::test]
+async fn c_63_a_release_of_twenty_objects_leaves_ten_kilobytes_beside_the_release() {
+    let cluster = crate::cluster().await;
+    let object = "{{ range $i, $e := until 20 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: config-{{ $i }}}\n{{ end }}";
+    deploy(&cluster, &item(&packed("1.0.0", &[("config.yaml", object)]), &json!({}))).await;
+    let mut done = cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    let maps = cluster.list(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).await;
+    let of_chart = |map: &&Value| map["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("config-"));
+    assert_eq!(maps.iter().filter(of_chart).count(), 20);
+    // Who wrote what is the server's own.
+    done["metadata"].as_object_mut().expect("metadata").remove("managedFields");
+    let secrets = cluster.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await;
+    let ours = secrets.iter().filter(|secret| secret["metadata"]["ownerReferences"].to_string().contains("DeployItem"));
+    let bytes = ours.chain([&done]).map(|object| object.to_string().len()).sum::<usize>();
+    assert!((1 << 10..=TEN_KILOBYTES).contains(&bytes), "{bytes} bytes: {done:#}");
+}

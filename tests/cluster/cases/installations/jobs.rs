@@ -328,6 +328,53 @@ async fn ins_36_ins_39_ins_52_ins_55_a_spec_changed_during_a_job_fails_it_and_th
     cluster.expect(&in_phase("Installation", "a", "Succeeded")).await;
 }
 
+/// The three ways in which a spec is followed: what is pushed during a job counts in the next one, which begins by itself.
+#[tokio::test]
+async fn c_05_c_06_a_spec_that_changes_during_a_job_is_followed_when_that_has_ended() {
+    let cluster = crate::cluster().await;
+    let deployer = ExternalDeployer(&cluster);
+    let follows = |name: &str, content: &str| {
+        let mut root = link(name, &[], content);
+        match name {
+            "on-change" => root["spec"]["reconcilePolicy"] = json!("OnChange"),
+            "on-spec-change" => root["spec"]["reconcilePolicy"] = json!("OnSpecChange"),
+            _ => {
+                let annotation = "landscaper.gardener.cloud/reconcile-if-changed";
+                root["metadata"]["annotations"][annotation] = json!("true");
+            }
+        }
+        root
+    };
+    for name in ["on-change", "on-spec-change", "if-changed"] {
+        let mut first = follows(name, "1");
+        first["metadata"]["annotations"]["landscaper.gardener.cloud/operation"] = json!("reconcile");
+        cluster.apply(&first).await;
+        deployer.begin(name).await;
+        let mut second = follows(name, "2");
+        if let Some(annotations) = second["metadata"]["annotations"].as_object_mut() {
+            annotations.remove("landscaper.gardener.cloud/operation");
+        }
+        cluster.apply(&second).await;
+        deployer.succeed(name).await;
+        let is_next = |item: &Value| {
+            item["metadata"]["labels"]["execution.landscaper.gardener.cloud/name"] == name
+                && item["spec"]["config"]["content"] == "2"
+                && item["status"]["jobID"] != item["status"]["jobIDFinished"]
+        };
+        cluster.expect_that(&any("DeployItem", ""), "is not followed", is_next).await;
+        deployer.succeed(name).await;
+        let done = cluster.expect(&in_phase("Installation", name, "Succeeded")).await;
+        assert_eq!(done["status"]["observedGeneration"], done["metadata"]["generation"], "{name}");
+        // And that is all.
+        wait_until_idle(&cluster).await;
+        assert_eq!(
+            cluster.expect(&any("Installation", name)).await["status"]["jobID"],
+            done["status"]["jobID"],
+            "{name}"
+        );
+    }
+}
+
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn ins_41_export_mappings_see_what_export_executions_answered() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{PASSWORD, RealRegistry};
 
-const COMPONENT: &str = "example.org/greeter";
-const BLUEPRINT_TYPE: &str = "application/vnd.gardener.landscaper.blueprint.layer.v1.tar";
+pub(super) const COMPONENT: &str = "example.org/greeter";
+pub(super) const BLUEPRINT_TYPE: &str = "application/vnd.gardener.landscaper.blueprint.layer.v1.tar";
 const BLUEPRINT: &str = r#"
 apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: Blueprint
@@ -34,7 +34,8 @@ deployExecutions:
       } | tojson }}
 "#;
 
-fn archive() -> Vec<u8> {
+/// The files of the blueprint.
+pub(super) fn archive() -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(BLUEPRINT.len() as u64);

@@ -10,7 +10,7 @@ use orangery_api::{
     execution::DeployItemTemplate,
     job::NamePair,
     label,
-    marks::Marks,
+    marks::{Marks, set_name},
 };
 use orangery_core::{
     name,
@@ -129,7 +129,7 @@ impl ExecutionReconciliation<'_> {
         let labels = after.metadata.labels.get_or_insert_default();
         labels.extend(item.labels.clone());
         labels.insert(label::MANAGED_BY.to_owned(), self.key.name.to_string());
-        labels.insert(label::ITEM_NAME.to_owned(), item.name.clone());
+        set_name(&mut after.metadata, (label::ITEM_NAME, annotation::WHOLE_ITEM_NAME), &item.name);
         let target = item.target.as_ref().map_or(annotation::NO_TARGET_NAME, |target| target.name.as_str());
         let annotations = after.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::DEPENDS_ON.to_owned(), item.depends_on.join(","));

@@ -95,7 +95,7 @@ impl InstallationReconciliation<'_> {
     pub(in crate::installation) fn context_data(&self) -> Step<BTreeMap<String, Value>> {
         let (stores, context) = (&self.host.stores, self.scope().own_context());
         let data = DATA_OF_CONTEXT.find(&stores.data_objects, &self.key.namespace, &context);
-        let keyed = data.iter().filter_map(|object| Some((object.label(label::KEY)?.to_owned(), object)));
+        let keyed = data.iter().filter_map(|object| Some((object.data_key()?.to_owned(), object)));
         keyed.map(|(key, object)| Ok((key, self.clear(object)?))).collect()
     }
 
@@ -103,7 +103,7 @@ impl InstallationReconciliation<'_> {
     pub(in crate::installation) fn context_targets(&self) -> BTreeMap<String, Value> {
         let (stores, context) = (&self.host.stores, self.scope().own_context());
         let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &self.key.namespace, &context);
-        let keyed = targets.iter().filter_map(|target| Some((target.label(label::KEY)?.to_owned(), target)));
+        let keyed = targets.iter().filter_map(|target| Some((target.data_key()?.to_owned(), target)));
         keyed.filter_map(|(key, target)| Some((key, serde_json::to_value(target.as_ref()).ok()?))).collect()
     }
 

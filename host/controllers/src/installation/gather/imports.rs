@@ -241,7 +241,7 @@ impl Sources for GatheredImports<'_> {
     fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
         let targets = TARGETS_OF_CONTEXT.find(&self.stores.targets, &self.namespace, context);
         let kept = targets.iter().filter(|target| {
-            target.label(label::KEY) == Some(key) && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
+            target.data_key() == Some(key) && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
         });
         kept.map(|target| TargetObject::from(target.as_ref())).collect()
     }

@@ -98,6 +98,28 @@ async fn ins_61_ins_62_ins_64_a_deletion_waits_for_importers_unless_the_annotati
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_61_ins_70_a_deletion_that_waits_for_importers_is_ended_by_an_interrupt_and_a_request_restarts_it() {
+    let world = World::new().await;
+    link(&world, "a", &[]).await;
+    link(&world, "b", &["a"]).await;
+    world.delete("Installation", "a").await;
+    world.says("Installation", "a", "waiting for Installation b to be gone").await;
+    world.annotate("Installation", "a", "operation", "interrupt").await;
+    let failed = world.ended("Installation", "a", "DeleteFailed").await;
+    assert!(message(&failed).contains("interrupted by the annotation"), "{failed:#}");
+    assert!(!is_deleting(&world.find_item("a").await.unwrap()), "nothing below was touched");
+    world.request("a").await;
+    let waiting = world.says("Installation", "a", "waiting for Installation b to be gone").await;
+    assert_ne!(waiting["status"]["jobID"], failed["status"]["jobID"]);
+    world.delete("Installation", "b").await;
+    world.item("b", is_deleting).await;
+    world.succeed("b").await;
+    world.gone("Installation", "b").await;
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_77_to_79_without_uninstall_the_tree_goes_and_no_deployer_is_asked() {
     let world = World::new().await;
     family(&world).await;

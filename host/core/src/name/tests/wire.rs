@@ -70,6 +70,25 @@ fn c_40_nothing_that_is_made_of_long_names_is_longer_than_it_may_be() {
     assert_eq!(ownership_label(&longest).len(), LABEL_LENGTH);
     assert_eq!(export_secret(&longest).len(), NAME_LENGTH);
     assert_eq!(proposal_secret(&longest, "0123456789").len(), NAME_LENGTH);
+    // Items may have them as well.
+    let prefix = deploy_item_prefix(&"e".repeat(LONGEST_INSTALLATION), &longest);
+    assert_eq!((prefix.len(), prefix.ends_with("x-")), (NAME_LENGTH, true));
+}
+
+#[test]
+fn c_150_the_value_of_a_label_is_the_name_itself_where_it_can_be_one() {
+    for name in ["", "a", "a_B.c-9", &"x".repeat(LABEL_LENGTH)] {
+        assert_eq!(label_value(name), name);
+    }
+    let ended = |begin: &str, name: &str| format!("{begin}-{}", generated_suffix(&[name]));
+    let long = "x".repeat(LABEL_LENGTH + 1);
+    assert_eq!(label_value(&long), ended(&"x".repeat(54), &long));
+    assert_eq!(label_value(&"x".repeat(NAME_LENGTH)).len(), LABEL_LENGTH);
+    // What stands in no label is told apart by the hash.
+    assert_eq!(label_value("#a"), ended("a", "#a"));
+    assert_eq!(label_value("a b/ä"), ended("a-b", "a b/ä"));
+    assert_eq!(label_value("a."), ended("a", "a."));
+    assert_eq!(label_value("ä#"), generated_suffix(&["ä#"]));
 }
 
 #[test]
