@@ -56,7 +56,7 @@ impl NamedContent<'_> {
                 allowed.host(file.host())
             }
             Self::Chart { repository, chart, version } if repository.starts_with("oci://") => {
-                Self::Oci(&chart_in_registry(repository, chart, version)).check(allowed)
+                NamedContent::Oci(&chart_in_registry(repository, chart, version)).check(allowed)
             }
             Self::Chart { repository, chart, version } => {
                 allowed.without_digest(&format!("the chart {chart} {version}"))?;

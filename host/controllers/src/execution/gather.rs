@@ -10,6 +10,7 @@ use orangery_api::{
     deploy_item::DeployItem,
     execution::{DeployItemTemplate, Execution},
     job::Job,
+    label,
     marks::{Marks, Operation},
 };
 use orangery_core::{

@@ -338,7 +338,8 @@ mod tests {
         tokio::time::advance(Duration::from_secs(600)).await;
         let mut overdue = Box::pin(held.overdue(0));
         assert!(futures::poll!(&mut overdue).is_pending(), "nobody waits");
-        let mut waits = Box::pin(memory.reserve(&share("b/r"), 1));
+        let of = share("b/r");
+        let mut waits = Box::pin(memory.reserve(&of, 1));
         assert!(futures::poll!(&mut waits).is_pending());
         let told = overdue.await.to_string();
         assert_eq!(told, "0 bytes of it came within 600 s while others waited for room; it is asked for again");
@@ -346,7 +347,8 @@ mod tests {
         assert!(waits.await.is_ok());
         // Fast enough are thirty seconds, and one more for each MiB.
         let held = memory.reserve(&share("a/r"), 10 * MIB).await.ok().unwrap();
-        let mut waits = Box::pin(memory.reserve(&share("b/r"), 1));
+        let of = share("b/r");
+        let mut waits = Box::pin(memory.reserve(&of, 1));
         assert!(futures::poll!(&mut waits).is_pending());
         tokio::time::advance(Duration::from_millis(33_500)).await;
         assert!(futures::poll!(Box::pin(held.overdue(4 * MIB))).is_pending());

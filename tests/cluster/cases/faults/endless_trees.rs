@@ -26,9 +26,8 @@ fn endless(name: &str, subs: &[&str]) -> Value {
 async fn is_deep(cluster: &Objects, levels: usize) {
     let mut above = "root".to_owned();
     for _ in 1..levels {
-        let is_below = |object: &Value| {
-            object["metadata"]["labels"]["landscaper.gardener.cloud/encompassed-by"] == above.as_str()
-        };
+        let is_below =
+            |object: &Value| object["metadata"]["labels"]["landscaper.gardener.cloud/encompassed-by"] == above.as_str();
         let below = cluster.expect_that(&any("Installation", ""), "has no sub-installation", is_below).await;
         above = below["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     }
