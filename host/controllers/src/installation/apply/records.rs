@@ -3,11 +3,14 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use kube::ResourceExt;
-use orangery_api::{convert::export_occupant, data_object::DataObject, label, marks::Marks};
+use orangery_api::{
+    convert::export_occupant, data_object::DataObject, installation::Installation, label, marks::Marks,
+};
 use orangery_blueprint::{
     export::{self, ExportError, ExportOccupant},
     import::Imported,
     record::{Record, RecordContent, UndecryptableData},
+    sibling::SiblingReference,
 };
 use orangery_core::{
     error::{Code, Failure},
@@ -17,7 +20,7 @@ use orangery_reconcile::{Key, Watched};
 use serde_json::Value;
 
 use super::super::{
-    dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE},
+    dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE, edges, exports},
     reconciliation::InstallationReconciliation,
 };
 use crate::{
@@ -54,14 +57,28 @@ impl InstallationReconciliation<'_> {
                 RecordContent::Data(_) => data.as_deref().map(export_occupant),
                 RecordContent::Target(_) => target.as_deref().map(export_occupant),
             };
-            // What an Installation has left that does not exist any more goes with it, or is written by who exports it now.
-            let is_there = |owner: &str| stores.installations.get(&Key::new(&self.key.namespace, owner)).is_some();
+            // What an Installation has left that does not exist any more, or exports it no more, is written by who exports it now.
+            let is_there = |owner: &str| {
+                let known = stores.installations.get(&Key::new(&self.key.namespace, owner));
+                known.is_some_and(|known| self.exports_beside(&known, record))
+            };
             let occupant = occupant
                 .map(|occupant| ExportOccupant { owner: occupant.owner.filter(|owner| is_there(owner)), ..occupant });
             export::may_write(record, occupant, &self.scope())
                 .map_err(|error| export_failed("WriteExports", &error))?;
         }
         Ok(())
+    }
+
+    /// Whether another Installation exports to the name of a record by its spec as it is (C-160).
+    fn exports_beside(&self, other: &Installation, record: &Record) -> bool {
+        let key = record.key.clone();
+        let reference = match &record.content {
+            RecordContent::Data(_) => SiblingReference::Data(key),
+            RecordContent::Target(_) => SiblingReference::Target(key),
+        };
+        let theirs = exports(other);
+        edges(&self.draft, [reference]).iter().all(|edge| theirs.contains(edge))
     }
 
     /// `Init`: the exports of the job before go, so that nobody takes them for those of this one.
