@@ -168,6 +168,33 @@ async fn c_158_a_sub_installation_that_a_user_has_deleted_does_not_wait_for_sibl
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_161_what_is_deleted_by_itself_says_that_the_next_job_of_its_root_uninstalls_it() {
+    let world = World::new().await;
+    let first = family(&world).await;
+    let sub = name_of(&world.find_sub("sub").await.unwrap());
+    let item = name_of(&world.find_item("s").await.unwrap());
+    let deleted = [("Installation", &sub), ("Execution", &sub), ("DeployItem", &item)];
+    for (kind, name) in deleted {
+        world.delete(kind, name).await;
+        let says = "is being deleted; the next job of root root uninstalls it";
+        let waits = world.says(kind, name, says).await;
+        let ready = &waits["status"]["conditions"][0];
+        assert_eq!(
+            (&ready["type"], &ready["status"], &ready["reason"]),
+            (&json!("Ready"), &json!("False"), &json!("AwaitingTrigger"))
+        );
+    }
+    world.request("root").await;
+    for name in ["s", "r", "s"] {
+        world.succeed(name).await;
+    }
+    world.ended_after("Installation", "root", "Succeeded", &first).await;
+    for (kind, name) in deleted {
+        world.gone(kind, name).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_61_ins_62_ins_64_a_deletion_waits_for_importers_unless_the_annotation_says_otherwise() {
     let world = World::new().await;
     for (name, imports) in [("a", &[][..]), ("b", &["a"]), ("c", &["b"])] {
