@@ -94,7 +94,7 @@ async fn c_140_an_orphaned_item_says_that_nobody_tries_again_and_does_it_when_it
 async fn c_161_an_item_of_ones_own_is_uninstalled_when_it_is_deleted_and_tries_again_when_it_is_asked_to() {
     let fails = json!({"stages": [], "next": {"fail": {"code": "ERR_MINE", "message": "not yet"}}});
     let world = installed(&[fails]).await;
-    world.patch("item", json!({"metadata": {"labels": {MANAGED_BY: null}}})).await;
+    world.patch("item", json!({"metadata": {"ownerReferences": null}})).await;
     world.delete("item").await;
     world.wait("item", |item| item.is_some_and(|item| item.phase() == "DeleteFailed" && item.job_finished())).await;
     assert!(world.value("a").await.is_some());
@@ -104,9 +104,8 @@ async fn c_161_an_item_of_ones_own_is_uninstalled_when_it_is_deleted_and_tries_a
     assert_eq!(world.value("a").await, None);
     // Nobody has ever taken this one.
     world.create("untaken", &[], json!({"type": "example.org/absent"})).await;
-    let labels = json!({MANAGED_BY: null});
     let held = json!(["finalizer.landscaper.gardener.cloud"]);
-    world.patch("untaken", json!({"metadata": {"labels": labels, "finalizers": held}})).await;
+    world.patch("untaken", json!({"metadata": {"ownerReferences": null, "finalizers": held}})).await;
     world.delete("untaken").await;
     world.gone("untaken").await;
 }

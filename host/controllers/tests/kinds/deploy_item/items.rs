@@ -104,8 +104,11 @@ impl Items {
 
     /// Creates an item with these proposals; `spec` is laid over.
     pub(crate) async fn create(&self, name: &str, proposals: &[Value], spec: Value) {
+        let execution = self.find("Execution", EXECUTION).await.unwrap();
+        let owner = json!({"apiVersion": execution["apiVersion"], "kind": "Execution", "name": EXECUTION,
+            "uid": execution["metadata"]["uid"]});
         let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
-            "metadata": {"name": name, "labels": {MANAGED_BY: EXECUTION}}, "spec": {"type": SCRIPTED, "target": {"name": "cluster", "namespace": "default"},
+            "metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"type": SCRIPTED, "target": {"name": "cluster", "namespace": "default"},
                 "config": {"apiVersion": "example.org/v1", "kind": "Script", "proposals": proposals}}});
         orangery_proposal::overlay::overlay(&mut object["spec"], &spec);
         self.items().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
