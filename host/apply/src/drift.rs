@@ -12,7 +12,7 @@ use orangery_proposal::{
     drift_rules::DriftRules,
     executor::writes,
     inventory::{Inventory, LocatedObject},
-    overlay::{Drift, Ignored, baseline, drift, overlay, spared, three_way},
+    overlay::{Drift, Ignored, baseline, drift, fill, overlay, spared, three_way},
 };
 use serde_json::{Value, json};
 
@@ -60,13 +60,19 @@ pub enum DriftFinding {
     Different(Vec<Drift>),
 }
 
-/// The manifest of a job: what its proposals wrote and drift is looked for in, of each object what was written last. `before`
-/// is the manifest of those that came before this one. Hooks and records of Helm are left out, and what goes with the job;
-/// how an object is written stays as far as it counts for one that is there.
+/// The manifest of a job: what its proposals wrote and drift is looked for in, of each object all that its writes have made of
+/// it. `before` is the manifest of those that came before this one. Hooks and records of Helm are left out, and what goes with the
+/// job; how an object is written stays as far as it counts for one that is there.
 pub fn manifest(before: Option<&Proposal>, proposal: &Proposal, inventory: &Inventory) -> Proposal {
-    let last: BTreeMap<LocatedObject, &ObjectWrite> =
-        before.into_iter().flat_map(writes).chain(writes(proposal)).collect();
-    let kept = last.into_iter().filter(|(located, write)| {
+    let mut written: BTreeMap<LocatedObject, ObjectWrite> = BTreeMap::new();
+    for (located, write) in before.into_iter().flat_map(writes).chain(writes(proposal)) {
+        let write = match written.remove(&located) {
+            Some(earlier) if is_part(write) => laid_over(earlier, write),
+            Some(_) | None => write.clone(),
+        };
+        written.insert(located, write);
+    }
+    let kept = written.into_iter().filter(|(located, write)| {
         inventory.0.contains_key(located) && write.owned != Ownership::Ephemeral && !is_of_helm(&write.object)
     });
     let writes: Vec<ObjectWrite> = kept
@@ -75,15 +81,51 @@ pub fn manifest(before: Option<&Proposal>, proposal: &Proposal, inventory: &Inve
                 how @ (Write::Apply | Write::ApplyAs(_) | Write::Create | Write::Fill) => how.clone(),
                 Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => Write::Overlay,
             };
-            ObjectWrite { how, ..write.clone() }
+            ObjectWrite { how, ..write }
         })
         .collect();
     part(writes)
 }
 
+/// Whether a write leaves what it does not name as an earlier one has made it.
+fn is_part(write: &ObjectWrite) -> bool {
+    match write.how {
+        Write::Overlay | Write::Merge(_) | Write::Fill => true,
+        Write::Replace | Write::Patch | Write::Apply | Write::ApplyAs(_) | Write::Create => false,
+    }
+}
+
+/// What a write and one of a part of the same object after it have made of it, as one write: where it is gone, all of it is made
+/// anew.
+fn laid_over(mut earlier: ObjectWrite, later: &ObjectWrite) -> ObjectWrite {
+    let gives_way = matches!(earlier.how, Write::Fill | Write::Create) && earlier.inject.is_empty();
+    if gives_way && later.how != Write::Fill {
+        // Of what gave way to others only the part is looked at.
+        let mut whole = earlier.object;
+        for above in [earlier.at_creation.as_ref(), Some(&later.object)].into_iter().flatten() {
+            overlay(&mut whole, above);
+        }
+        return ObjectWrite { how: Write::Overlay, at_creation: Some(whole), ..later.clone() };
+    }
+    match &later.how {
+        Write::Merge(from) => earlier.object = three_way(from, &earlier.object, &later.object),
+        Write::Fill => fill(&mut earlier.object, &later.object),
+        Write::Overlay | Write::Replace | Write::Patch | Write::Apply | Write::ApplyAs(_) | Write::Create => {
+            overlay(&mut earlier.object, &later.object);
+        }
+    }
+    if let Some(extra) = earlier.at_creation.as_mut().filter(|_| later.how != Write::Fill) {
+        overlay(extra, &later.object);
+    }
+    earlier.inject.retain(|injection| later.object.pointer(&injection.at).is_none());
+    earlier.inject.extend(later.inject.iter().cloned());
+    ObjectWrite { owned: later.owned, before_deletion: later.before_deletion.clone(), ..earlier }
+}
+
 /// Whether a proposal alone says what was written of all these objects.
 pub fn writes_all(proposal: &Proposal, planned: &BTreeSet<LocatedObject>) -> bool {
-    let written: BTreeSet<LocatedObject> = writes(proposal).map(|(located, _)| located).collect();
+    let whole = writes(proposal).filter(|(_, write)| !is_part(write));
+    let written: BTreeSet<LocatedObject> = whole.map(|(located, _)| located).collect();
     planned.is_subset(&written)
 }
 
@@ -188,9 +230,14 @@ fn compare(
 /// made again, for it would run again.
 fn is_cleared_away(write: &ObjectWrite) -> bool {
     let text = |name: &str| write.object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let forms = [Some(&write.object), write.at_creation.as_ref()];
     text("kind") == "Job"
         && text("apiVersion").starts_with("batch/")
-        && write.object.pointer("/spec/ttlSecondsAfterFinished").is_some_and(|time| !time.is_null())
+        && forms
+            .into_iter()
+            .flatten()
+            .filter_map(|form| form.pointer("/spec/ttlSecondsAfterFinished"))
+            .any(|time| !time.is_null())
 }
 
 fn is_of_another_version(write: &ObjectWrite, live: &Value) -> bool {

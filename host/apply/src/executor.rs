@@ -21,11 +21,12 @@ use orangery_proposal::{
 
 use crate::{
     ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, job_objects::JobObjects,
-    scope::clusters_of, writer::ObjectWriter,
+    writer::ObjectWriter,
 };
 use orangery_cluster::code;
 
 mod begin;
+mod pruning;
 mod stage;
 
 /// Objects of one group that are written or deleted at the same time.
@@ -180,22 +181,6 @@ impl<'a> Executor<'a> {
 
     fn prunes(&self) -> bool {
         self.objects.job.purpose == Purpose::Install && matches!(self.proposal.next, Next::Finish(_))
-    }
-
-    /// Deletes what is in the inventory and in none of this job's proposals.
-    async fn prune(&mut self) -> Result<(), ApplyError> {
-        if !self.prunes() {
-            return Ok(());
-        }
-        let leaving = self.state.inventory.leaving(&self.all_planned());
-        let check = self.objects.check_clusters(clusters_of(&leaving), self.state).await?;
-        self.refuse_strays(&check.strays)?;
-        let planned = self.all_planned();
-        let groups = groups(&self.proposal.pruning_order, &self.state.inventory.leaving(&planned));
-        self.objects.delete_groups(groups, self.state).await?;
-        // Kept objects, and what no group takes in, stay in the cluster and are forgotten.
-        self.state.inventory.0.retain(|located, _| planned.contains(located));
-        Ok(())
     }
 
     async fn export(&mut self) -> Result<(), ApplyError> {

@@ -1,17 +1,17 @@
 //! What a job is to this crate, and what it asks of whoever runs it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_core::{
     error::Problem,
-    name::JobId,
+    name::{JobId, ObjectName},
     port::{BoxFuture, Clock},
     step::Step,
 };
 use orangery_proposal::{
     ClusterRef, DeletionGroup, Proposal,
     grant::Grants,
-    inventory::Inventory,
+    inventory::{Inventory, LocatedObject},
     item::{Progress, StoredProposal},
 };
 use serde_json::Value;
@@ -39,6 +39,17 @@ pub trait DeployItems: Send + Sync {
     /// # Errors
     /// The server does not answer.
     fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>>;
+
+    /// Those of these objects that the configuration of another item of the same Execution names, each with the name of that
+    /// item (C-163).
+    fn named(&self, _: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
+        BTreeMap::new()
+    }
+
+    /// Those of these objects that the configuration of this item says to ignore (C-162).
+    fn ignored(&self, _: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
+        BTreeSet::new()
+    }
 }
 
 /// One job of one item.

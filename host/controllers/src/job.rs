@@ -75,6 +75,11 @@ pub(crate) trait JobStatus {
         shared.show(&state, generation, now);
     }
 
+    /// It is being deleted, and waits for a job of its root (C-161).
+    fn await_uninstall(&mut self, root: &str, generation: i64, now: &Time) {
+        self.shared().show(&ConditionInput::AwaitingUninstall { root: root.to_owned() }, generation, now);
+    }
+
     /// The begin of the job's work, on the spec of this generation (C-06).
     fn begin(&mut self, generation: i64, now: &Time) {
         let shared = self.shared();

@@ -23,6 +23,7 @@
 mod account_tokens;
 mod acting_account;
 mod artifacts;
+mod awaited_uninstall;
 mod cache_memory;
 mod changed_answers;
 mod component;
@@ -42,6 +43,7 @@ mod job;
 mod kept_credentials;
 mod namespace_calls;
 mod namespace_policy;
+mod never_begun;
 mod object;
 mod object_access;
 mod policy;

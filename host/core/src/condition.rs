@@ -81,6 +81,11 @@ pub struct Condition {
 pub enum ConditionInput {
     /// No job ever ran, or the spec changed since the last one and nothing triggers a new one (C-05).
     AwaitingTrigger,
+    /// It is being deleted, and the next job of its root uninstalls it (C-161).
+    AwaitingUninstall {
+        /// The name of the root.
+        root: String,
+    },
     /// A job runs.
     Running {
         /// The phase.
@@ -164,12 +169,26 @@ fn failed(type_: &'static str, status: Status, failure: &Failure) -> ConditionRo
 const AWAITING: &str = "no job has run for this generation; annotate the root with \
                         landscaper.gardener.cloud/operation=reconcile to start one";
 
+/// How the message of [`ConditionInput::AwaitingUninstall`] begins.
+pub const AWAITS_UNINSTALL: &str = "is being deleted; the next job of root ";
+
+fn awaiting_uninstall(root: &str) -> String {
+    format!("{AWAITS_UNINSTALL}{root} uninstalls it")
+}
+
 fn rows(state: &ConditionInput) -> Vec<ConditionRow> {
     match state {
         ConditionInput::AwaitingTrigger => vec![
             row("Ready", Status::False, "AwaitingTrigger", AWAITING),
             row("Progressing", Status::False, "AwaitingTrigger", AWAITING),
         ],
+        ConditionInput::AwaitingUninstall { root } => {
+            let message = awaiting_uninstall(root);
+            vec![
+                row("Ready", Status::False, "AwaitingTrigger", &message),
+                row("Progressing", Status::False, "AwaitingTrigger", &message),
+            ]
+        }
         ConditionInput::Running { phase, halted, deletion } => {
             let message = halted.as_ref().map(Halted::message).unwrap_or_default();
             let progressing = halted.as_ref().map_or_else(|| phase.clone(), Halted::reason);
@@ -206,6 +225,7 @@ pub fn observe(state: &ConditionInput, generation: i64, previous: &[Condition], 
         ConditionInput::Running { halted: Some(Halted::Waiting(wait)), .. } => Some(wait),
         ConditionInput::Running { halted: Some(Halted::Retrying(_)) | None, .. } => None,
         ConditionInput::AwaitingTrigger
+        | ConditionInput::AwaitingUninstall { .. }
         | ConditionInput::Succeeded
         | ConditionInput::Failed { .. }
         | ConditionInput::DeleteFailed { .. } => None,
@@ -320,6 +340,7 @@ mod tests {
         let waiting = || Some(Halted::Waiting(Wait::on("DeployItem", "x", Until::Finished)));
         let states = [
             ("no job ever", ConditionInput::AwaitingTrigger),
+            ("being deleted, and no job has come", ConditionInput::AwaitingUninstall { root: "r".into() }),
             ("running", running(None, false)),
             ("running, waiting", running(waiting(), false)),
             ("succeeded", ConditionInput::Succeeded),
@@ -358,6 +379,7 @@ mod tests {
         assert_eq!((names.len(), more), (16, 4));
         let others = [
             ConditionInput::AwaitingTrigger,
+            ConditionInput::AwaitingUninstall { root: "r".into() },
             running(None),
             running(Some(Halted::Retrying("boom".into()))),
             running(Some(Halted::Waiting(Wait::poll(std::time::Duration::ZERO)))),

@@ -2,6 +2,8 @@
 //! proposal", 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within
 //! bounds.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -63,6 +65,32 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
         namespace: text("/metadata/namespace").map(Namespace::from),
         name: name.ok_or_else(|| needed("metadata.name"))?.into(),
     })
+}
+
+/// The objects that a configuration has in it whole, at any depth.
+pub fn named_objects(config: &Value) -> BTreeSet<ObjectKey> {
+    let (mut named, mut ahead) = (BTreeSet::new(), vec![config]);
+    while let Some(value) = ahead.pop() {
+        named.extend(key_of(value).ok());
+        match value {
+            Value::Object(fields) => ahead.extend(fields.values()),
+            Value::Array(values) => ahead.extend(values),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    named
+}
+
+/// The objects that a configuration of manifests has under the policy `ignore` (`docs/wire.md` §8.1).
+pub fn ignored_objects(config: &Value) -> BTreeSet<ObjectKey> {
+    let entries = field(config, "manifests").and_then(Value::as_array).into_iter().flatten();
+    let ignored = entries.filter(|entry| field(entry, "policy").and_then(Value::as_str) == Some("ignore"));
+    ignored.filter_map(|entry| field(entry, "manifest")).flat_map(named_objects).collect()
+}
+
+/// A field of a provider configuration, whose names count in any case.
+fn field<'a>(of: &'a Value, name: &str) -> Option<&'a Value> {
+    of.as_object()?.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// Checks a proposal.

@@ -254,3 +254,43 @@ async fn c_58_an_item_that_says_nothing_is_not_looked_at_and_one_that_says_it_la
         .await;
     says(&cluster, "", &[]).await;
 }
+
+/// What stands in the patch after deployment is laid over what the item has written before: of both it is told, and an object
+/// that is gone is made anew with both.
+#[tokio::test]
+async fn c_58_c_60_a_patch_after_deployment_hides_nothing_of_what_lies_below_it() {
+    let cluster = crate::cluster().await;
+    let corrects = json!({"policy": "Correct"});
+    for strategy in ["update", "patch", "merge", "mergeOverwrite"] {
+        let name = strategy.to_lowercase();
+        let mut item = item("i", corrects.clone(), &[config_map(&name, json!({"a": "1", "b": "2"}))]);
+        item["config"]["updateStrategy"] = json!(strategy);
+        item["config"]["manifests"][0]["patchAfterDeployment"] = json!({"data": {"b": "after"}});
+        cluster.apply(&deploying("root", &[item])).await;
+        let written = data(&name, json!({"a": "1", "b": "after"}));
+        cluster.expect(&written).await;
+        says(&cluster, "False", &[]).await;
+        cluster.merge(&data(&name, json!({"b": "theirs"}))).await;
+        cluster.expect(&written).await;
+        // What was only filled is for others to change.
+        if strategy != "merge" {
+            cluster.merge(&data(&name, json!({"a": "theirs"}))).await;
+            cluster.expect(&written).await;
+        }
+        cluster.delete(&data(&name, json!({}))).await;
+        cluster.expect(&written).await;
+        says(&cluster, "False", &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn c_58_c_61_continuous_reconcile_makes_an_object_with_a_patch_after_deployment_whole_again() {
+    let cluster = crate::cluster().await;
+    let mut item = item("i", Value::Null, &[config_map("a", json!({"a": "1", "b": "2"}))]);
+    item["config"]["continuousReconcile"] = json!({"every": "1s"});
+    item["config"]["manifests"][0]["patchAfterDeployment"] = json!({"data": {"b": "after"}});
+    installed(&cluster, &deploying("root", &[item])).await;
+    says(&cluster, "False", &[]).await;
+    cluster.delete(&data("a", json!({}))).await;
+    cluster.expect(&data("a", json!({"a": "1", "b": "after"}))).await;
+}

@@ -84,6 +84,8 @@ fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
     set_name(metadata, (label::KEY, annotation::WHOLE_KEY), &record.key);
     metadata.annotations.get_or_insert_default().insert(annotation::HASH.to_owned(), record.hash.clone());
     let owners = metadata.owner_references.get_or_insert_default();
+    // It belongs to its last writer: nobody of the same kind who wrote it before holds it (C-125, C-160).
+    owners.retain(|known| known.uid == owner.uid || known.kind != owner.kind || known.api_version != owner.api_version);
     match owners.iter_mut().find(|present| present.uid == owner.uid) {
         Some(present) => present.clone_from(owner),
         None => owners.push(owner.clone()),

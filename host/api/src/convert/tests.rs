@@ -160,6 +160,18 @@ fn c_125_an_export_belongs_to_the_first_owner_that_is_there() {
 }
 
 #[test]
+fn c_160_what_is_written_belongs_to_its_last_writer() {
+    let record = execution_exports("hello", json!({"a": 1}).as_object().unwrap().clone());
+    let with_uid = |kind: &str, uid: &str| OwnerReference { uid: uid.to_owned(), ..owner(kind, uid) };
+    let owners = [with_uid("Other", "o"), with_uid("Installation", "former")];
+    let mut object: DataObject =
+        serde_json::from_value(json!({"metadata": {"ownerReferences": owners}, "data": null})).unwrap();
+    write_data_object(&record, &mut object, &with_uid("Installation", "new"));
+    let owners: Vec<String> = object.metadata.owner_references.unwrap().into_iter().map(|owner| owner.uid).collect();
+    assert_eq!(owners, ["o", "new"]);
+}
+
+#[test]
 fn found_objects_are_read_with_their_marks() {
     let target: Target = serde_json::from_value(json!({
         "metadata": {

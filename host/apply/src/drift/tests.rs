@@ -119,6 +119,61 @@ fn c_58_a_manifest_has_the_last_write_of_each_object_but_for_hooks_and_what_goes
     assert!(writes_all(&first, &BTreeSet::new()));
 }
 
+/// A write of these data.
+fn of(data: Value, how: Value) -> ObjectWrite {
+    let mut object = config_map("a", "v");
+    object["data"] = data;
+    serde_json::from_value(json!({"object": object, "how": how})).unwrap()
+}
+
+/// As a strategy writes a manifest, and then the patch after deployment.
+#[test]
+fn c_58_what_is_laid_over_an_object_is_kept_with_what_lies_below_it() {
+    let entry = InventoryEntry { policy: InventoryPolicy::Manage, uid: None, before_deletion: None };
+    let inventory = Inventory([(located("a"), entry)].into());
+    let kept = |writes: Vec<ObjectWrite>| manifest(None, &part(writes), &inventory);
+    let patch = || of(json!({"b": "after"}), json!("overlay"));
+    let whole = json!({"a": "1", "b": "after"});
+    for (how, expected) in [("replace", "overlay"), ("patch", "overlay"), ("overlay", "overlay"), ("apply", "apply")] {
+        let both = vec![of(json!({"a": "1", "b": "2"}), json!(how)), patch()];
+        let one = part(vec![of(whole.clone(), json!(expected))]);
+        assert_eq!(kept(both.clone()), one, "{how}");
+        assert_eq!(manifest(Some(&kept(both)), &part(vec![patch()]), &inventory), one, "in the next proposal, {how}");
+    }
+    // What gives way to others does so still; where the object is gone, all of it is made anew.
+    for how in ["fill", "create"] {
+        let one = kept(vec![of(json!({"a": "1", "b": "2"}), json!(how)), patch()]);
+        let made = of(whole.clone(), json!("overlay")).object;
+        assert_eq!(one, part(vec![ObjectWrite { at_creation: Some(made), ..patch() }]), "{how}");
+    }
+    let merged = vec![
+        of(json!({"a": "1", "b": "2"}), json!("replace")),
+        of(json!({"c": "3"}), json!({"merge": {"data": {"b": "2"}}})),
+    ];
+    assert_eq!(kept(merged), part(vec![of(json!({"a": "1", "c": "3"}), json!("overlay"))]));
+    let mut filled = of(json!({"a": "1", "b": ""}), json!("replace"));
+    filled.at_creation = Some(json!({"metadata": {"annotations": {"x": "y"}}}));
+    let mut expected = of(json!({"a": "1", "b": "2"}), json!("overlay"));
+    expected.at_creation = Some(json!({"metadata": {"annotations": {"x": "y"}}}));
+    assert_eq!(kept(vec![filled, of(json!({"a": "2", "b": "2"}), json!("fill"))]), part(vec![expected]));
+    // A part alone does not say what was written.
+    let planned: BTreeSet<LocatedObject> = [located("a")].into();
+    assert!(
+        !writes_all(&part(vec![patch()]), &planned) && writes_all(&part(vec![of(json!({}), json!("patch"))]), &planned)
+    );
+}
+
+#[test]
+fn c_55_a_job_that_goes_by_itself_is_not_missed_with_a_patch_over_it_either() {
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"ttlSecondsAfterFinished": 1}});
+    let whole = ObjectWrite::new(job.clone(), Write::Overlay);
+    let mut patch = whole.clone();
+    patch.object["spec"] = json!({"suspend": false});
+    assert!(is_cleared_away(&whole) && !is_cleared_away(&patch));
+    patch.at_creation = Some(job);
+    assert!(is_cleared_away(&patch));
+}
+
 /// A clock that stands still.
 struct Still;
 

@@ -1,12 +1,10 @@
 //! What an object waits for, or why it failed: a chain from it to the object where the reason lies.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-};
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use orangery_api::waiting::WaitingFor;
 use orangery_core::{
+    condition::AWAITS_UNINSTALL,
     error::cleaned,
     name::{Namespace, ObjectName},
     step::Until,
@@ -72,19 +70,31 @@ impl Tree {
     pub fn why(&self, kind: NodeKind, namespace: &Namespace, name: &ObjectName) -> Option<CauseChain<'_>> {
         let positions = NodeIndex::of(self);
         let (mut node, _) = positions.nodes.get(&(kind, namespace, name)).copied()?;
-        let mut seen = BTreeSet::new();
-        let mut chain = Vec::new();
-        loop {
-            seen.insert(id(node));
+        let (mut seen, mut chain) = (Vec::new(), Vec::new());
+        let ring = loop {
+            seen.push(node);
             let step = positions.step(node);
             chain.push(Link::of(node, &step));
-            match step.next.filter(|next| !seen.contains(&id(next))) {
-                Some(next) => node = next,
-                None => break,
+            let Some(next) = step.next else { break None };
+            match seen.iter().position(|before| id(before) == id(next)) {
+                Some(first) => break ring(seen.get(first..).unwrap_or_default()),
+                None => node = next,
             }
-        }
-        Some(CauseChain { chain, error: node.error.as_ref(), fix: fix(node) })
+        };
+        Some(CauseChain { chain, error: node.error.as_ref(), fix: ring.or_else(|| fix(node)) })
     }
+}
+
+/// How to end the waiting of these for each other, where each says for what it waits.
+fn ring(nodes: &[&TreeNode]) -> Option<String> {
+    let waits = |node: &&TreeNode| node.standing == NodeState::Running && !node.waiting_for.is_empty();
+    let names: Vec<String> = nodes.iter().map(|node| format!("{} {}", node.kind.as_str(), node.name)).collect();
+    nodes.iter().all(waits).then(|| {
+        format!(
+            "{} wait for each other in a ring: end the job of their root with orangery interrupt NAME",
+            names.join(" and ")
+        )
+    })
 }
 
 impl CauseChain<'_> {
@@ -283,6 +293,7 @@ fn says(node: &TreeNode, next: Option<&TreeNode>) -> String {
             let item_type = node.item_type.as_deref().unwrap_or_default();
             format!("has not begun: nobody has taken it, neither a component for {item_type} nor another deployer")
         }
+        (NodeState::Running, Some(wait)) if wait.starts_with(AWAITS_UNINSTALL) => wait.clone(),
         (NodeState::Running, Some(wait)) if awaits_room(node) => format!("has not begun: {wait}"),
         (NodeState::Running, Some(wait)) => format!("is at work{phase}: {wait}"),
         (NodeState::Running, None) if next.is_some() => format!("is at work{phase}"),

@@ -23,8 +23,10 @@ use orangery_reconcile::{Key, NextCall};
 
 use super::dependencies::EXECUTION;
 use crate::{
+    awaited_uninstall,
     controller_context::ControllerContext,
     job::{self, JobStatus},
+    never_begun::was_never_begun,
     object::uid_of,
     stores::StoredKind,
 };
@@ -68,7 +70,17 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
     };
     let work = work(situation);
     if work == Work::Start {
+        if item.is_deleting() && was_never_begun(host, item) {
+            job::release(host, &host.stores.deploy_items, item.as_ref()).await?;
+            return Ok(ItemTrigger::Done(NextCall::Settled));
+        }
         return Ok(ItemTrigger::Done(start(host, item, now).await?));
+    }
+    if let (Work::None, Some(execution)) = (&work, item.label(label::MANAGED_BY)) {
+        awaited_uninstall::tell(host, &host.stores.deploy_items, item.as_ref(), execution, |draft| {
+            draft.status.get_or_insert_default()
+        })
+        .await?;
     }
     let Some(deployer) = host.plugins.deployer(&item.spec.type_) else {
         let is_asked = matches!(work, Work::Continue { .. });
@@ -91,10 +103,15 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
     })
 }
 
-/// Whether an item is being deleted and its Execution is gone already, as is then one of its name that was made since: nobody
-/// hands a job down to it, so it starts its own.
+/// Whether an item is being deleted and its Execution is gone already, as is then one of its name that was made since, or it never
+/// had one (C-161): nobody hands a job down to it, so it starts its own.
 async fn is_orphaned(host: &ControllerContext, item: &DeployItem) -> Step<bool> {
-    let Some(name) = item.label(label::MANAGED_BY).filter(|_| item.is_deleting()) else { return Ok(false) };
+    if !item.is_deleting() {
+        return Ok(false);
+    }
+    let mut owners = item.metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.kind == StoredKind::Execution.name()).map(|owner| owner.name.as_str());
+    let Some(name) = item.label(label::MANAGED_BY).or(owner) else { return Ok(true) };
     let key = Key { name: name.into(), ..Key::of(item) };
     let Some(execution) = EXECUTION.find(host, &key).await? else { return Ok(true) };
     let is_former = |owner: &OwnerReference| {
@@ -120,7 +137,7 @@ async fn start(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<
 pub(super) fn of_an_orphan(result: Step<Verdict>) -> Step<Verdict> {
     let asked = |mut failure: Failure| {
         failure.message.push_str(
-            "; its Execution is gone, so nobody tries again unasked: set the annotation landscaper.gardener.cloud/operation: \
+            "; it has no Execution, so nobody tries again unasked: set the annotation landscaper.gardener.cloud/operation: \
              reconcile on this DeployItem when that is mended",
         );
         failure

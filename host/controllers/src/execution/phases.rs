@@ -34,6 +34,7 @@ use super::{
 use crate::{
     controller_context::ControllerContext,
     job,
+    never_begun::was_never_begun,
     object::owner_reference,
     record::{self, RecordOwner},
     workflow::{RunsWorkflow, Starts, WorkflowState, check_gates, deleting, progressing},
@@ -65,7 +66,8 @@ impl ExecutionReconciliation<'_> {
         self.load_items()?;
         check_gates(self)?;
         self.guard_targets().await?;
-        let objects = self.deploy_items();
+        let (retyped, objects): (Vec<_>, Vec<_>) =
+            self.deploy_items().into_iter().partition(|object| self.is_retyped(object));
         let by_name = |name: &String| objects.iter().find(|object| object.name_any() == *name);
         // Decide.
         let items = &self.workflow.items.list;
@@ -74,11 +76,19 @@ impl ExecutionReconciliation<'_> {
         let now = items.iter().filter(|item| !item.late);
         let active_items =
             self.ensure(now.map(|item| (&item.template, plan.update.get(&item.name).and_then(by_name)))).await?;
-        self.delete_orphans(plan.orphans.iter().filter_map(by_name)).await?;
+        self.delete_orphans(plan.orphans.iter().filter_map(by_name).chain(&retyped)).await?;
         let orphaned_items = self.leaving_objects().iter().map(|object| object.name_any()).collect();
         self.draft.status.get_or_insert_default().deploy_item_cache =
             Some(DeployItemCache { active_items, orphaned_items });
         Ok(Verdict::Done)
+    }
+
+    /// Whether an object is of another type than its item is now, and nothing is there to be uninstalled: the type of an object never
+    /// changes, so another one is made (C-159).
+    fn is_retyped(&self, object: &DeployItem) -> bool {
+        let item = self.workflow.items.find(item_name(object));
+        let is_of_another = item.is_some_and(|item| !item.late && item.template.type_ != object.spec.type_);
+        is_of_another && !object.is_deleting() && was_never_begun(self.host, object)
     }
 
     /// `Progressing`: orphans first, in reverse order (C-19); then the items in theirs.

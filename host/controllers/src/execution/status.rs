@@ -1,5 +1,6 @@
 //! Where an Execution rests: the one place that writes its status.
 
+use kube::ResourceExt;
 use orangery_api::execution::{Execution, write_records};
 use orangery_core::{
     phase::execution::Execution as Phase,
@@ -13,6 +14,7 @@ use super::{
     reconciliation::{ExecutionReconciliation, ExecutionWorker},
 };
 use crate::{
+    awaited_uninstall,
     gates::release_at_rest,
     job::{self, JobStatus},
     secret_values::masked,
@@ -26,7 +28,14 @@ pub(super) async fn finish(
     applied: AppliedExecution<'_>,
 ) -> Result<NextCall, Halt> {
     match applied {
-        AppliedExecution::Idle => Ok(NextCall::Settled),
+        AppliedExecution::Idle => {
+            let (host, name) = (&worker.host, execution.name_any());
+            awaited_uninstall::tell(host, &host.stores.executions, execution, &name, |draft| {
+                draft.status.get_or_insert_default()
+            })
+            .await?;
+            Ok(NextCall::Settled)
+        }
         AppliedExecution::Again => Ok(NextCall::Again),
         AppliedExecution::Status(draft, operation) => {
             let writer = worker.host.writer(&worker.host.stores.executions);

@@ -247,7 +247,10 @@ fn labelled<K: Watched>(object: &K, key: &str) -> Vec<String> {
 }
 
 /// The edges between siblings, so that nobody scans.
-fn edges(installation: &Installation, references: impl IntoIterator<Item = SiblingReference>) -> Vec<String> {
+pub(super) fn edges(
+    installation: &Installation,
+    references: impl IntoIterator<Item = SiblingReference>,
+) -> Vec<String> {
     let parent = tree::parent(installation);
     references.into_iter().map(|reference| format!("{parent}/{reference}")).collect()
 }

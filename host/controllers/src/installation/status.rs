@@ -20,6 +20,7 @@ use super::{
     reconciliation::{InstallationReconciliation, InstallationWorker},
 };
 use crate::{
+    awaited_uninstall,
     controller_context::ControllerContext,
     event,
     gates::release_at_rest,
@@ -42,6 +43,11 @@ pub(super) async fn finish(
         AppliedInstallation::Job(run, phase, transition) => return run.finish(phase, transition).await,
         AppliedInstallation::Status(draft, operation) => (Some(*draft), operation, NextCall::Again),
         AppliedInstallation::Idle(plan) => {
+            let name = installation.name_any();
+            awaited_uninstall::tell(host, &host.stores.installations, installation, &name, |draft| {
+                draft.status.get_or_insert_default()
+            })
+            .await?;
             let (draft, next) = rest(host, installation, plan);
             (draft, "UpdateStatus", next)
         }

@@ -2,11 +2,13 @@
 
 mod phases;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{item, object},
-    world::{World, is_deleting, job_ended, message, name_of},
+    objects::{SCRIPTED, item, object},
+    world::{Setup, World, is_deleting, job_ended, message, name_of},
 };
 
 /// An Execution `tree` with these items; `spec` is laid over it.
@@ -282,4 +284,49 @@ async fn orc_06_a_job_goes_on_after_a_restart() {
     world.succeed("b").await;
     world.ended("Execution", "tree", "Succeeded").await;
     assert_eq!(world.list("DeployItem").await.len(), 2);
+}
+
+/// One of these items, of a type that nobody takes; its job has failed.
+async fn untaken() -> (World, Value) {
+    let world = World::with(Setup { pick_up_timeout: Duration::ZERO, ..Setup::default() }).await;
+    create(&world, &plain(&[("a", &[])]), &json!({})).await;
+    hand_down(&world, "one").await;
+    world.ended("Execution", "tree", "Failed").await;
+    let item = world.find_item("a").await.unwrap();
+    assert_eq!(item["status"]["lastError"]["reason"], "PickupTimeout");
+    (world, item)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_159_an_item_that_no_deployer_has_begun_goes_and_one_that_a_deployer_has_begun_waits_for_it() {
+    let (world, _) = untaken().await;
+    create(&world, &[], &json!({})).await;
+    hand_down(&world, "two").await;
+    world.ended("Execution", "tree", "Succeeded").await;
+    assert_eq!(world.list("DeployItem").await, Vec::<Value>::new());
+
+    let (world, item) = untaken().await;
+    let begun = json!({"lastReconcileTime": "2026-01-01T00:00:00Z"});
+    world.patch_status("DeployItem", &name_of(&item), &begun).await;
+    create(&world, &[], &json!({})).await;
+    hand_down(&world, "two").await;
+    let failed = world.ended_after("Execution", "tree", "Failed", &json!({"status": {"jobID": "one"}})).await;
+    assert!(message(&failed).contains("no deployer has begun"), "{failed:#}");
+    assert!(is_deleting(&world.find_item("a").await.unwrap()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_159_an_item_that_nobody_has_begun_is_made_anew_of_another_type() {
+    let (world, former) = untaken().await;
+    let proposals = json!([{"stages": [], "next": {"finish": {}}}]);
+    let corrected = item("a", &[], &json!({"type": SCRIPTED, "config": {"proposals": proposals}}));
+    create(&world, &[corrected], &json!({})).await;
+    hand_down(&world, "two").await;
+    world.ended("Execution", "tree", "Succeeded").await;
+    let items = world.list("DeployItem").await;
+    let are: Vec<_> = items
+        .iter()
+        .map(|item| (&item["spec"]["type"], item["metadata"]["uid"] == former["metadata"]["uid"]))
+        .collect();
+    assert_eq!(are, [(&json!(SCRIPTED), false)]);
 }

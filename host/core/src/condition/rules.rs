@@ -25,6 +25,7 @@ fn states() -> Vec<ConditionInput> {
     let waits = Halted::Waiting(Wait::on("Target", "a", Until::Exists));
     vec![
         ConditionInput::AwaitingTrigger,
+        ConditionInput::AwaitingUninstall { root: "r".to_owned() },
         running(None, false),
         running(Some(waits.clone()), false),
         running(None, true),
@@ -190,6 +191,7 @@ fn flx_28_ready_and_progressing_both_sum_up_the_one_state() {
     for state in states() {
         let expected = match &state {
             ConditionInput::AwaitingTrigger => AWAITING.to_owned(),
+            ConditionInput::AwaitingUninstall { root } => awaiting_uninstall(root),
             ConditionInput::Running { halted, .. } => halted.as_ref().map(Halted::message).unwrap_or_default(),
             ConditionInput::Succeeded => String::new(),
             ConditionInput::Failed { failure, .. } | ConditionInput::DeleteFailed { failure } => {

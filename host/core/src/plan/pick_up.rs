@@ -39,6 +39,9 @@ pub fn pick_up(
     }
 }
 
+/// The operation that an item fails in that nobody began in time.
+pub const PICK_UP_OPERATION: &str = "WaitingForPickup";
+
 /// What an item fails with that nobody began in time. `missing_target` is the name of its Target, where that does not
 /// exist.
 pub fn too_late(item_type: &str, limit: Duration, missing_target: Option<&str>) -> Failure {
@@ -47,7 +50,7 @@ pub fn too_late(item_type: &str, limit: Duration, missing_target: Option<&str>) 
         None => format!("register a component that claims {item_type}, or start a deployer for it"),
     };
     let message = format!("no deployer has begun within {} of the trigger: {hint}", display(limit));
-    Failure::new("WaitingForPickup", "PickupTimeout", message).with_code(Code::Timeout)
+    Failure::new(PICK_UP_OPERATION, "PickupTimeout", message).with_code(Code::Timeout)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Deploy items of an external deployer.
 
+use orangery_tests::tree;
 use serde_json::{Value, json};
 
 const INSTALLATION: &str = r#"
@@ -88,4 +89,31 @@ async fn an_item_that_no_deployer_begins_fails_at_the_pickup_timeout_and_names_t
     let root = cluster.expect(&installation("Failed")).await;
     let message = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("no deployer has begun"), "{message}");
+}
+
+/// The type was a typo: corrected in the blueprint, or taken out of it, or with its whole tree, nobody waits for a deployer that
+/// does not exist.
+#[tokio::test]
+async fn c_159_a_type_that_nobody_takes_is_corrected_in_the_blueprint_and_holds_no_tree() {
+    let cluster = crate::cluster_with(&["--pickup-timeout", "1s"]).await;
+    let correct = tree::mocks("x", &[], "Succeeded", "1");
+    let mut wrong = correct.clone();
+    wrong["type"] = json!("landscaper.gardener.cloud/mokc");
+    let of = |name: &str, items: &[Value]| {
+        tree::installation(name, &tree::blueprint(json!({"deployExecutions": tree::executions(items)})))
+    };
+    let is = |name: &str, phase: &str| tree::in_phase("Installation", name, phase);
+    let untaken =
+        json!({"apiVersion": tree::API, "kind": "DeployItem", "spec": {"type": "landscaper.gardener.cloud/mokc"}});
+    for (name, then) in [("corrected", vec![correct]), ("left-out", Vec::new())] {
+        cluster.apply(&of(name, std::slice::from_ref(&wrong))).await;
+        cluster.expect(&is(name, "Failed")).await;
+        cluster.apply(&of(name, &then)).await;
+        cluster.expect(&is(name, "Succeeded")).await;
+        cluster.expect_absent(&untaken).await;
+    }
+    cluster.apply(&of("deleted", &[wrong])).await;
+    cluster.expect(&is("deleted", "Failed")).await;
+    cluster.delete(&tree::any("Installation", "deleted")).await;
+    cluster.expect_absent(&tree::any("Installation", "deleted")).await;
 }

@@ -98,6 +98,41 @@ async fn c_36_an_object_that_moves_from_one_item_to_another_lives() {
     }
 }
 
+/// The item that had the object comes first, or at the same time: it stays for the one that names it now.
+#[tokio::test]
+async fn c_163_an_object_that_moves_to_an_item_that_comes_later_lives() {
+    for after in [&["a"][..], &[]] {
+        let cluster = crate::cluster().await;
+        let first = [deploys_all("a", &[], &["x"]), deploys_all("b", after, &["y"])];
+        cluster.apply(&deploying("root", &first)).await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        let uid = cluster.expect(&config_map("x")).await["metadata"]["uid"].clone();
+        next_job(&cluster, &deploying("root", &[deploys_all("a", &[], &["z"]), deploys_all("b", after, &["x", "y"])]))
+            .await;
+        let moved = cluster.expect(&config_map("x")).await;
+        assert_eq!((&moved["metadata"]["uid"], &moved["data"]), (&uid, &json!({"by": "b"})), "{after:?}");
+        // Where neither names it, it goes.
+        next_job(&cluster, &deploying("root", &[deploys_all("a", &[], &["z"]), deploys_all("b", after, &["y"])])).await;
+        cluster.expect_absent(&config_map("x")).await;
+    }
+}
+
+#[tokio::test]
+async fn c_162_an_object_whose_policy_has_become_ignore_stays_and_is_nobodys() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x", "y"])])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let before = cluster.expect(&config_map("x")).await;
+    let mut ignoring = deploys_all("a", &[], &["x", "y"]);
+    ignoring["config"]["manifests"][0]["policy"] = json!("ignore");
+    ignoring["config"]["manifests"][0]["manifest"]["data"] = json!({"by": "nobody"});
+    next_job(&cluster, &deploying("root", &[ignoring])).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("y")).await;
+    assert_eq!(cluster.expect(&config_map("x")).await, before);
+}
+
 #[tokio::test]
 async fn c_35_an_object_that_is_written_in_another_version_stays() {
     let cluster = crate::cluster().await;

@@ -526,3 +526,64 @@ async fn ins_77_to_79_ins_81_without_uninstall_no_deployer_is_asked_and_the_tree
         assert!(marked.is_some() && marked <= deleted, "{kind} {name}: {:#?}", history.message_of());
     }
 }
+
+#[tokio::test]
+async fn ins_14_ins_59_one_request_starts_one_deletion_however_it_ends() {
+    let cluster = crate::cluster().await;
+    let (deployer, root) = (ExternalDeployer(&cluster), any("Installation", "a"));
+    cluster.apply(&link("a", &[], "1")).await;
+    deployer.succeed("a").await;
+    cluster.expect(&in_phase("Installation", "a", "Succeeded")).await;
+    cluster.delete(&root).await;
+    deployer.fail("a", "in use").await;
+    let first = cluster.expect(&in_phase("Installation", "a", "DeleteFailed")).await["status"]["jobID"].clone();
+    cluster.annotate(&root, asks()).await;
+    deployer.fail("a", "still in use").await;
+    let ended = |a: &Value| {
+        let status = &a["status"];
+        status["phase"] == "DeleteFailed" && status["jobID"] == status["jobIDFinished"] && status["jobID"] != first
+    };
+    let second = cluster.expect_that(&root, "does not fail again", ended).await;
+    let asked = |a: &Value| (annotation(a, "operation").clone(), a["status"]["pendingOperation"].clone());
+    assert_eq!(asked(&second), (Value::Null, Value::Null));
+    wait_until_idle(&cluster).await;
+    let after = cluster.expect_that(&root, "does not rest", ended).await;
+    assert_eq!((&after["status"]["jobID"], asked(&after)), (&second["status"]["jobID"], (Value::Null, Value::Null)));
+}
+
+#[tokio::test]
+async fn c_158_a_sub_installation_that_a_user_has_deleted_does_not_wait_for_siblings_that_wait_for_the_job() {
+    let cluster = crate::cluster().await;
+    let deployer = ExternalDeployer(&cluster);
+    let mut producer = subinstallation(
+        "producer",
+        &blueprint(json!({
+            "exports": [{"name": "out", "type": "data", "schema": {"type": "string"}}],
+            "deployExecutions": items(&[("p", &[])], "1"),
+            "exportExecutions": [{"name": "e", "type": "Jinja", "template": "exports: {out: v}"}],
+        })),
+    );
+    producer["exports"] = json!({"data": [{"name": "out", "dataRef": "v"}]});
+    let mut consumer = subinstallation(
+        "consumer",
+        &blueprint(json!({
+            "imports": [{"name": "in", "type": "data", "schema": {"type": "string"}}],
+            "deployExecutions": items(&[("c", &[])], "1"),
+        })),
+    );
+    consumer["imports"] = json!({"data": [{"name": "in", "dataRef": "v"}]});
+    cluster.apply(&installation("root", &blueprint(json!({"subinstallations": [consumer, producer]})))).await;
+    deployer.succeed("p").await;
+    deployer.succeed("c").await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let is_producer = |sub: &Value| *annotation(sub, "subinstallation-name") == "producer";
+    let former = cluster.expect_that(&any("Installation", ""), "there is no producer", is_producer).await;
+    cluster.delete(&former).await;
+    cluster.annotate(&any("Installation", "root"), asks()).await;
+    // The former one is uninstalled, and another one is made in the same job.
+    deployer.succeed("p").await;
+    cluster.expect_absent(&any("Installation", former["metadata"]["name"].as_str().unwrap_or_default())).await;
+    deployer.succeed("p").await;
+    deployer.succeed("c").await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+}

@@ -285,6 +285,23 @@ fn a_ring_ends() {
     let tree = given.tree();
     let why = tree.why(NodeKind::Installation, &"default".into(), &ObjectName::from_static("a")).unwrap();
     assert_eq!(why.chain.iter().map(|link| link.name).collect::<Vec<_>>(), ["a", "b"]);
+    let fix = "Installation a and Installation b wait for each other in a ring: end the job of their root with orangery interrupt NAME";
+    assert_eq!(why.fix.as_deref(), Some(fix));
+}
+
+#[test]
+fn c_161_what_is_deleted_by_itself_says_which_job_uninstalls_it() {
+    let mut left = sub("b");
+    left["deletionTimestamp"] = json!("2026-11-21T08:00:00Z");
+    let message = "is being deleted; the next job of root app uninstalls it";
+    let given = Given::default().installation("app", json!({}), status("Succeeded", true, json!({}))).installation(
+        "b-1",
+        left,
+        status("Succeeded", true, condition("AwaitingTrigger", message)),
+    );
+    let tree = given.tree();
+    let why = tree.why(NodeKind::Installation, &"default".into(), &ObjectName::from_static("b-1")).unwrap();
+    assert_eq!(why.chain.iter().map(|link| link.says.as_str()).collect::<Vec<_>>(), [message]);
 }
 
 #[test]

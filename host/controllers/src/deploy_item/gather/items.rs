@@ -1,17 +1,27 @@
 //! Which deploy items there are, as the API server says: a cache may not have heard of one yet.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
-use orangery_api::deploy_item::DeployItem;
+use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_apply::{DeployItems, Owner};
 use orangery_core::{
     error::Failure,
+    name::ObjectName,
     port::BoxFuture,
     step::{Halt, Step},
 };
+use orangery_proposal::{
+    ClusterRef, ObjectKey,
+    check::{ignored_objects, named_objects},
+    inventory::LocatedObject,
+};
+use orangery_reconcile::Key;
+use serde_json::Value;
 
 use super::GatheredItem;
-use crate::{host_cluster::UNTOLD, object::message_of};
+use crate::{host_cluster::UNTOLD, object::message_of, tree::MANAGED_BY};
 
 impl DeployItems for GatheredItem {
     fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>> {
@@ -24,6 +34,26 @@ impl DeployItems for GatheredItem {
                 Err(error) => Err(unread(item, &error)),
             }
         })
+    }
+
+    fn named(&self, objects: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
+        let Some(execution) = self.item.label(label::MANAGED_BY) else { return BTreeMap::new() };
+        let items = MANAGED_BY.find(&self.host.stores.deploy_items, &self.key.namespace, execution);
+        let beside = items.iter().filter(|item| {
+            Key::of(item.as_ref()) != self.key && item.spec.target == self.item.spec.target && !item.is_deleting()
+        });
+        let mut named = BTreeMap::new();
+        for item in beside {
+            let theirs = in_target(named_objects(item.spec.config.as_ref().unwrap_or(&Value::Null)));
+            let of_item = objects.intersection(&theirs).cloned();
+            named.extend(of_item.map(|located| (located, ObjectName::from(item.name_any()))));
+        }
+        named
+    }
+
+    fn ignored(&self, objects: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
+        let ignored = in_target(ignored_objects(self.item.spec.config.as_ref().unwrap_or(&Value::Null)));
+        objects.intersection(&ignored).cloned().collect()
     }
 }
 
@@ -38,6 +68,10 @@ impl GatheredItem {
             Err(error) => Err(unread(item, &error)),
         }
     }
+}
+
+fn in_target(keys: BTreeSet<ObjectKey>) -> BTreeSet<LocatedObject> {
+    keys.into_iter().map(|key| LocatedObject { on: ClusterRef::Target, key }).collect()
 }
 
 fn unread(item: &Owner, error: &kube::Error) -> Halt {

@@ -28,6 +28,7 @@ use super::super::{
 use crate::{
     job::{self, JobStatus},
     namespace_policy::refused,
+    never_begun::was_never_begun,
     object::{add_finalizer, before_deletion, controller_reference, generation_of, uid_of},
     removed,
     signed_origin::SignedOrigin,
@@ -264,6 +265,9 @@ impl ExecutionReconciliation<'_> {
     /// reconciliation; external deployers know nothing of it.
     async fn is_left(&self, item: &DeployItem) -> Step<bool> {
         if is_kept(item) {
+            return Ok(true);
+        }
+        if was_never_begun(self.host, item) {
             return Ok(true);
         }
         if !removed::may_skip(item) || self.host.plugins.deployer(&item.spec.type_).is_some() {

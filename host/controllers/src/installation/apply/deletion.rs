@@ -1,8 +1,13 @@
 //! The delete calls for subobjects (INS-62 … INS-64, INS-78).
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use orangery_api::{annotation, installation::Installation, marks::Marks};
-use orangery_core::step::Step;
+use orangery_core::{
+    phase::{Phase as _, installation::Installation as Phase},
+    step::Step,
+};
 
 use super::super::reconciliation::InstallationReconciliation;
 use crate::object::{add_finalizer, before_deletion, mark};
@@ -43,11 +48,29 @@ impl InstallationReconciliation<'_> {
         else {
             return Ok(());
         };
+        let marked = self.mark_leaving(&orphan).await?;
         let writer = self.host.writer(&self.host.stores.installations);
-        let mut after = Installation::clone(&orphan);
-        add_finalizer(&mut after);
-        mark(&mut after, annotation::DELETE_IGNORE_SUCCESSORS);
-        let marked = writer.update(&orphan, &after).await.map_err(|error| error.halt("MarkOrphan"))?;
         writer.delete(&marked).await.map_err(|error| error.halt("DeleteOrphan"))
+    }
+
+    /// The job goes to a sub-installation that goes in the middle of it, as one that a user has deleted. Its successors are not
+    /// waited for: they wait for this job, which waits for it (C-158).
+    pub(in crate::installation) async fn trigger_leaving(&self, sub: &Arc<Installation>) -> Step<()> {
+        let marked = self.mark_leaving(sub).await?;
+        self.trigger_subinstallation(&marked, Phase::INIT_DELETE).await
+    }
+
+    /// A sub-installation that does not wait for its successors when it goes.
+    async fn mark_leaving(&self, sub: &Arc<Installation>) -> Step<Arc<Installation>> {
+        let mut after = Installation::clone(sub);
+        if !sub.is_deleting() {
+            add_finalizer(&mut after);
+        }
+        mark(&mut after, annotation::DELETE_IGNORE_SUCCESSORS);
+        if after == **sub {
+            return Ok(Arc::clone(sub));
+        }
+        let writer = self.host.writer(&self.host.stores.installations);
+        writer.update(sub, &after).await.map_err(|error| error.halt("MarkOrphan"))
     }
 }

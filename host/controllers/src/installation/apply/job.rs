@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use orangery_api::{annotation, context::DEFAULT_CONTEXT, installation::Installation, marks::Marks};
+use orangery_api::{
+    annotation,
+    context::DEFAULT_CONTEXT,
+    installation::Installation,
+    marks::{Marks, Operation},
+};
 use orangery_core::{
     automatic::AutomaticRecord,
     phase::{Phase as _, installation::Installation as Phase},
@@ -57,9 +62,9 @@ async fn adopt(host: &ControllerContext, before: &Arc<Installation>, answers_req
     writer.update(before, &after).await.map_err(|error| error.halt("AdoptInstallation"))
 }
 
-/// Starts a job at a root: the id is written before any child gets it, so that a request is never lost. Of a deletion one write
-/// says that the job began and where it rests. `record` is that of a job which starts on a schedule; a person's request begins
-/// to count anew, as does a change.
+/// Starts a job at a root: the id is written before any child gets it, so that a request is never lost. Of a deletion without a
+/// request one write says that the job began and where it rests. `record` is that of a job which starts on a schedule; a person's
+/// request begins to count anew, as does a change.
 pub(super) async fn start<'a>(
     worker: &'a InstallationWorker,
     installation: &Arc<Installation>,
@@ -80,7 +85,8 @@ pub(super) async fn start<'a>(
     if record.is_some() || !retries {
         status.automatic_reconcile_status = record.map(Into::into);
     }
-    if !deletes {
+    // The job rests before its first phase where a request is to be removed: `go_on` answers it then (INS-14, INS-59).
+    if !deletes || installation.operation() == Some(Operation::Reconcile) {
         return AppliedInstallation::Status(Box::new(draft), "StartJob");
     }
     let mut run = InstallationReconciliation::of(worker, Arc::clone(installation), draft, job, true);

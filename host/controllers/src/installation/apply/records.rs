@@ -4,11 +4,14 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
-use orangery_api::{convert::export_occupant, data_object::DataObject, label, marks::Marks};
+use orangery_api::{
+    convert::export_occupant, data_object::DataObject, installation::Installation, label, marks::Marks,
+};
 use orangery_blueprint::{
     export::{self, ExportError},
     import::Imported,
     record::{Record, RecordContent, UndecryptableData},
+    sibling::SiblingReference,
 };
 use orangery_core::{
     error::{Code, Failure},
@@ -18,7 +21,7 @@ use orangery_reconcile::{Key, Watched};
 use serde_json::Value;
 
 use super::super::{
-    dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE},
+    dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE, edges, exports},
     reconciliation::InstallationReconciliation,
 };
 use crate::{
@@ -51,10 +54,12 @@ impl InstallationReconciliation<'_> {
         for record in records {
             let key = Key { namespace: self.key.namespace.clone(), name: record.name.clone() };
             let (data, target) = (stores.data_objects.get(&key), stores.targets.get(&key));
-            // What an Installation has left that does not exist any more goes with it, or is written by who exports it now.
+            // What an Installation has left that does not exist any more, or exports it no more, is written by who exports it now.
             let is_there = |owner: &OwnerReference| {
                 let known = stores.installations.get(&Key::new(&self.key.namespace, owner.name.as_str()));
-                known.is_some_and(|known| uid_of(known.as_ref()) == owner.uid)
+                known.is_some_and(|known| {
+                    uid_of(known.as_ref()) == owner.uid && self.exports_beside(&known, record)
+                })
             };
             let occupant = match &record.content {
                 RecordContent::Data(_) => data.as_deref().map(|object| export_occupant(object, is_there)),
@@ -64,6 +69,17 @@ impl InstallationReconciliation<'_> {
                 .map_err(|error| export_failed("WriteExports", &error))?;
         }
         Ok(())
+    }
+
+    /// Whether another Installation exports to the name of a record by its spec as it is (C-160).
+    fn exports_beside(&self, other: &Installation, record: &Record) -> bool {
+        let key = record.key.clone();
+        let reference = match &record.content {
+            RecordContent::Data(_) => SiblingReference::Data(key),
+            RecordContent::Target(_) => SiblingReference::Target(key),
+        };
+        let theirs = exports(other);
+        edges(&self.draft, [reference]).iter().all(|edge| theirs.contains(edge))
     }
 
     /// `Init`: the exports of the job before go, so that nobody takes them for those of this one.

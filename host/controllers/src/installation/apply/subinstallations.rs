@@ -12,7 +12,6 @@ use orangery_api::{
 };
 use orangery_core::{
     name::{self, ObjectName},
-    phase::{Phase as _, installation::Installation as Phase},
     plan::installation::{self as plan, Existing},
     step::{Halt, Step, Verdict},
 };
@@ -45,7 +44,7 @@ impl InstallationReconciliation<'_> {
             // One whose template is back is still being deleted: it needs this job to go on.
             objects.retain(|object| object.is_deleting());
             for object in &objects {
-                self.trigger_subinstallation(object, Phase::INIT_DELETE).await?;
+                self.trigger_leaving(object).await?;
             }
             if let (_, Ok(Verdict::Failed(failure))) = plan::orphans(&related(&objects), &self.workflow.job) {
                 return Err(Halt::Stall(failure));

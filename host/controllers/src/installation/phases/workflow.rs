@@ -271,7 +271,7 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
         subs.retain(|sub| sub.is_deleting() && self.is_late(sub) && !leaving.contains(template_of(sub)));
         let (trigger, outcome) = plan::orphans(&related(&subs), &self.workflow.job);
         for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
-            self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+            self.trigger_leaving(sub).await?;
         }
         outcome
     }

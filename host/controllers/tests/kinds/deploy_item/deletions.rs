@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     hostile::event_says,
-    items::{Items, gate, key, proposal},
+    items::{Items, MANAGED_BY, gate, key, proposal},
 };
 
 const HOLD: &str = "example.org/hold";
@@ -79,11 +79,10 @@ async fn a_component_that_fails_a_deletion_leaves_all_in_its_place_and_may_be_as
 async fn c_140_an_orphaned_item_says_that_nobody_tries_again_and_does_it_when_it_is_asked_to() {
     let fails = json!({"stages": [], "next": {"fail": {"code": "ERR_MINE", "message": "not yet"}}});
     let world = installed(&[fails]).await;
-    let labels = json!({"execution.landscaper.gardener.cloud/managed-by": "gone"});
-    world.patch("item", json!({"metadata": {"labels": labels}})).await;
+    world.patch("item", json!({"metadata": {"labels": {MANAGED_BY: "gone"}}})).await;
     world.delete("item").await;
     let failed = world.wait("item", |item| item.is_some_and(|item| item.phase() == "DeleteFailed")).await.unwrap();
-    let sentence = "plugin scripted: not yet; its Execution is gone, so nobody tries again unasked: set the annotation \
+    let sentence = "plugin scripted: not yet; it has no Execution, so nobody tries again unasked: set the annotation \
         landscaper.gardener.cloud/operation: reconcile on this DeployItem when that is mended";
     let ready = failed.conditions().iter().find(|condition| condition.type_ == "Ready").unwrap();
     assert_eq!((ready.message.as_str(), &json!(failed.status)["lastError"]["message"]), (sentence, &json!(sentence)));
@@ -92,6 +91,26 @@ async fn c_140_an_orphaned_item_says_that_nobody_tries_again_and_does_it_when_it
     world.objects().annotate("DeployItem", "item", "operation", "reconcile").await;
     world.gone("item").await;
     assert_eq!(world.value("a").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_161_an_item_of_ones_own_is_uninstalled_when_it_is_deleted_and_tries_again_when_it_is_asked_to() {
+    let fails = json!({"stages": [], "next": {"fail": {"code": "ERR_MINE", "message": "not yet"}}});
+    let world = installed(&[fails]).await;
+    world.patch("item", json!({"metadata": {"ownerReferences": null}})).await;
+    world.delete("item").await;
+    world.wait("item", |item| item.is_some_and(|item| item.phase() == "DeleteFailed" && item.job_finished())).await;
+    assert!(world.value("a").await.is_some());
+    world.patch("item", json!({"spec": {"config": {"uninstalls": null}}})).await;
+    world.objects().annotate("DeployItem", "item", "operation", "reconcile").await;
+    world.gone("item").await;
+    assert_eq!(world.value("a").await, None);
+    // Nobody has ever taken this one.
+    world.create("untaken", &[], json!({"type": "example.org/absent"})).await;
+    let held = json!(["finalizer.landscaper.gardener.cloud"]);
+    world.patch("untaken", json!({"metadata": {"ownerReferences": null, "finalizers": held}})).await;
+    world.delete("untaken").await;
+    world.gone("untaken").await;
 }
 
 /// A proposal before an uninstall that waits for the config map `hook` to be ready.

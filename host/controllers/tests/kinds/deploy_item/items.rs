@@ -14,9 +14,13 @@ use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
 use serde_json::{Value, json};
 
 use crate::{
-    objects::SCRIPTED,
+    objects::{SCRIPTED, object},
     world::{Setup, World},
 };
+
+/// The Execution of the items.
+const EXECUTION: &str = "items";
+pub(crate) const MANAGED_BY: &str = "execution.landscaper.gardener.cloud/managed-by";
 
 /// The deploy items of a server, beside its world, which names objects by kind and name.
 pub(crate) struct Items(World);
@@ -52,6 +56,8 @@ impl Items {
         let spec =
             json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig}});
         items.target("cluster", spec).await;
+        // Without a job of its own: the tests hand jobs down.
+        items.apply(&object("Execution", EXECUTION, &json!({"context": "default"}))).await;
         items
     }
 
@@ -98,8 +104,11 @@ impl Items {
 
     /// Creates an item with these proposals; `spec` is laid over.
     pub(crate) async fn create(&self, name: &str, proposals: &[Value], spec: Value) {
+        let execution = self.find("Execution", EXECUTION).await.unwrap();
+        let owner = json!({"apiVersion": execution["apiVersion"], "kind": "Execution", "name": EXECUTION,
+            "uid": execution["metadata"]["uid"]});
         let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
-            "metadata": {"name": name}, "spec": {"type": SCRIPTED, "target": {"name": "cluster", "namespace": "default"},
+            "metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"type": SCRIPTED, "target": {"name": "cluster", "namespace": "default"},
                 "config": {"apiVersion": "example.org/v1", "kind": "Script", "proposals": proposals}}});
         orangery_proposal::overlay::overlay(&mut object["spec"], &spec);
         self.items().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();

@@ -77,6 +77,125 @@ async fn ins_59_ins_68_ins_69_a_failed_deletion_ends_and_a_request_restarts_it()
     world.gone("Installation", "root").await;
 }
 
+/// Whether a deletion has failed, and nothing asks for another one.
+fn rests_undeleted(object: &Value) -> bool {
+    let asked = &object["metadata"]["annotations"]["landscaper.gardener.cloud/operation"];
+    let pending = &object["status"]["pendingOperation"];
+    let is_none = |text: &Value| text.as_str().unwrap_or_default().is_empty();
+    object["status"]["phase"] == "DeleteFailed" && job_ended(object) && is_none(asked) && is_none(pending)
+}
+
+/// The jobs that were asked for have failed: the root rests, and no other job begins.
+async fn rests(world: &World, before: &Value) -> Value {
+    let failed = world.ended_after("Installation", "a", "DeleteFailed", before).await;
+    assert!(rests_undeleted(&failed), "{failed:#}");
+    while world.at_rest().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let after = world.find("Installation", "a").await.unwrap();
+    assert_eq!((&after["status"]["jobID"], rests_undeleted(&after)), (&failed["status"]["jobID"], true));
+    after
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_14_ins_59_one_request_starts_one_deletion_however_it_ends() {
+    let mut world = World::new().await;
+    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
+    world.succeed("a").await;
+    let deployed = world.ended("Installation", "a", "Succeeded").await;
+    // It is asked for and deleted while no controller looks.
+    world.stop();
+    world.request("a").await;
+    world.delete("Installation", "a").await;
+    world.restart();
+    world.item("a", is_deleting).await;
+    world.fail("a", "in use").await;
+    let first = rests(&world, &deployed).await;
+    world.request("a").await;
+    world.fail("a", "still in use").await;
+    let second = rests(&world, &first).await;
+    assert!(message(&second).contains("still in use"), "{second:#}");
+    world.request("a").await;
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_14_ins_57_a_deletion_answers_the_request_that_waits_for_the_end_of_a_job() {
+    let world = World::new().await;
+    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
+    world.triggered("a").await;
+    world.expect("Installation", "a", |a| a["status"]["phase"] == "Progressing").await;
+    world.request("a").await;
+    let running = world.expect("Installation", "a", |a| a["status"]["pendingOperation"] == "reconcile").await;
+    world.delete("Installation", "a").await;
+    world.succeed("a").await;
+    world.item("a", |item| is_deleting(item) && !job_ended(item)).await;
+    world.fail("a", "in use").await;
+    rests(&world, &running).await;
+}
+
+/// A root with two sub-installations, of which one exports what the other imports; both have run well.
+async fn siblings(world: &World) -> Value {
+    let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
+    let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
+    let subs = json!({"subinstallations": [
+        sub("consumer", &consumer, &json!({"imports": {"data": [{"name": "in", "dataRef": "v"}]}})),
+        sub("producer", &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
+    ]});
+    world.apply(&installation("root", &subs)).await;
+    world.succeed("p").await;
+    world.succeed("c").await;
+    world.ended("Installation", "root", "Succeeded").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_158_a_sub_installation_that_a_user_has_deleted_does_not_wait_for_siblings_that_wait_for_the_job() {
+    let world = World::new().await;
+    let first = siblings(&world).await;
+    let producer = name_of(&world.find_sub("producer").await.unwrap());
+    world.delete("Installation", &producer).await;
+    world.request("root").await;
+    world.item("p", |item| is_deleting(item) && !job_ended(item)).await;
+    let leaving = world.find("Installation", &producer).await.unwrap();
+    let ignores = &leaving["metadata"]["annotations"]["landscaper.gardener.cloud/delete-ignore-successors"];
+    assert_eq!(ignores, "true");
+    world.succeed("p").await;
+    world.gone("Installation", &producer).await;
+    world.item("p", |item| !is_deleting(item) && !job_ended(item)).await;
+    world.succeed("p").await;
+    world.item("c", |item| !job_ended(item)).await;
+    world.succeed("c").await;
+    world.ended_after("Installation", "root", "Succeeded", &first).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_161_what_is_deleted_by_itself_says_that_the_next_job_of_its_root_uninstalls_it() {
+    let world = World::new().await;
+    let first = family(&world).await;
+    let sub = name_of(&world.find_sub("sub").await.unwrap());
+    let item = name_of(&world.find_item("s").await.unwrap());
+    let deleted = [("Installation", &sub), ("Execution", &sub), ("DeployItem", &item)];
+    for (kind, name) in deleted {
+        world.delete(kind, name).await;
+        let says = "is being deleted; the next job of root root uninstalls it";
+        let waits = world.says(kind, name, says).await;
+        let ready = &waits["status"]["conditions"][0];
+        assert_eq!(
+            (&ready["type"], &ready["status"], &ready["reason"]),
+            (&json!("Ready"), &json!("False"), &json!("AwaitingTrigger"))
+        );
+    }
+    world.request("root").await;
+    for name in ["s", "r", "s"] {
+        world.succeed(name).await;
+    }
+    world.ended_after("Installation", "root", "Succeeded", &first).await;
+    for (kind, name) in deleted {
+        world.gone(kind, name).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_61_ins_62_ins_64_a_deletion_waits_for_importers_unless_the_annotation_says_otherwise() {
     let world = World::new().await;
@@ -132,16 +251,7 @@ async fn ins_77_to_79_without_uninstall_the_tree_goes_and_no_deployer_is_asked()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_61_siblings_in_a_tree_are_deleted_importers_first() {
     let world = World::new().await;
-    let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
-    let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
-    let subs = json!({"subinstallations": [
-        sub("consumer", &consumer, &json!({"imports": {"data": [{"name": "in", "dataRef": "v"}]}})),
-        sub("producer", &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
-    ]});
-    world.apply(&installation("root", &subs)).await;
-    world.succeed("p").await;
-    world.succeed("c").await;
-    world.ended("Installation", "root", "Succeeded").await;
+    siblings(&world).await;
     world.delete("Installation", "root").await;
     world.item("c", is_deleting).await;
     let producer = world.sub("producer", is_deleting).await;

@@ -7,7 +7,7 @@ use crate::{
         ENGINE, both, data, data_export, data_import, data_object, deploying, exporting, installation, item, object,
         of_items, sub, with,
     },
-    world::{FINALIZER, World, is_deleting, name_of},
+    world::{FINALIZER, World, is_deleting, job_ended, message, name_of},
 };
 
 /// A root that fails in `Init`, with its error.
@@ -308,4 +308,36 @@ async fn c_138_a_record_that_somebody_holds_on_its_way_out_is_written_anew_when_
         assert_eq!(anew["data"], record["data"], "{name}");
         assert_ne!(anew["metadata"]["uid"], record["metadata"]["uid"], "{name}");
     }
+}
+
+/// Two roots turn round: what one exported and the other imported is exported by the other and imported by the one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_160_an_export_that_moves_is_written_by_its_new_exporter() {
+    let world = World::new().await;
+    let exporter = |name: &str| {
+        let exports = json!({"data": [{"name": "out", "dataRef": "x"}]});
+        with(installation(name, &exporting("out", &json!(name))), &json!({"exports": exports}))
+    };
+    let importer = |name: &str| {
+        with(installation(name, &json!({"imports": [data_import("x")]})), &json!({"imports": data(&["x"])}))
+    };
+    world.apply(&exporter("a")).await;
+    world.ended("Installation", "a", "Succeeded").await;
+    world.apply(&importer("b")).await;
+    world.ended("Installation", "b", "Succeeded").await;
+    // As long as the spec of one exports it, the other may not.
+    world.apply(&exporter("b")).await;
+    let refused = world.ended("Installation", "b", "Failed").await;
+    assert!(message(&refused).contains("belongs to installation a, which exports it too"), "{refused:#}");
+    world.apply(&importer("a")).await;
+    world.ended("Installation", "a", "Failed").await;
+    world.request("b").await;
+    world.ended_after("Installation", "b", "Succeeded", &refused).await;
+    world.expect("Installation", "a", |a| a["status"]["phase"] == "Succeeded" && job_ended(a)).await;
+    let exported =
+        |object: &Value| object["metadata"]["labels"]["data.landscaper.gardener.cloud/sourceType"] == "export";
+    let objects: Vec<Value> = world.list("DataObject").await.into_iter().filter(exported).collect();
+    let owners: Vec<_> =
+        objects.iter().map(|one| (&one["data"], &one["metadata"]["ownerReferences"][0]["name"])).collect();
+    assert_eq!(owners, [(&json!("b"), &json!("b"))]);
 }

@@ -265,3 +265,35 @@ fn c_97_a_provider_status_is_called_as_an_object_can_be_called() {
     let rest = "which API servers hold to the rules for objects; call it otherwise";
     fails(json!({"metadata": {"name": "x"}}), &format!("key \"metadata\", {rest}"));
 }
+
+#[test]
+fn c_163_a_configuration_names_the_objects_that_it_has_whole() {
+    let object = |name: &str, namespace: Value| {
+        let metadata = json!({"name": name, "namespace": namespace});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    };
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [object("listed", json!("n"))]});
+    let config = json!({
+        "manifests": [{"policy": "manage", "manifest": object("a", json!("n"))}, {"manifest": list}],
+        "exports": {"fromResource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "read", "namespace": "n"}},
+        "values": {"deep": [[object("deep", Value::Null)]]},
+    });
+    let named: Vec<String> = named_objects(&config).iter().map(ToString::to_string).collect();
+    assert_eq!(named, ["ConfigMap deep", "ConfigMap n/a", "ConfigMap n/listed"]);
+}
+
+#[test]
+fn c_162_a_configuration_of_manifests_says_what_is_ignored() {
+    let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [object("listed")]});
+    let config = json!({"Manifests": [
+        {"policy": "ignore", "manifest": object("a")},
+        {"Policy": "ignore", "MANIFEST": list},
+        {"policy": "manage", "manifest": object("b")},
+        {"manifest": object("c")},
+        object("d"),
+    ]});
+    let ignored: Vec<String> = ignored_objects(&config).iter().map(ToString::to_string).collect();
+    assert_eq!(ignored, ["ConfigMap a", "ConfigMap listed"]);
+    assert!(ignored_objects(&json!({"manifests": "none"})).is_empty() && ignored_objects(&Value::Null).is_empty());
+}
