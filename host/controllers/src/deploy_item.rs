@@ -12,10 +12,9 @@
 
 use std::sync::Arc;
 
-use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
+use orangery_api::{deploy_item::DeployItem, label, marks::Marks as _};
 use orangery_cluster::ClusterPool;
 use orangery_core::{
-    phase::item::Item as Phase,
     step::Halt,
     walk::{Transition, advance},
 };
@@ -41,6 +40,7 @@ pub(crate) mod dependencies;
 mod drift;
 mod dry_run;
 mod gather;
+mod panics;
 mod status;
 mod timeout;
 mod trigger;
@@ -185,16 +185,6 @@ impl Controller for DeployItemController {
     }
 
     async fn tell_of_panics(&self, object: Arc<DeployItem>) {
-        let of = (self.host.as_ref(), &self.host.stores.deploy_items);
-        let left = timeout::left_of_job(&object, self.host.now().0);
-        if left.is_some_and(|left| left.is_zero()) {
-            let phase = if object.is_deleting() { Phase::DeleteFailed } else { Phase::Failed };
-            refusal::end_panicked(of, object.as_ref(), phase, |draft| draft.status.get_or_insert_default()).await;
-            return;
-        }
-        refusal::publish_panics(of, object.as_ref(), |draft| draft.status.get_or_insert_default()).await;
-        if let Some(left) = left {
-            self.queue.wake_in(Key::of(object.as_ref()), left);
-        }
+        panics::tell(&self.host, &self.queue, &object).await;
     }
 }

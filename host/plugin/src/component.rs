@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c_134_nobody_waits_where_another_namespace_waits_and_whoever_does_is_told_when_it_is_there() {
+    async fn c_134_the_turns_of_another_namespace_are_not_waited_for_and_all_are_told_when_it_is_there() {
         let (slot, greedy, other) = (Slot::default(), tenant("greedy"), tenant("other"));
         let mut waits = Box::pin(slot.get_or_load(&greedy, pending::<Result<Component, Error>>));
         assert!(futures::poll!(&mut waits).is_pending());

@@ -137,7 +137,8 @@ pub(crate) enum ComponentOrigin {
 }
 
 impl ComponentOrigin {
-    /// Who waits where a component is loaded: one that is registered is for all who wait for it, whoever was the first.
+    /// The tenant whose turns are waited for where a component is loaded: one that is registered is loaded for all, whoever was
+    /// the first.
     pub(crate) fn whose(self, tenant: &Tenant) -> Tenant {
         tenant.clone().filter(|_| self == ComponentOrigin::Blueprint)
     }
@@ -386,7 +387,7 @@ mod tests {
     /// A component that two namespaces ask for at once is compiled once, by whichever has its turn first; and one whose compiler was
     /// killed is not compiled again when it is next asked for.
     #[tokio::test]
-    async fn c_134_what_was_compiled_or_could_not_be_is_not_compiled_again_for_the_next_who_asks() {
+    async fn c_134_what_was_compiled_or_could_not_be_is_not_compiled_again_for_the_next_call() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let script = "t=$(/bin/cat); echo $t >> $0; if [ \"$t\" = killed ]; then kill -KILL $$; fi; echo code";

@@ -41,6 +41,6 @@ pub use crate::{
     slot::{in_this_slot, slot},
     store::{ObjectChange, Restorations, Store, UnreadableObject},
     watch::{watch, watch_labelled},
-    watched_object::ObjectHead,
+    watched_object::NamedObject,
     write::{CONFLICT, WriteError, Writer},
 };

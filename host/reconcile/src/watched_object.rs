@@ -12,6 +12,7 @@ use kube::{Resource, core::ObjectMeta};
 use orangery_core::{
     levels::{self, DEEPEST_OBJECT},
     memory,
+    name::{Namespace, ObjectName},
 };
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::value::RawValue;
@@ -86,7 +87,7 @@ pub(crate) fn too_deep(levels: usize) -> String {
 /// The text of an object with `null` for its managed fields.
 fn without_managed_fields(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     #[derive(Deserialize)]
-    struct Outline<'a> {
+    struct OutlinedObject<'a> {
         #[serde(borrow, default)]
         metadata: MetaOutline<'a>,
     }
@@ -96,7 +97,7 @@ fn without_managed_fields(text: &str) -> Result<Cow<'_, str>, serde_json::Error>
         #[serde(borrow)]
         managed_fields: Option<&'a RawValue>,
     }
-    let outline: Outline<'_> = serde_json::from_str(text)?;
+    let outline: OutlinedObject<'_> = serde_json::from_str(text)?;
     let Some(fields) = outline.metadata.managed_fields.map(RawValue::get) else { return Ok(Cow::Borrowed(text)) };
     let start = fields.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     let (before, after) = (text.get(..start), text.get(start.saturating_add(fields.len())..));
@@ -111,12 +112,12 @@ struct EventHead {
 
 /// An object of which nothing is read but which one it is and its labels: nothing that stands in it is too deep for that (C-153).
 #[derive(Clone, Debug)]
-pub struct ObjectHead<K> {
+pub struct NamedObject<K> {
     meta: ObjectMeta,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<'de, K> Deserialize<'de> for ObjectHead<K> {
+impl<'de, K> Deserialize<'de> for NamedObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self { meta: EventHead::deserialize(deserializer)?.metadata.into(), kind: PhantomData })
     }
@@ -126,8 +127,8 @@ impl<'de, K> Deserialize<'de> for ObjectHead<K> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct MetaHead {
-    namespace: Option<String>,
-    name: Option<String>,
+    namespace: Option<Namespace>,
+    name: Option<ObjectName>,
     labels: Option<BTreeMap<String, String>>,
     uid: Option<String>,
     resource_version: Option<String>,
@@ -139,8 +140,8 @@ struct MetaHead {
 impl From<MetaHead> for ObjectMeta {
     fn from(head: MetaHead) -> Self {
         Self {
-            namespace: head.namespace,
-            name: head.name,
+            namespace: head.namespace.map(Into::into),
+            name: head.name.map(Into::into),
             labels: head.labels,
             uid: head.uid,
             resource_version: head.resource_version,
@@ -195,4 +196,4 @@ macro_rules! resource_of {
 }
 
 resource_of!(WatchedObject);
-resource_of!(ObjectHead);
+resource_of!(NamedObject);

@@ -18,7 +18,7 @@ mod refusal;
 mod settings;
 mod versions;
 
-pub(crate) use client::Unanswered;
+pub(crate) use client::NoAnswer;
 pub use client::{Client, Pull};
 pub use file::{FileRequest, ReceivedFile};
 pub use flight::Flights;

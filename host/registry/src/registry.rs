@@ -20,8 +20,8 @@ use crate::{
     charts::{self, ChartLocation},
     memory::Memory,
     oci::{
-        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, Keyring, Manifest, OciDescriptor,
-        OciRepository, Pull, RegistryVersions, Unanswered,
+        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, Keyring, Manifest, NoAnswer, OciDescriptor,
+        OciRepository, Pull, RegistryVersions,
     },
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, VersionSource},
 };
@@ -149,7 +149,7 @@ impl Registries {
         &self,
         reference: &ArtifactReference,
         keyring: &Keyring,
-        ask: impl Future<Output = Result<T, Unanswered>>,
+        ask: impl Future<Output = Result<T, NoAnswer>>,
     ) -> Result<T, Fault>
     where
         T: From<Arc<Manifest>> + Into<Option<Arc<Manifest>>> + Clone,
@@ -169,7 +169,7 @@ impl Registries {
                 }
                 self.manifests.put(key, manifest);
             }
-            (Err(Unanswered::Failed(Fault::Later(problem))), None) => {
+            (Err(NoAnswer::Failed(Fault::Later(problem))), None) => {
                 let known = self.cache.answer(&question, asker).await;
                 if let Some(manifest) = known.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok()) {
                     let why = &problem.message;
@@ -181,7 +181,7 @@ impl Registries {
             }
             (Ok(_) | Err(_), None) => self.cache.forget_answer(&question, asker),
         }
-        answer.map_err(Unanswered::fault)
+        answer.map_err(NoAnswer::fault)
     }
 
     /// A blob that a manifest of the repository names, which the asker could read.
@@ -290,7 +290,7 @@ impl Pull for Registries {
         reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Option<Arc<Manifest>>, Fault> {
-        let asked = async { self.client.manifest_if_any(reference, keyring).await.map_err(Unanswered::Failed) };
+        let asked = async { self.client.manifest_if_any(reference, keyring).await.map_err(NoAnswer::Failed) };
         self.answered(reference, keyring, asked).await
     }
 

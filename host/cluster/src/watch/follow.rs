@@ -1,6 +1,6 @@
 //! The task of one watch: lists, then follows, and takes up again what breaks off.
 
-use std::{borrow::Cow, pin::pin, sync::Arc};
+use std::{borrow::Cow, fmt, pin::pin, sync::Arc};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -11,10 +11,13 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use orangery_core::levels::{self, DEEPEST_OBJECT};
+use orangery_core::levels::DEEPEST_OBJECT;
 use orangery_proposal::deployer::ApiResource;
-use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::{Value, json, value::RawValue};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, json};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
 
@@ -100,13 +103,8 @@ impl Watched {
 
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
-        let text = text.get();
         // One object of somebody else that is too deep is seen without what is so, and keeps nothing from the others (C-153).
-        let is_deep = levels::of_json(text) > DEEPEST_OBJECT;
-        let object =
-            if is_deep { serde_json::from_str(&levels::cut(text, DEEPEST_OBJECT)) } else { serde_json::from_str(text) };
-        let object: Value = object.map_err(D::Error::custom)?;
+        let object = Levels(DEEPEST_OBJECT).deserialize(deserializer)?;
         let meta = object.get("metadata").map_or(Ok(ObjectMeta::default()), ObjectMeta::deserialize);
         Ok(Self { meta: meta.map_err(D::Error::custom)?, object })
     }
@@ -136,6 +134,73 @@ impl Resource for Watched {
     }
 }
 
+/// A value of so many levels of lists and objects in each other; what is deeper is read over, and stands there as null.
+#[derive(Clone, Copy)]
+struct Levels(usize);
+
+impl<'de> DeserializeSeed<'de> for Levels {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.0 {
+            0 => IgnoredAny::deserialize(deserializer).map(|IgnoredAny| Value::Null),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Levels {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut read = Vec::new();
+        while let Some(element) = elements.next_element_seed(Levels(self.0 - 1))? {
+            read.push(element);
+        }
+        Ok(read.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut read = Map::new();
+        while let Some(name) = members.next_key()? {
+            read.insert(name, members.next_value_seed(Levels(self.0 - 1))?);
+        }
+        Ok(read.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +213,9 @@ mod tests {
         );
         let watched: Watched = serde_json::from_str(&text).unwrap();
         assert_eq!((watched.meta().name.as_deref(), &watched.object["data"]), (Some("a"), &json!({"k": "v"})));
+        let whole =
+            json!({"metadata": {"name": "a"}, "n": [null, true, -1, 18_446_744_073_709_551_615_u64, 1.5, "x", {}]});
+        let watched: Watched = serde_json::from_str(&whole.to_string()).unwrap();
+        assert_eq!(watched.object, whole);
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn in_time<T>(limit: Option<Duration>, work: impl Future<Output
 mod tests {
     use std::future::pending;
 
-    use tokio::time::{Instant, sleep};
+    use tokio::time::{Instant, sleep_until};
 
     use super::*;
 
@@ -98,7 +98,7 @@ mod tests {
         }
         // What ends with its requests, and what may take for ever, comes to its end.
         let after = async |seconds: u64| {
-            sleep(Duration::from_secs(seconds)).await;
+            sleep_until(Instant::now() + Duration::from_secs(seconds)).await;
             Ok(seconds)
         };
         assert_eq!(in_time(Some(LAST_LOOK), after(3)).await, Ok(3));

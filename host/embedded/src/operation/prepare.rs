@@ -32,9 +32,10 @@ const META_FIELDS: &[&str] = &[
     "uid",
 ];
 
-/// The most levels of lists and objects in each other of an object: a decoder of JSON ends there, so that what is deeper could not be
-/// read back (C-154). A body is not deeper, but the managed fields of what stands in it are.
-const DEEPEST_OBJECT: usize = 127;
+/// The most levels of lists and objects in each other of an object: a decoder of JSON ends at 128, and in a list an object stands two
+/// levels deep, so that what is deeper could not be read back (C-154). A body is not deeper, but the managed fields of what stands in
+/// it are.
+const DEEPEST_OBJECT: usize = 125;
 
 /// Refuses what could not be read back.
 fn check_levels(call: &WriteRequest, object: &Value) -> Result<(), Refusal> {

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(
             refusals(&["(a{100}){100}"]),
             [format!(
-                "{first}\"(a{{100}}){{100}}\": it has 10200 places with its repetitions written out, 4096 are allowed; repeat less, or use \
+                "{first}\"(a{{100}}){{100}}\": it has 20100 places with its repetitions written out, 4096 are allowed; repeat less, or use \
                  maxLength"
             )]
         );

@@ -40,8 +40,8 @@ async fn c_154_limits_what_could_not_be_read_back_is_refused_and_what_is_taken_c
             answer => refused.push(refusal(answer)),
         }
     }
-    let why = "Thing.example.com \"t\" is invalid: metadata.managedFields: Forbidden: the values of the object stand 128 levels deep in \
-               each other with these, and 127 are allowed; make what stands in it less deep";
+    let why = "Thing.example.com \"t\" is invalid: metadata.managedFields: Forbidden: the values of the object stand 126 levels deep in \
+               each other with these, and 125 are allowed; make what stands in it less deep";
     assert_eq!(refused.first(), Some(&(422, why.to_owned())));
     assert_eq!(things.list_metadata(&ListParams::default()).await.unwrap().items.len(), 1);
     things.delete("t", &DeleteParams::default()).await.unwrap();

@@ -34,18 +34,18 @@ const MOST_LEVELS: usize = 3;
 
 /// Why there is no manifest.
 #[derive(Clone)]
-pub(crate) enum Unanswered {
+pub(crate) enum NoAnswer {
     /// The registry says that there is none; it may be pushed later.
     Missing(Fault),
     /// Anything else.
     Failed(Fault),
 }
 
-impl Unanswered {
+impl NoAnswer {
     /// As a fault, where both are told alike.
     pub(crate) fn fault(self) -> Fault {
         match self {
-            Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,
+            NoAnswer::Missing(fault) | NoAnswer::Failed(fault) => fault,
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct Client {
     connections: RegistryConnections,
     settings: Arc<RegistrySettings>,
     sessions: Sessions,
-    manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, Unanswered>>,
+    manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, NoAnswer>>,
     pauses: Pauses,
     /// The bytes that may come in at once.
     memory: Arc<FetchMemory>,
@@ -117,7 +117,7 @@ impl Client {
     /// The manifest of an artifact, its digest checked where the reference has one; of an index, its first manifest.
     /// Calls for the same manifest with the same credentials at the same time share one request.
     pub async fn manifest(&self, reference: &ArtifactReference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
-        self.shared_manifest(reference, keyring).await.map_err(Unanswered::fault)
+        self.shared_manifest(reference, keyring).await.map_err(NoAnswer::fault)
     }
 
     /// The same; that there is none is told apart.
@@ -125,13 +125,13 @@ impl Client {
         &self,
         reference: &ArtifactReference,
         keyring: &Keyring,
-    ) -> Result<Arc<Manifest>, Unanswered> {
+    ) -> Result<Arc<Manifest>, NoAnswer> {
         let key = (reference.clone(), keyring.fingerprint(&reference.repository), keyring.sources());
         let ask = || async {
             self.pull_manifest(reference, keyring).await.map_err(|refusal| {
                 let is_missing = matches!(refusal, ExchangeRefusal::NotFound { .. });
                 let fault = refusal.fault_until_pushed(&format!("the manifest of {reference}"));
-                if is_missing { Unanswered::Missing(fault) } else { Unanswered::Failed(fault) }
+                if is_missing { NoAnswer::Missing(fault) } else { NoAnswer::Failed(fault) }
             })
         };
         self.manifests.join(key, ask).await
@@ -346,8 +346,8 @@ impl Pull for Client {
     ) -> Result<Option<Arc<Manifest>>, Fault> {
         match self.shared_manifest(reference, keyring).await {
             Ok(manifest) => Ok(Some(manifest)),
-            Err(Unanswered::Missing(_)) => Ok(None),
-            Err(Unanswered::Failed(fault)) => Err(fault),
+            Err(NoAnswer::Missing(_)) => Ok(None),
+            Err(NoAnswer::Failed(fault)) => Err(fault),
         }
     }
 

@@ -303,7 +303,7 @@ impl RegistryResponse {
                 self.got += bytes.len() as u64;
                 self.meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes.len() as u64))?;
                 if let Some(reserved) = &mut self.reserved {
-                    reserved.hold(self.got).await?;
+                    reserved.grow_to(self.got).await?;
                 }
                 return Ok(Some(bytes));
             }

@@ -139,7 +139,7 @@ impl ReservedMemory {
 
     /// Holds at least so many bytes from now on, where it may take as many. Nobody waits long for it: others may wait for what it
     /// has.
-    pub(super) async fn hold(&mut self, bytes: u64) -> Result<(), ExchangeRefusal> {
+    pub(super) async fn grow_to(&mut self, bytes: u64) -> Result<(), ExchangeRefusal> {
         if bytes <= self.bytes || self.bytes >= self.most {
             return Ok(());
         }
@@ -363,17 +363,19 @@ mod tests {
         let mut held = memory.reserve_file(&share("a/r"), None, 40 * MIB).await.ok().unwrap();
         let mut seen = Vec::new();
         for bytes in [1, MIB, MIB + 1, 4 * MIB, 5 * MIB, 33 * MIB] {
-            held.hold(bytes).await.unwrap();
+            held.grow_to(bytes).await.unwrap();
             seen.push((held.bytes / MIB, memory.queue().held / MIB));
         }
         assert_eq!(seen, [(1, 1), (1, 1), (2, 2), (4, 4), (8, 8), (33, 33)]);
         drop(held);
-        assert_eq!((memory.queue().held, memory.queue().by_share.len()), (0, 0));
+        let queue = memory.queue();
+        assert_eq!((queue.held, queue.by_share.len()), (0, 0));
+        drop(queue);
         // Two that are in each other's way do not wait for each other for ever.
         let mut first = memory.reserve_file(&share("a/r"), Some(20 * MIB), 60 * MIB).await.ok().unwrap();
         let mut second = memory.reserve_file(&share("b/r"), Some(20 * MIB), 60 * MIB).await.ok().unwrap();
-        let (first, second) = tokio::join!(async move { first.hold(30 * MIB).await.is_ok() }, async move {
-            second.hold(30 * MIB).await.is_ok()
+        let (first, second) = tokio::join!(async move { first.grow_to(30 * MIB).await.is_ok() }, async move {
+            second.grow_to(30 * MIB).await.is_ok()
         },);
         assert_eq!((first, second), (false, true), "the one that has waited longest gives up");
         assert_eq!(memory.queue().held, 0);

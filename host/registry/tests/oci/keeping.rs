@@ -152,22 +152,28 @@ async fn c_148_what_a_registry_does_not_have_any_more_is_not_taken_from_before_t
     let filled = FilledRegistry::open().await;
     let config = filled.blob("team/image", "application/vnd.oci.empty.v1+json", b"{}");
     let layer = filled.blob("team/image", "text/plain", b"a layer");
-    let manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
-    filled.put("/v2/team/image/manifests/1", StatusCode::OK, manifest.as_bytes());
+    let kind = "application/vnd.oci.image.manifest.v1+json";
+    let manifest = json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]}).to_string();
+    let push = || {
+        for name in ["1".to_owned(), sha256(manifest.as_bytes())] {
+            filled.put(&format!("/v2/team/image/manifests/{name}"), StatusCode::OK, manifest.as_bytes());
+        }
+    };
+    push();
     let folder = tempfile::tempdir().expect("a folder");
     let image = format!("http://{}/team/image:1", filled.server.address);
     let read = async |folder: &TempDir| {
         let version = start(folder).open(&inline(&json!({"type": "ociArtifact", "imageReference": image}))).await;
         version.expect("it").content(&ResourceReference::named("far")).await
     };
-    assert!(read(&folder).await.is_ok());
+    read(&folder).await.expect("it is there");
     for (code, expected) in [(404, "the registry does not have it (404"), (500, "it answered 500")] {
         filled.refuse(StatusCode::from_u16(code).expect("a status"));
         let fault = read(&folder).await.expect_err("it is gone");
         assert!(matches!(&fault, Fault::Later(problem) if problem.message.contains(expected)), "{code}: {fault}");
     }
     // Of what is there, a part that is not is broken, and waited for by nobody.
-    filled.put("/v2/team/image/manifests/1", StatusCode::OK, manifest.as_bytes());
+    push();
     for digest in [&config["digest"], &layer["digest"]] {
         let path = format!("/v2/team/image/blobs/{}", digest.as_str().expect("a digest"));
         filled.put(&path, StatusCode::NOT_FOUND, b"");

@@ -177,7 +177,7 @@ async fn c_133_a_namespace_that_names_many_slow_servers_takes_the_room_of_nobody
 
 /// What is kept of a component version that somebody opened is read with the memory of whoever reads it.
 #[tokio::test]
-async fn c_133_who_reads_what_another_namespace_has_opened_waits_for_no_room_of_that_one() {
+async fn c_133_what_another_namespace_has_opened_is_read_without_room_of_that_one() {
     let (filled, dripping) = (FilledRegistry::open().await, dripping().await);
     let far = filled.blob("components/component-descriptors/example.org/a", "text/plain", b"far");
     filled.component("example.org/a", &json!([local("far", &far)]), &[far]);

@@ -165,7 +165,7 @@ async fn c_63_a_release_of_twenty_objects_leaves_ten_kilobytes_beside_the_releas
     let maps = cluster.list(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).await;
     let of_chart = |map: &&Value| map["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("config-"));
     assert_eq!(maps.iter().filter(of_chart).count(), 20);
-    // Who wrote what is the server's own.
+    // Managed fields are the server's own.
     done["metadata"].as_object_mut().expect("metadata").remove("managedFields");
     let secrets = cluster.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await;
     let ours = secrets.iter().filter(|secret| secret["metadata"]["ownerReferences"].to_string().contains("DeployItem"));

@@ -57,9 +57,7 @@ impl InstallationReconciliation<'_> {
             // What an Installation has left that does not exist any more, or exports it no more, is written by who exports it now.
             let is_there = |owner: &OwnerReference| {
                 let known = stores.installations.get(&Key::new(&self.key.namespace, owner.name.as_str()));
-                known.is_some_and(|known| {
-                    uid_of(known.as_ref()) == owner.uid && self.exports_beside(&known, record)
-                })
+                known.is_some_and(|known| uid_of(known.as_ref()) == owner.uid && self.exports_beside(&known, record))
             };
             let occupant = match &record.content {
                 RecordContent::Data(_) => data.as_deref().map(|object| export_occupant(object, is_there)),

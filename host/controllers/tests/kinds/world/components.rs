@@ -36,14 +36,14 @@ impl TestComponents {
     }
 }
 
-fn away<T>() -> BoxFuture<'static, Result<T, Fault>> {
+fn unreachable_repository<T>() -> BoxFuture<'static, Result<T, Fault>> {
     Box::pin(async { Err(Fault::later(Code::Timeout, AWAY)) })
 }
 
 impl ComponentVersions for TestComponents {
     fn open<'a>(&'a self, _: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
         if self.is_away.load(Ordering::SeqCst) {
-            return away();
+            return unreachable_repository();
         }
         let component = json!({
             "name": "example.org/app", "version": "1.0.0", "provider": "us", "repositoryContexts": [], "sources": [],
@@ -100,15 +100,15 @@ impl ComponentVersion for Version {
     }
 
     fn json_schema<'a>(&'a self, _: &'a ResourceReference) -> BoxFuture<'a, Result<Value, Fault>> {
-        away()
+        unreachable_repository()
     }
 
     fn content<'a>(&'a self, _: &'a ResourceReference) -> BoxFuture<'a, Result<ResourceContent, Fault>> {
-        away()
+        unreachable_repository()
     }
 
     fn keyed<'a>(&'a self, _: &'a ResourceKey) -> BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>> {
-        away()
+        unreachable_repository()
     }
 
     fn child(&self, reference: &str) -> Result<Child, Fault> {
