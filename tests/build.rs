@@ -54,7 +54,7 @@ fn needs(here: &Path, with_go: bool) -> io::Result<()> {
     }
     // What goes away again is missing from then on. A path that is not there yet would have cargo build in every run.
     let built = ["kube", "helm"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
-    let programs = ["docker-registry", "node", "npm", "python3"].map(|name| machine::on_path(name));
+    let programs = ["docker-registry", "node", "npm", "python3"].map(machine::on_path);
     for file in built.into_iter().filter_map(Result::ok).chain(programs.into_iter().flatten()) {
         println!("cargo::rerun-if-changed={}", file.display());
     }

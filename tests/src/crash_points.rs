@@ -161,7 +161,7 @@ async fn play_points(scenario: &Scenario, ground: &Ground, loss: Loss, binary: i
     };
     // Every point comes in its turn, from run to run.
     let first = Dice::of(drawn()).below(step);
-    println!("crash points: every {step} of {writes} from {first} on; POINTS=all plays them all");
+    eprintln!("crash points: every {step} of {writes} from {first} on; POINTS=all plays them all");
     let points: Vec<usize> = (first..=writes).step_by(step).collect();
     for point in &points {
         let (outcome, _) = play(scenario, ground, binary().await, Some((*point, loss))).await;

@@ -10,7 +10,7 @@ use kube::{
 };
 use orangery_api::context::DEFAULT_CONTEXT;
 use orangery_core::name::Namespace;
-use orangery_reconcile::{Key, NamedObject};
+use orangery_reconcile::{Key, UnreadObject};
 use tokio::sync::mpsc;
 
 use crate::{controller_context::ControllerContext, default_context::ensure};
@@ -21,7 +21,7 @@ use crate::{controller_context::ControllerContext, default_context::ensure};
 /// an Installation needs the Context.
 pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTreeSet<Namespace>) {
     host.stores.contexts.synced().await;
-    let api: Api<NamedObject<v1::Namespace>> = Api::all(host.client.clone());
+    let api: Api<UnreadObject<v1::Namespace>> = Api::all(host.client.clone());
     let living = watcher(api, watcher::Config::default())
         .default_backoff()
         .touched_objects()

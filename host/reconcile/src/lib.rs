@@ -41,6 +41,6 @@ pub use crate::{
     slot::{in_this_slot, slot},
     store::{ObjectChange, Restorations, Store, UnreadableObject},
     watch::{watch, watch_labelled},
-    watched_object::NamedObject,
+    watched_object::UnreadObject,
     write::{CONFLICT, WriteError, Writer},
 };

@@ -112,12 +112,12 @@ struct EventHead {
 
 /// An object of which nothing is read but which one it is and its labels: nothing that stands in it is too deep for that (C-153).
 #[derive(Clone, Debug)]
-pub struct NamedObject<K> {
+pub struct UnreadObject<K> {
     meta: ObjectMeta,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<'de, K> Deserialize<'de> for NamedObject<K> {
+impl<'de, K> Deserialize<'de> for UnreadObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self { meta: EventHead::deserialize(deserializer)?.metadata.into(), kind: PhantomData })
     }
@@ -196,4 +196,4 @@ macro_rules! resource_of {
 }
 
 resource_of!(WatchedObject);
-resource_of!(NamedObject);
+resource_of!(UnreadObject);

@@ -36,6 +36,9 @@ pub(crate) type Bytes = Arc<Vec<u8>>;
 /// What a file of the cache counts at least: small files take a block of the disk all the same.
 const BLOCK: u64 = 4096;
 
+/// A file, its digest, and who asks for it.
+type ContentQuestion = (String, ContentDigest, Arc<AllowedSources>, Tenant);
+
 /// A cache in one folder.
 pub(crate) struct ContentCache {
     folder: PathBuf,
@@ -43,7 +46,7 @@ pub(crate) struct ContentCache {
     most: u64,
     index: Mutex<CacheIndex>,
     /// By file and by who asks: an error names the credentials of the one who asked, and a namespace waits for memory of its own.
-    flights: Flights<(String, ContentDigest, Arc<AllowedSources>, Tenant), Result<Bytes, Fault>>,
+    flights: Flights<ContentQuestion, Result<Bytes, Fault>>,
     /// Names of answers are made with it.
     key: ring::hmac::Key,
 }

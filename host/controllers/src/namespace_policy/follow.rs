@@ -18,7 +18,7 @@ use orangery_api::{
 };
 use orangery_core::{error::Code, name::Namespace};
 use orangery_policy::Policy;
-use orangery_reconcile::NamedObject;
+use orangery_reconcile::UnreadObject;
 use serde_json::{Value, json};
 
 use super::Labels;
@@ -81,7 +81,7 @@ async fn follow_policies(host: &ControllerContext) {
 }
 
 async fn follow_namespaces(host: &ControllerContext) {
-    let api: Api<NamedObject<v1::Namespace>> = Api::all(host.client.clone());
+    let api: Api<UnreadObject<v1::Namespace>> = Api::all(host.client.clone());
     let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listed = BTreeMap::new();
     while let Some(event) = events.next().await {

@@ -5,7 +5,8 @@ use orangery_tests::{
     cluster::{Cluster, own_target},
     objects::{NAMESPACE, Objects},
     tree::{
-        API, any, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
+        API, any, ask, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation,
+        on_cluster,
     },
 };
 use serde_json::{Value, json};
@@ -81,7 +82,11 @@ async fn c_35_an_object_whose_version_is_not_served_any_more_is_pruned_and_delet
     let cluster = crate::cluster().await;
     cluster.apply(&definition(true)).await;
     let thing = |version: &str, name: &str| json!({"apiVersion": format!("example.org/{version}"), "kind": "Thing", "metadata": {"name": name, "namespace": NAMESPACE}});
-    let is_served = async |version: &str| !cluster.is_refused(&thing(version, "probe")).await;
+    let is_served = async |version: &str| {
+        let list = format!("/apis/example.org/{version}/namespaces/{NAMESPACE}/things");
+        let list = http::Request::get(list).body(Vec::new()).expect("a request");
+        cluster.client().request_text(list).await.is_ok()
+    };
     while !is_served("v1").await || !is_served("v2").await {}
     run(&cluster, &deploying(writes(&[thing("v1", "pruned"), thing("v1", "deleted")]))).await;
     for name in ["pruned", "deleted"] {
@@ -132,6 +137,10 @@ async fn c_35_where_a_target_names_another_cluster_during_a_job_the_job_is_done_
             &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map-x"}, "data": {"ready": "yes"}}),
         )
         .await;
+    // What it was rendered from has changed meanwhile, which another job takes into account.
+    let failed = here.expect(&in_phase("Installation", "root", "Failed")).await;
+    assert_eq!(failed["status"]["lastError"]["reason"], "ChangedDuringJob", "{failed:#}");
+    ask(&here, "root").await;
     here.expect(&in_phase("Installation", "root", "Succeeded")).await;
     here.expect_absent(&config_map("map-x", "1")).await;
     delete(&here).await;
@@ -161,7 +170,8 @@ async fn c_35_an_object_of_no_namespace_may_name_one() {
     let cluster = crate::cluster().await;
     let role = |namespace: Option<&str>| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "of-no-namespace", "namespace": namespace}, "rules": []})
+            "metadata": {"name": "of-no-namespace", "namespace": namespace},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]})
     };
     run(&cluster, &deploying(writes(&[role(Some(NAMESPACE))]))).await;
     let first = cluster.expect(&role(None)).await;

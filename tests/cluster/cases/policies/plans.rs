@@ -108,7 +108,6 @@ async fn c_87_a_plan_says_what_a_policy_refuses_as_a_job_does_and_writes_nothing
         deploy(&plans.cluster, &planned).await;
         assert_eq!(refused(&plans.cluster, &any("DeployItem", "planned"), "Failed", line).await, said);
         plans.cluster.delete(&planned).await;
-        plans.cluster.annotate(&planned, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})).await;
         plans.cluster.expect_absent(&any("DeployItem", "planned")).await;
     }
     plans.cluster.expect_absent(&object("ConfigMap", "map")).await;

@@ -46,7 +46,7 @@ fn of_server(shelf: &ChartServer) -> Value {
 fn not_there(shelf: &ChartServer, tag: &str) -> String {
     format!(
         "cannot get the manifest of {}/charts/app:{tag}: the registry does not have it (404 to a request with the \
-         credentials in Secret default/pull); check name and version, and whether the Context has credentials that may see it",
+         credentials in the Secret pull); check name and version, and whether the Context has credentials that may see it",
         shelf.address
     )
 }

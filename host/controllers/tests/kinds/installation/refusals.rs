@@ -286,7 +286,8 @@ async fn c_138_a_record_that_somebody_holds_on_its_way_out_is_written_anew_when_
     };
     let copied = |object: &Value| object["metadata"]["labels"]["data.landscaper.gardener.cloud/context"] == "Inst.root";
     // The export of the Installation, that of its Execution, the copy of the import.
-    let records: [(&str, &dyn Fn(&Value) -> bool); 3] =
+    type IsRecord<'a> = &'a dyn Fn(&Value) -> bool;
+    let records: [(&str, IsRecord<'_>); 3] =
         [("Installation", &by("Inst.root")), ("Execution", &by("Exec.root")), ("Installation", &copied)];
     for (kind, is_it) in records {
         let record = world.list("DataObject").await.into_iter().find(|object| is_it(object)).unwrap();
