@@ -4,10 +4,7 @@
 use orangery_tests::{
     cluster::{Cluster, own_target},
     objects::{NAMESPACE, Objects},
-    tree::{
-        API, any, ask, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation,
-        on_cluster,
-    },
+    tree::{API, any, blueprint, deploys, executions, imports_cluster, installation, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -60,47 +57,6 @@ async fn names(cluster: &Objects, begin: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(begin)).map(str::to_owned).collect()
 }
 
-/// A definition of a kind with two versions, the first of which may be served.
-fn definition(served: bool) -> Value {
-    let version = |name: &str, served: bool, storage: bool| {
-        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-        json!({"name": name, "served": served, "storage": storage, "schema": schema})
-    };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.org"},
-        "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"},
-            "versions": [version("v1", served, false), version("v2", true, true)],
-        },
-    })
-}
-
-#[tokio::test]
-async fn c_35_an_object_whose_version_is_not_served_any_more_is_pruned_and_deleted_in_one_that_is() {
-    let cluster = crate::cluster().await;
-    cluster.apply(&definition(true)).await;
-    let thing = |version: &str, name: &str| json!({"apiVersion": format!("example.org/{version}"), "kind": "Thing", "metadata": {"name": name, "namespace": NAMESPACE}});
-    let is_served = async |version: &str| {
-        let list = format!("/apis/example.org/{version}/namespaces/{NAMESPACE}/things");
-        let list = http::Request::get(list).body(Vec::new()).expect("a request");
-        cluster.client().request_text(list).await.is_ok()
-    };
-    while !is_served("v1").await || !is_served("v2").await {}
-    run(&cluster, &deploying(writes(&[thing("v1", "pruned"), thing("v1", "deleted")]))).await;
-    for name in ["pruned", "deleted"] {
-        cluster.expect(&thing("v2", name)).await;
-    }
-    cluster.apply(&definition(false)).await;
-    while is_served("v1").await {}
-    run(&cluster, &deploying(writes(&[thing("v2", "deleted")]))).await;
-    cluster.expect_absent(&thing("v2", "pruned")).await;
-    cluster.expect(&thing("v2", "deleted")).await;
-    delete(&cluster).await;
-    cluster.expect_absent(&thing("v2", "deleted")).await;
-}
-
 /// A cluster beside the one under test.
 async fn beside() -> Cluster {
     Cluster::start(&crate::binary().await, &["--ephemeral"]).await
@@ -121,30 +77,6 @@ async fn c_35_where_a_target_names_another_cluster_what_bears_the_same_names_the
     }
     delete(&here).await;
     assert_eq!((names(&here, "map-").await, names(&there, "map-").await), (Vec::new(), vec!["map-y".to_owned()]));
-}
-
-#[tokio::test]
-async fn c_35_where_a_target_names_another_cluster_during_a_job_the_job_is_done_there() {
-    let (here, there) = (crate::cluster().await, beside().await);
-    here.apply(&deploying(becomes_ready("map-x", &[]))).await;
-    here.expect(&config_map("map-x", "1")).await;
-    here.apply(&own_target(there.kubeconfig())).await;
-    there.expect(&config_map("map-x", "1")).await;
-    let under_way = here.expect(&any("Installation", "root")).await;
-    assert_ne!(under_way["status"]["jobIDFinished"], under_way["status"]["jobID"], "{under_way:#}");
-    there
-        .merge(
-            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map-x"}, "data": {"ready": "yes"}}),
-        )
-        .await;
-    // What it was rendered from has changed meanwhile, which another job takes into account.
-    let failed = here.expect(&in_phase("Installation", "root", "Failed")).await;
-    assert_eq!(failed["status"]["lastError"]["reason"], "ChangedDuringJob", "{failed:#}");
-    ask(&here, "root").await;
-    here.expect(&in_phase("Installation", "root", "Succeeded")).await;
-    here.expect_absent(&config_map("map-x", "1")).await;
-    delete(&here).await;
-    assert_eq!((names(&here, "map-").await, names(&there, "map-").await), (Vec::new(), Vec::<String>::new()));
 }
 
 #[tokio::test]
