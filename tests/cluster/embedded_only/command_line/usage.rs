@@ -1,14 +1,13 @@
 //! Bad input: one sentence with the fix, an exit code, nothing lost.
 
-use std::{fs, net::TcpListener, process::Command};
+use std::{fs, net::TcpListener};
 
 use orangery_tests::{
-    binary::{Binary, DEADLINE, Ended},
+    binary::{Binary, Ended},
     cluster::Cluster,
     repository,
 };
 use serde_json::json;
-use tokio::{net::TcpStream, time::timeout};
 
 const ONCE: [&str; 5] = ["up", "--ephemeral", "--port", "0", "--once"];
 
@@ -153,35 +152,4 @@ async fn a_kubeconfig_that_does_not_exist_is_named() {
         let ended = binary.run(&[command, &["--kubeconfig", "/nowhere/kubeconfig"]].concat()).await;
         check(&ended, 2, &["/nowhere/kubeconfig", "--kubeconfig"]);
     }
-}
-
-#[tokio::test]
-async fn c_153_up_ends_when_it_is_told_to_while_nothing_is_known_yet() {
-    let binary = crate::binary().await;
-    let cluster = Cluster::start(&binary, &["--data", "kept"]).await;
-    // Somebody else has the name of a kind by the time that the next one starts, which waits for it.
-    let definition = |name: &str| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name}});
-    let ours = definition("contexts.landscaper.gardener.cloud");
-    cluster.delete(&ours).await;
-    cluster.expect_absent(&ours).await;
-    let mut others = definition("others.landscaper.gardener.cloud");
-    let version =
-        json!({"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}});
-    others["spec"] = json!({
-        "group": "landscaper.gardener.cloud", "scope": "Namespaced", "versions": [version],
-        "names": {"kind": "Context", "plural": "others", "singular": "other"},
-    });
-    cluster.apply(&others).await;
-    cluster.kill().await;
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free");
-    let running = binary.start(&["up", "--data", "kept", "--port", &free.port().to_string()]);
-    let serves = async {
-        while TcpStream::connect(free).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(DEADLINE, serves).await.expect("it serves");
-    let id = running.id().expect("it runs").to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill can be run").success());
-    assert_eq!(running.ended().await.code(), Some(0));
 }
