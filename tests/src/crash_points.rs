@@ -49,6 +49,17 @@ pub enum Deed {
     Delete,
 }
 
+impl Scenario {
+    /// Waits until a started operator has what is there before.
+    pub(crate) async fn begin(&self, world: &World) {
+        if let Some(before) = &self.before {
+            world.objects.apply(before).await;
+            ended(&world.objects, &Deed::Apply(before.clone())).await;
+        }
+        world.ready().await;
+    }
+}
+
 impl Deed {
     pub(crate) async fn carry_out(&self, objects: &Objects) {
         match self {
@@ -206,11 +217,7 @@ pub(crate) async fn play(
     } else {
         world.start_with(lease);
     }
-    if let Some(before) = &scenario.before {
-        world.objects.apply(before).await;
-        ended(&world.objects, &Deed::Apply(before.clone())).await;
-    }
-    world.ready().await;
+    scenario.begin(&world).await;
     let history = History::begin(world.objects.client()).await;
     let effects = Effects::begin(world.objects.client()).await;
     cut.arm(point.map_or(NEVER, |(point, _)| point));

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{
     binary::Binary,
-    crash_points::{Cut, Deed, NEVER, Scenario, compare_objects, ended, play},
+    crash_points::{Cut, NEVER, Scenario, compare_objects, ended, play},
     effects::Effects,
     end_state::end_state,
     proxy::Sound,
@@ -31,11 +31,7 @@ pub async fn record(scenario: &Scenario, share: usize, file: &Path, binary: impl
     let (folder, cut) = (folder(), Cut::new());
     let mut world = World::in_folder(folder.path(), binary().await, Arc::clone(&cut) as _).await;
     world.start_older(&[MOCK]);
-    if let Some(before) = &scenario.before {
-        world.objects.apply(before).await;
-        ended(&world.objects, &Deed::Apply(before.clone())).await;
-    }
-    world.ready().await;
+    scenario.begin(&world).await;
     cut.arm(writes * share / 4);
     scenario.deed.carry_out(&world.objects).await;
     cut.is_reached().await;

@@ -142,6 +142,10 @@ pub(crate) async fn client(text: &str, networks: &Arc<AllowedNetworks>) -> Resul
 /// # Errors
 /// The kubeconfig is not used.
 pub fn in_use(text: &str) -> Result<String, KubeconfigError> {
+    serde_json::to_string(&in_current_context(text)?).map_err(|_source| KubeconfigError::Incomplete)
+}
+
+fn in_current_context(text: &str) -> Result<Kubeconfig, KubeconfigError> {
     let mut kubeconfig = read(text)?;
     let current = kubeconfig.current_context.clone().ok_or(KubeconfigError::Incomplete)?;
     kubeconfig.contexts.retain(|named| named.name == current);
@@ -151,7 +155,7 @@ pub fn in_use(text: &str) -> Result<String, KubeconfigError> {
     kubeconfig.auth_infos.retain(|named| Some(&named.name) == context.user.as_ref());
     (kubeconfig.preferences, kubeconfig.extensions) = (None, None);
     kubeconfig.other.clear();
-    serde_json::to_string(&kubeconfig).map_err(|_source| KubeconfigError::Incomplete)
+    Ok(kubeconfig)
 }
 
 /// The address of the cluster that a kubeconfig leads to, as policies name it: scheme, host and port.
@@ -159,11 +163,7 @@ pub fn in_use(text: &str) -> Result<String, KubeconfigError> {
 /// # Errors
 /// The kubeconfig is not used.
 pub fn server_of(text: &str) -> Result<String, KubeconfigError> {
-    let kubeconfig = read(text)?;
-    let current = kubeconfig.current_context.ok_or(KubeconfigError::Incomplete)?;
-    let context = kubeconfig.contexts.into_iter().find(|named| named.name == current);
-    let cluster = context.and_then(|named| named.context).map(|context| context.cluster);
-    let named = kubeconfig.clusters.into_iter().find(|named| Some(&named.name) == cluster.as_ref());
+    let named = in_current_context(text)?.clusters.into_iter().next();
     server_at(&named.and_then(|named| named.cluster?.server).ok_or(KubeconfigError::Incomplete)?)
 }
 

@@ -11,7 +11,7 @@ use orangery_api::{
     marks::Marks as _,
 };
 use orangery_blueprint::{import::SecretData, record::UndecryptableData};
-use orangery_core::{digest::stored_hash, error::Failure, step::Step};
+use orangery_core::{digest::stored_hash, error::Failure, name::Namespace, step::Step};
 use orangery_policy::{PolicyRequest, PolicySubject, SecretDataRule};
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
@@ -31,11 +31,24 @@ pub(crate) fn mark(secret: SecretData) -> &'static str {
 /// # Errors
 /// A policy refuses data of Secrets in DataObjects, or it is not known yet what counts.
 pub(crate) fn is_encrypted(policies: &NamespacePolicies, key: &Key, secret: Option<SecretData>) -> Step<bool> {
-    if secret.is_none() {
-        return Ok(false);
-    }
-    policies.check(&key.namespace, PolicySubject::Installation, PolicyRequest::SecretData(&key.name))?;
-    Ok(policies.of(&key.namespace)?.secret_data() == SecretDataRule::Encrypted)
+    Ok(secret.is_some() && encrypts(policies, &key.namespace, PolicyRequest::SecretData(&key.name))?)
+}
+
+/// Whether data of Secrets, which is about to be written as this request says, is to be encrypted.
+fn encrypts(policies: &NamespacePolicies, namespace: &Namespace, request: PolicyRequest<'_>) -> Step<bool> {
+    policies.check(namespace, PolicySubject::Installation, request)?;
+    Ok(policies.of(namespace)?.secret_data() == SecretDataRule::Encrypted)
+}
+
+/// What was encrypted for a subject of one of these owners.
+fn decrypted<'o>(
+    key: &EncryptionKey,
+    encrypted: &str,
+    owners: impl Iterator<Item = &'o str>,
+    subject: impl Fn(&str) -> String,
+) -> Option<Value> {
+    let opened = owners.take(MOST_OWNERS).find_map(|owner| key.decrypt(&subject(owner), encrypted));
+    opened.and_then(|clear| serde_json::from_slice(&clear).ok())
 }
 
 /// Encrypts the data of a DataObject that has its name, its namespace and the uid of its owner. Its hash is that of what is
@@ -59,14 +72,10 @@ pub(crate) fn hide_imports(
     secret: impl Fn(&Value) -> Option<SecretData>,
     imports: BTreeMap<String, Value>,
 ) -> Step<BTreeMap<String, Value>> {
-    let namespace = &holder.key.namespace;
     let hide = |(name, value): (String, Value)| {
-        if secret(&value).is_none() {
-            return Ok((name, value));
-        }
         let named = format!("{} {}", holder.kind.name(), holder.key.name);
-        policies.check(namespace, PolicySubject::Installation, PolicyRequest::SecretDataOfGates(&named))?;
-        if policies.of(namespace)?.secret_data() != SecretDataRule::Encrypted {
+        let request = PolicyRequest::SecretDataOfGates(&named);
+        if secret(&value).is_none() || !encrypts(policies, &holder.key.namespace, request)? {
             return Ok((name, value));
         }
         let hidden = key.encrypt(&holder.subject(&name, owner), value.to_string().as_bytes());
@@ -88,9 +97,7 @@ pub(crate) fn clear_imports(
     imports.values().find_map(encrypted)?;
     let clear = |(name, value): (&String, &Value)| {
         let Some(hidden) = encrypted(value) else { return Ok((name.clone(), value.clone())) };
-        let owners = owners.iter().take(MOST_OWNERS);
-        let opened = owners.filter_map(|owner| key.decrypt(&holder.subject(name, owner), hidden)).next();
-        let clear = opened.and_then(|clear| serde_json::from_slice(&clear).ok());
+        let clear = decrypted(key, hidden, owners.iter().copied(), |owner| holder.subject(name, owner));
         clear.map(|clear| (name.clone(), clear)).ok_or_else(|| holder.undecryptable(name))
     };
     Some(imports.iter().map(clear).collect())
@@ -133,9 +140,8 @@ impl ImportsHolder<'_> {
 /// It is encrypted, and not by this operator for this object of one of its owners.
 pub(crate) fn clear_data<'a>(key: &EncryptionKey, object: &'a DataObject) -> Result<Cow<'a, Value>, UndecryptableData> {
     let Some(encrypted) = object.encrypted() else { return Ok(Cow::Borrowed(&object.spec.data)) };
-    let owners = object.metadata.owner_references.iter().flatten().take(MOST_OWNERS);
-    let mut opened = owners.filter_map(|owner| key.decrypt(&subject(object, &owner.uid), encrypted));
-    let clear = opened.next().and_then(|clear| serde_json::from_slice(&clear).ok());
+    let owners = object.metadata.owner_references.iter().flatten().map(|owner| owner.uid.as_str());
+    let clear = decrypted(key, encrypted, owners, |owner| subject(object, owner));
     clear.map(Cow::Owned).ok_or_else(|| UndecryptableData {
         name: object.name_any(),
         source_label: object.label(label::SOURCE).map(str::to_owned),

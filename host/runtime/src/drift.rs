@@ -23,9 +23,9 @@ use orangery_core::port::Rng as _;
 use orangery_ocm::Unavailable;
 
 use crate::{
+    caller::{own_connection, policies, read_policies, refusal},
     components::ComponentsError,
     machine::{OsChance, SystemClock},
-    plan::{own_connection, policies, read_policies, refusal},
 };
 
 /// Why it is not known what has drifted. All of it ends with 1, for 2 means drift.

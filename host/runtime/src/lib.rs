@@ -9,6 +9,7 @@ use std::{io, process::ExitCode, time::Duration};
 
 use orangery_cli::{Cli, Command, Exit, Terminal};
 
+mod caller;
 mod crashes;
 #[cfg(test)]
 mod fixture;

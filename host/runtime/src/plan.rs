@@ -17,26 +17,25 @@ use orangery_cli::{
     command::plan::{PlanDocument, PlannedObject},
     command_error::CommandError,
     components::{self, Bundled, CallProcesses},
-    connection::{Connection, ConnectionError},
+    connection::ConnectionError,
     repositories::RepositoriesError,
     terminal,
 };
-use orangery_cluster::server_at;
 use orangery_controllers::{
     ActingAccounts, ControllerContext, HostKey, NamespacePolicies,
     deploy_item::{ItemDryRun, dry_run},
-    read_namespace_policies, read_secret_values, stores,
+    read_secret_values, stores,
 };
 use orangery_core::{
     masking::Masker,
     name::{Kind, Namespace, ObjectName},
     port::Rng as _,
-    step::Halt,
     yaml,
 };
 use orangery_policy::Profile;
 
 use crate::{
+    caller::{own_connection, policies, read_policies, refusal},
     components::ComponentsError,
     machine::{OsChance, SystemClock},
 };
@@ -138,31 +137,6 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     run.notes.extend(notes);
     document(name, run, &masker).write(&arguments, terminal)?;
     Ok(Exit::Ok)
-}
-
-/// The connection of a command, and the server that it leads to.
-pub(crate) async fn own_connection(connection: &Connection) -> Result<(Client, Option<String>), ConnectionError> {
-    let config = connection.config().await?;
-    let server = server_at(&config.cluster_url.to_string()).ok();
-    Ok((Client::try_from(config).map_err(ConnectionError::Client)?, server))
-}
-
-/// No policies yet, and what counts where none selects a namespace.
-pub(crate) fn policies(default: Option<Profile>, own_server: Option<String>) -> NamespacePolicies {
-    default.map_or_else(|| NamespacePolicies::of_command(own_server), NamespacePolicies::new)
-}
-
-/// Reads the policies that count for a namespace. What is to be said where they cannot be read.
-pub(crate) async fn read_policies(host: &ControllerContext, namespace: &Namespace) -> Option<String> {
-    let error = read_namespace_policies(host, namespace).await.err()?;
-    Some(format!("NamespacePolicies cannot be read, so what they refuse is not known here: {error}"))
-}
-
-pub(crate) fn refusal(halt: &Halt) -> String {
-    match halt {
-        Halt::Wait(wait) => wait.to_string(),
-        Halt::Retry(failure) | Halt::Stall(failure) => failure.message.clone(),
-    }
 }
 
 fn read(path: &Path) -> Result<DeployItem, PlanError> {

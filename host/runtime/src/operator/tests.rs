@@ -46,36 +46,18 @@ impl Plugins for Bare {
     }
 }
 
-/// Panics once for each type of items, and claims none.
+/// Panics once for each type of items, or always, and claims none.
 #[derive(Default)]
-struct Panicking(Mutex<BTreeSet<String>>);
+struct Panicking {
+    always: bool,
+    asked: Mutex<BTreeSet<String>>,
+}
 
 impl Plugins for Panicking {
     fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
-        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
-        assert!(!is_new, "as asked by {item_type}");
+        let is_new = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
+        assert!(!self.always && !is_new, "as asked by {item_type}");
         None
-    }
-
-    fn template_engine(&self, name: &str) -> Option<Arc<dyn TemplateEngine>> {
-        Bare.template_engine(name)
-    }
-
-    fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {
-        Bare.bundled_engine(name, component)
-    }
-
-    fn template_types(&self) -> Vec<String> {
-        Bare.template_types()
-    }
-}
-
-/// Panics whatever it is asked.
-struct AlwaysPanicking;
-
-impl Plugins for AlwaysPanicking {
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
-        panic!("as asked by {item_type}")
     }
 
     fn template_engine(&self, name: &str) -> Option<Arc<dyn TemplateEngine>> {
@@ -196,7 +178,10 @@ async fn panics_are_tried_again_and_the_last_ten_are_written_down_with_the_pod()
 async fn c_157_a_job_whose_calls_panic_ends_when_its_time_is_up() {
     let (server, client) = server().await;
     let items: Api<DeployItem> = Api::default_namespaced(client.clone());
-    let operator = Operator::start(OperatorConfig::new(client, Arc::new(AlwaysPanicking))).await.unwrap();
+    let operator =
+        Operator::start(OperatorConfig::new(client, Arc::new(Panicking { always: true, ..Panicking::default() })))
+            .await
+            .unwrap();
     let item = json!({"metadata": {"name": "a"}, "spec": {"type": "example.org/a", "timeout": "2s"}});
     let made = items.create(&PostParams::default(), &serde_json::from_value(item).unwrap()).await.unwrap();
     let mut handed = serde_json::to_value(made).unwrap();

@@ -136,7 +136,7 @@ async fn ins_14_ins_57_a_deletion_answers_the_request_that_waits_for_the_end_of_
 }
 
 /// A root with two sub-installations, of which one exports what the other imports; both have run well.
-async fn siblings(world: &World) -> Value {
+pub(super) async fn siblings(world: &World) -> Value {
     let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
     let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
     let subs = json!({"subinstallations": [

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::deletion::siblings;
 use crate::{
     objects::{both, data, data_import, data_object, deploying, exporting, installation, sub, with},
     world::{World, is_deleting, job_ended},
@@ -297,16 +298,7 @@ async fn ins_07_ins_54_writes_of_others_in_whatever_phase_neither_end_the_job_no
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_15_a_deletion_that_waits_for_a_successor_fails_with_it() {
     let world = World::new().await;
-    let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
-    let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
-    let subs = json!({"subinstallations": [
-        sub("consumer", &consumer, &json!({"imports": {"data": [{"name": "in", "dataRef": "v"}]}})),
-        sub("producer", &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
-    ]});
-    world.apply(&installation("root", &subs)).await;
-    world.succeed("p").await;
-    world.succeed("c").await;
-    world.ended("Installation", "root", "Succeeded").await;
+    siblings(&world).await;
     world.delete("Installation", "root").await;
     world.fail("c", "in use").await;
     world.ended("Installation", "root", "DeleteFailed").await;
