@@ -3,7 +3,7 @@
 use kube::client::Body;
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
-    tree::{API, any, becomes_ready, blueprint, executions, imports_cluster, installation, on_cluster},
+    tree::{API, any, blueprint, deploys, executions, imports_cluster, installation, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn c_151_a_deletion_of_what_is_in_use_is_answered_with_a_warning() {
     cluster.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "free"}, "spec": spec})).await;
     cluster.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "used"}, "spec": spec})).await;
     cluster.apply(&json!({"apiVersion": API, "kind": "Context", "metadata": {"name": "used"}})).await;
-    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[becomes_ready("cm", &[])])});
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("cm", &[], "1")])});
     let mut root = on_cluster(installation("root", &blueprint(fields)));
     root["spec"]["imports"]["targets"][0]["target"] = json!("used");
     root["spec"]["context"] = json!("used");
@@ -73,6 +73,7 @@ async fn c_151_a_deletion_of_what_is_in_use_is_answered_with_a_warning() {
         assert_eq!(delete(&cluster, &path).await, [""; 0], "{path}");
     }
     cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
     for (kind, name, _) in &used {
         let api = if *kind == "Secret" { "v1" } else { API };
         cluster.expect_absent(&json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}})).await;
