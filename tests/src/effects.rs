@@ -62,7 +62,11 @@ impl Effects {
         let mut seen = self.seen.subscribe();
         let marked = timeout(DEADLINE, seen.wait_for(|seen| seen.iter().any(|effect| effect.name == MARK))).await;
         let Ok(Ok(seen)) = marked else { fail("the watch of what is deployed is behind") };
-        seen.iter().filter(|effect| effect.name != MARK).cloned().collect()
+        let effects = seen.iter().filter(|effect| effect.name != MARK).cloned().collect();
+        drop(seen);
+        // The next one that is asked has to see it come.
+        objects.delete(&mark).await;
+        effects
     }
 }
 

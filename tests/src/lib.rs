@@ -34,6 +34,7 @@ pub mod proxy;
 pub mod requests;
 pub mod schedule;
 pub mod silence;
+pub mod soak;
 pub mod tree;
 pub mod upgrades;
 pub mod usage;

@@ -1,7 +1,14 @@
 //! A proxy before an API server that refuses, loses, holds and repeats what it is told to: the network and the server at
 //! their worst, between an operator and any server that a kubeconfig leads to.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
@@ -98,9 +105,35 @@ impl Fates for Sound {
     }
 }
 
+/// Where requests go, and what becomes of them on the way.
+#[derive(Clone)]
+struct Way {
+    server: Client,
+    fates: Arc<dyn Fates>,
+    /// How many watches go on.
+    watches: Arc<AtomicUsize>,
+}
+
+/// A watch that goes on, and is counted until it is dropped.
+struct Watch(Arc<AtomicUsize>);
+
+impl Watch {
+    fn begin(count: &Arc<AtomicUsize>) -> Watch {
+        count.fetch_add(1, Ordering::SeqCst);
+        Watch(Arc::clone(count))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A running proxy; ends when dropped.
 pub struct Proxy {
     address: SocketAddr,
+    watches: Arc<AtomicUsize>,
     /// Aborted when dropped.
     _task: JoinSet<()>,
 }
@@ -123,8 +156,14 @@ impl Proxy {
         let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("the listener has an address");
         let mut task = JoinSet::new();
-        task.spawn(accept(listener, server, fates));
-        Proxy { address, _task: task }
+        let watches = Arc::default();
+        task.spawn(accept(listener, Way { server, fates, watches: Arc::clone(&watches) }));
+        Proxy { address, watches, _task: task }
+    }
+
+    /// How many watches go on.
+    pub fn watches(&self) -> usize {
+        self.watches.load(Ordering::SeqCst)
     }
 
     /// The kubeconfig that leads through it. It has no credentials: the proxy has those of the server.
@@ -143,32 +182,33 @@ impl Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: Client, fates: Arc<dyn Fates>) {
+async fn accept(listener: TcpListener, way: Way) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(connection(stream, server.clone(), Arc::clone(&fates)));
+        connections.spawn(connection(stream, way.clone()));
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn connection(stream: TcpStream, server: Client, fates: Arc<dyn Fates>) {
-    let answer = |request| answer(request, server.clone(), Arc::clone(&fates));
+async fn connection(stream: TcpStream, way: Way) {
+    let answer = |request| answer(request, way.clone());
     let builder = Builder::new(hyper_util::rt::TokioExecutor::new());
     // The request that breaks with the connection reports it.
     drop(builder.serve_connection(TokioIo::new(stream), hyper::service::service_fn(answer)).await);
 }
 
-async fn answer(request: Request<Incoming>, server: Client, fates: Arc<dyn Fates>) -> Result<Answer, io::Error> {
+async fn answer(request: Request<Incoming>, way: Way) -> Result<Answer, io::Error> {
     let watches = request.uri().query().unwrap_or_default().split('&').any(|part| part == "watch=true");
     let asked = ProxyRequest { method: request.method().clone(), path: request.uri().path().to_owned(), watches };
+    let Way { server, fates, .. } = &way;
     match fates.request(&asked) {
         Fate::Refuse(status) => Ok(refused(status)),
         Fate::Cut => Err(broken()),
         Fate::Hold => std::future::pending().await,
-        Fate::Pass => Ok(echoed(forward(request, &server).await?, asked, fates)),
-        Fate::Lose => forward(request, &server).await.and_then(|_| Err(broken())),
+        Fate::Pass => Ok(echoed(forward(request, server).await?, asked, way)),
+        Fate::Lose => forward(request, server).await.and_then(|_| Err(broken())),
         Fate::HoldAnswer => {
-            forward(request, &server).await?;
+            forward(request, server).await?;
             fates.answered(&asked);
             std::future::pending().await
         }
@@ -208,13 +248,17 @@ fn refused(status: StatusCode) -> Answer {
 }
 
 /// The answer, with the echoes of its events where it is a watch.
-fn echoed(answer: Response<Body>, asked: ProxyRequest, fates: Arc<dyn Fates>) -> Answer {
+fn echoed(answer: Response<Body>, asked: ProxyRequest, way: Way) -> Answer {
     let (mut head, body) = answer.into_parts();
     if !asked.watches || !head.status.is_success() {
         return Response::from_parts(head, body.boxed_unsync());
     }
     head.headers.remove(header::CONTENT_LENGTH);
-    let message = lines(body).map(move |line| echo(line, &asked, fates.as_ref()));
+    let counted = Watch::begin(&way.watches);
+    let message = lines(body).map(move |line| {
+        let _goes_on = &counted;
+        echo(line, &asked, way.fates.as_ref())
+    });
     let message = message
         .take_while(|echo| std::future::ready(echo.is_some()))
         .map(|echo| Ok(Frame::data(echo.unwrap_or_default())));

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     binary::Binary,
@@ -17,6 +17,7 @@ use crate::{
     history::{History, Seen, Version, present},
     invariants,
     objects::Objects,
+    soak::{self, FEWEST_ROUNDS, Held},
     tree::{
         API, any, asks, blueprint, deploys, executions, imports_cluster, installation, mocks, on_cluster,
         subinstallation,
@@ -125,18 +126,30 @@ fn root(name: &str, number: usize) -> Value {
 pub async fn play(seed: u64, ground: &Ground, binary: Binary) {
     let mut dice = Dice::of(seed);
     let deeds = deeds(&mut dice);
-    eprintln!("seed {seed}: {deeds:?}");
-    let faults = Arc::new(FaultInjection::of(dice.clone()));
-    let mut world = World::on(ground, binary, Arc::clone(&faults) as Arc<dyn crate::proxy::Fates>).await;
+    let faults = Arc::new(FaultInjection::of(dice));
+    let mut world = begin(ground, binary, &faults).await;
+    round(&mut world, &faults, seed, deeds).await;
+    world.end().await;
+}
+
+/// A world whose operator works, with what the roots import.
+async fn begin(ground: &Ground, binary: Binary, faults: &Arc<FaultInjection>) -> World {
+    let mut world = World::on(ground, binary, Arc::clone(faults) as Arc<dyn crate::proxy::Fates>).await;
     let password = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}, "stringData": {"value": SECRET}});
     world.objects.apply(&password).await;
-    let history = History::begin(world.objects.client()).await;
-    let effects = Effects::begin(world.objects.client()).await;
     world.start();
     world.ready().await;
+    world
+}
+
+/// One schedule from its first deed to two roots that have succeeded.
+async fn round(world: &mut World, faults: &FaultInjection, seed: u64, deeds: Vec<Deed>) {
+    eprintln!("seed {seed}: {deeds:?}");
+    let history = History::begin(world.objects.client()).await;
+    let effects = Effects::begin(world.objects.client()).await;
     faults.begin();
     for deed in deeds {
-        carry_out(&mut world, &faults, deed).await;
+        carry_out(world, faults, deed).await;
     }
     faults.end();
     come_to_rest(&history, seed).await;
@@ -144,7 +157,34 @@ pub async fn play(seed: u64, ground: &Ground, binary: Binary) {
     begin_again(&world.objects, &history, seed).await;
     let seen = history.until_now().await;
     check(seed, &seen, &effects.until_now(&world.objects).await);
-    keep_silent(seed, &world, &seen).await;
+    keep_silent(seed, world, &seen).await;
+}
+
+/// Plays schedules for so long, three at least, one after the other before one operator that never ends, and prints what it
+/// holds after each, when all objects are gone.
+///
+/// # Panics
+/// Something is wrong with a schedule, or the operator holds more at the end than before ([`soak::check`]).
+pub async fn soak(first: u64, length: Duration, ground: &Ground, binary: Binary) {
+    let faults = Arc::new(FaultInjection::of(Dice::of(first)));
+    let mut world = begin(ground, binary, &faults).await;
+    let mut held: Vec<Held> = Vec::new();
+    let begun = Instant::now();
+    for seed in first.. {
+        if held.len() >= FEWEST_ROUNDS && begun.elapsed() >= length {
+            break;
+        }
+        let mut deeds = deeds(&mut Dice::of(seed));
+        deeds.retain(|deed| *deed != Deed::Kill);
+        round(&mut world, &faults, seed, deeds).await;
+        let history = History::begin(world.objects.client()).await;
+        leave_nothing(&world.objects, &history, seed).await;
+        drop(history);
+        let now = world.held_at_rest(held.first()).await;
+        eprintln!("{:>5} s, {:>4} schedules: {now}", begun.elapsed().as_secs(), held.len() + 1);
+        held.push(now);
+    }
+    soak::check(&held).unwrap_or_else(|why| fail(&why));
     world.end().await;
 }
 

@@ -6,6 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use kube::{Client, Config};
@@ -13,7 +14,10 @@ use orangery_core::port::Clock as _;
 use orangery_embedded::{Options, Server, Storage};
 use orangery_runtime::machine::SystemClock;
 use serde_json::{Value, json};
-use tokio::{process::Child, time::timeout};
+use tokio::{
+    process::Child,
+    time::{Instant, interval, timeout},
+};
 
 use crate::{
     binary::{Binary, signal},
@@ -22,7 +26,9 @@ use crate::{
     kube::{Kube, Programs, SharedKube},
     objects::{DEADLINE, NAMESPACE, Objects},
     proxy::{Fates, Proxy},
+    soak::Held,
     tree::API,
+    usage,
 };
 
 /// A server, a proxy before it, and the operator behind the proxy.
@@ -137,6 +143,32 @@ impl World {
         for namespace in self.objects.list(&json!({"apiVersion": "v1", "kind": "Namespace"})).await {
             let metadata = json!({"name": "default", "namespace": namespace.pointer("/metadata/name")});
             self.objects.expect(&json!({"apiVersion": API, "kind": "Context", "metadata": metadata})).await;
+        }
+    }
+
+    /// What is held once no more is than before, where that comes within the deadline: connections end by themselves, and
+    /// nothing tells when.
+    pub async fn held_at_rest(&self, before: Option<&Held>) -> Held {
+        let mut tries = interval(Duration::from_millis(250));
+        let until = Instant::now() + DEADLINE;
+        loop {
+            tries.tick().await;
+            let now = self.held().await;
+            if Instant::now() >= until || before.is_none_or(|before| now.exceeds(before).is_empty()) {
+                return now;
+            }
+        }
+    }
+
+    async fn held(&self) -> Held {
+        let process = self.operator.as_ref().and_then(Child::id).expect("an operator works");
+        Held {
+            resident_mebibytes: usage::resident_mebibytes(process).expect("it has memory"),
+            threads: usage::threads(process).expect("it has threads"),
+            descriptors: usage::descriptors(process).expect("it has descriptors"),
+            watches: self.proxy.watches(),
+            secrets: self.objects.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await.len(),
+            config_maps: self.objects.list(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).await.len(),
         }
     }
 

@@ -4,6 +4,12 @@
 //! ```text
 //! SCHEDULES=600 cargo test --workspace --test cluster -- schedules --nocapture
 //! ```
+//!
+//! `SOAK=3600` plays them before one operator for as many seconds, and prints what it holds after each:
+//!
+//! ```text
+//! SOAK=3600 cargo test --workspace --test kube -- soak --nocapture
+//! ```
 
 use std::{
     env,
@@ -44,4 +50,11 @@ async fn under_random_schedules_no_invariant_breaks_and_every_job_ends() {
         played += 1;
     }
     println!("{played} schedules in {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_soak_of_schedules_leaves_an_operator_with_no_more_than_it_had() {
+    let length = asked("SOAK").map(Duration::from_secs).unwrap_or_default();
+    let first = asked("SEED").unwrap_or_else(drawn);
+    schedule::soak(first, length, &crate::ground(), crate::binary().await).await;
 }
