@@ -21,9 +21,14 @@ use crate::{
 
 const NAMESPACE: &str = "attacker";
 
+/// What costs no more than its requests.
+const CONTROL: &str = "one missing import after the other";
+
 /// Hello-world alone, beside each bomb whose name has a text, and alone again: so often each, what is alone in two halves, so
-/// that a machine that gets slower is no difference.
+/// that a machine that gets slower is no difference. Beside [`CONTROL`] it takes as long as requests that come one after the
+/// other make it: what it takes beside a bomb is held against that too.
 pub(crate) async fn measure(place: &Place, (hellos_each, named): (usize, &str), figures: &mut Figures) {
+    let mut control = None;
     for (number, (what, bomb)) in bombs().into_iter().enumerate().filter(|(_, (what, _))| what.contains(named)) {
         let binary = crate::binary();
         let cluster = place.start(&binary).await;
@@ -52,14 +57,17 @@ pub(crate) async fn measure(place: &Place, (hellos_each, named): (usize, &str), 
         let alone = before.and(hellos(&cluster, "after", hellos_each.div_ceil(2)).await);
         let ratio = |share: f64| beside.quantile(share).as_secs_f64() / alone.quantile(share).as_secs_f64();
         let each = took.checked_div(count.load(Ordering::Relaxed)).unwrap_or(Duration::ZERO);
+        let p99 = beside.quantile(0.99).as_secs_f64();
+        let control = *control.get_or_insert(if what == CONTROL { p99 } else { f64::NAN });
         let figure = format!(
-            "alone {}; beside {}: median × {:.2}, p90 × {:.2}, p99 × {:.2}; a bomb every {}; peak {peak_alone:.0} -> {peak:.0} MiB, \
-             {:+.0}",
+            "alone {}; beside {}: median × {:.2}, p90 × {:.2}, p99 × {:.2} (× {:.2} of that beside {CONTROL}); a bomb every {}; \
+             peak {peak_alone:.0} -> {peak:.0} MiB, {:+.0}",
             alone.text(),
             beside.text(),
             ratio(0.5),
             ratio(0.9),
             ratio(0.99),
+            p99 / control,
             display(each),
             peak - peak_alone,
         );
@@ -138,7 +146,7 @@ fn bombs() -> Vec<(&'static str, Value)> {
     let gate = on_cluster(of(json!({"imports": imports, "deployExecutions": executions(&[gate])})));
     vec![
         // What the requests of a bomb cost alone: it reads nothing, and fails.
-        ("one missing import after the other", of(json!({"imports": data(json!({}))}))),
+        (CONTROL, of(json!({"imports": data(json!({}))}))),
         ("YAML with ten thousand aliases", aliases),
         ("schemas that double", types),
         ("a pattern over a long text", patterns),
