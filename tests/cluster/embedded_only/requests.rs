@@ -56,6 +56,22 @@ async fn a_triple_costs_at_most_sixteen_writes_and_two_reads() {
 }
 
 #[tokio::test]
+async fn the_deletion_of_a_triple_costs_at_most_eleven_writes_and_one_read() {
+    let cluster = settled().await;
+    let stays = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("stays", &[], "1")])});
+    cluster.apply(&on_cluster(installation("stays", &blueprint(stays)))).await;
+    cluster.expect(&in_phase("Installation", "stays", "Succeeded")).await;
+    deploy_hello(&cluster).await;
+    let before = Requests::counted(cluster.client()).await;
+    cluster.delete(&any("Installation", "hello")).await;
+    cluster.expect_absent(&any("Installation", "hello")).await;
+    let during = Requests::counted(cluster.client()).await - before;
+    // The suite itself: the deletion, and one list to begin its watch.
+    let (writes, reads) = (during.writes().saturating_sub(1), during.reads().saturating_sub(1));
+    assert!(writes <= 11 && reads <= 1, "{writes} writes and {reads} reads: {during:#?}");
+}
+
+#[tokio::test]
 async fn orc_04_orc_34_no_request_is_sent_while_nothing_relevant_changes() {
     let cluster = settled().await;
     deploy_hello(&cluster).await;
