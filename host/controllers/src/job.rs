@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn c_06_a_job_observes_the_generation_that_it_took_when_it_has_ended_and_not_before() {
+    fn c_06_flx_18_a_job_observes_the_generation_that_it_took_when_it_has_ended_and_not_before() {
         let mut status = ExecutionStatus { observed_generation: 3, ..ExecutionStatus::default() };
         let wait = Some(Wait::on("DeployItem", "a", Until::Finished));
         let working = StatusUpdate { phase: Phase::Progressing, ended: false, failure: None, wait };

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn ins_48_exe_32_to_34_one_table_tells_normal_errors_from_fatal_ones_for_all_kinds() {
+    fn ins_48_exe_32_exe_33_exe_34_one_table_tells_normal_errors_from_fatal_ones_for_all_kinds() {
         let retry = || Err(Halt::Retry(failure()));
         assert_eq!(advance(Execution::Completing, retry()), Transition::Retry(failure()));
         assert_eq!(advance(Installation::Completing, retry()), Transition::Retry(failure()));

@@ -43,7 +43,7 @@ async fn was_triggered(world: &World, item: &str, job: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exe_07_to_10_exe_15_nothing_is_made_before_the_job_arrives() {
+async fn exe_07_exe_08_exe_10_exe_15_nothing_is_made_before_the_job_arrives() {
     let world = World::new().await;
     create(&world, &plain(&[("a", &[])]), &json!({})).await;
     world.apply(&object("Execution", "other", &json!({"context": "default"}))).await;
@@ -166,18 +166,18 @@ async fn exe_36_to_38_a_changed_spec_starts_nothing_and_a_new_job_runs_without_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exe_39_to_48_a_deletion_begins_with_its_job_and_goes_from_dependents_to_what_they_depend_on() {
+async fn exe_41_exe_42_exe_44_exe_45_a_deletion_begins_with_its_job_and_goes_from_dependents_to_what_they_depend_on() {
     let world = World::new().await;
     create(&world, &plain(&[("base", &[]), ("left", &["base"]), ("right", &["base"])]), &json!({})).await;
     succeed(&world, "one", &["base", "left", "right"]).await;
     world.delete("Execution", "tree").await;
-    assert!(!is_deleting(&world.find_item("base").await.unwrap()), "exe_41: the timestamp alone starts nothing");
+    assert!(!is_deleting(&world.find_item("base").await.unwrap()), "the timestamp alone starts nothing");
     hand_down(&world, "two").await;
     let left = name_of(&world.triggered("left").await);
     world.succeed("right").await;
     world.says("Execution", "tree", &format!("waiting for DeployItem {left} to be gone")).await;
     let base = world.find_item("base").await.unwrap();
-    assert!(is_deleting(&base) && job_ended(&base), "exe_42, exe_44: deleted, and not triggered: {base:#}");
+    assert!(is_deleting(&base) && job_ended(&base), "deleted, and not triggered: {base:#}");
     world.succeed("left").await;
     world.succeed("base").await;
     world.gone("Execution", "tree").await;

@@ -463,7 +463,7 @@ async fn a_stop_lets_the_calls_under_way_end() {
 }
 
 #[test]
-fn c_12_backoff_doubles_up_to_a_minute_and_has_full_jitter() {
+fn c_12_ins_50_backoff_doubles_up_to_a_minute_and_has_full_jitter() {
     let times = |fraction: f64| -> Vec<u128> {
         [1, 2, 3, 10, 11, 40, u32::MAX].map(|failed| backoff(failed, fraction).as_millis()).to_vec()
     };

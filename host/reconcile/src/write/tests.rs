@@ -199,13 +199,15 @@ async fn a_delete_that_meets_a_conflict_with_the_object_itself_is_tried_again() 
 }
 
 #[tokio::test]
-async fn orc_12_to_17_only_an_invalid_write_stalls() {
+async fn orc_12_orc_15_orc_16_orc_17_only_an_invalid_write_stalls() {
     for (answer, halt) in [
         (refusal(422, "Invalid"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
         (refusal(400, "BadRequest"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
         (refusal(403, "Forbidden"), "Retry Forbidden ERR_UNAUTHORIZED"),
         (refusal(404, "NotFound"), "Retry NotFound "),
         (refusal(500, "InternalError"), "Retry APIServerUnreachable "),
+        (refusal(599, "Strange"), "Retry APIServerUnreachable "),
+        (refusal(429, "TooManyRequests"), "Retry APIServerUnreachable "),
         (of_webhook(500), "Retry WebhookUnreachable ERR_WEBHOOK"),
         (of_webhook(403), "Retry Forbidden ERR_UNAUTHORIZED"),
     ] {
@@ -225,7 +227,7 @@ async fn orc_12_to_17_only_an_invalid_write_stalls() {
 }
 
 #[test]
-fn ins_50_a_conflict_is_named_so_that_it_stays_silent() {
+fn a_conflict_is_named_so_that_it_stays_silent() {
     let halt = WriteError::Conflict { object: "ConfigMap ns/a".to_owned() }.halt("Update");
     let message = "ConfigMap ns/a has changed since it was read; it is read again";
     assert_eq!(halt, Halt::Retry(Failure::new("Update", CONFLICT, message)));

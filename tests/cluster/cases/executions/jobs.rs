@@ -55,7 +55,7 @@ async fn exe_01_an_execution_without_a_parent_starts_nothing() {
 }
 
 #[tokio::test]
-async fn exe_03_exe_06_to_10_an_execution_is_made_in_init_and_begins_with_the_job_of_its_parent() {
+async fn exe_03_exe_07_exe_08_exe_10_an_execution_is_made_in_init_and_begins_with_the_job_of_its_parent() {
     let cluster = crate::cluster().await;
     let history = History::begin(cluster.client()).await;
     cluster.apply(&tree(&[("a", &[])], "1")).await;
@@ -102,7 +102,7 @@ async fn exe_04_exe_16_exe_18_the_one_job_of_the_root_triggers_execution_and_ite
 }
 
 #[tokio::test]
-async fn exe_11_to_15_c_19_init_brings_the_items_to_the_spec_and_triggers_none() {
+async fn exe_11_exe_12_exe_13_exe_14_exe_15_c_19_init_brings_the_items_to_the_spec_and_triggers_none() {
     let cluster = crate::cluster().await;
     let deployer = ExternalDeployer(&cluster);
     cluster.apply(&tree(&[("kept", &[]), ("orphan", &[])], "1")).await;
@@ -214,7 +214,7 @@ async fn exe_36_wf_49_wf_50_a_changed_spec_alone_starts_nothing() {
 }
 
 #[tokio::test]
-async fn exe_39_to_45_exe_47_exe_48_exe_50_a_deletion_goes_from_dependents_to_what_they_depend_on() {
+async fn exe_40_exe_41_exe_42_exe_45_exe_47_exe_48_exe_50_a_deletion_goes_from_dependents_to_what_they_depend_on() {
     let cluster = crate::cluster().await;
     let deployer = ExternalDeployer(&cluster);
     cluster.apply(&tree(&[("base", &[]), ("left", &["base"]), ("right", &["base"])], "1")).await;
@@ -247,6 +247,10 @@ async fn exe_39_to_45_exe_47_exe_48_exe_50_a_deletion_goes_from_dependents_to_wh
         history.place("Execution", "tree", "gone"),
         history.place("Installation", "tree", "gone"),
     ];
+    for item in ["base", "left", "right"] {
+        let deleted = history.first("DeployItem", item, deleting);
+        assert!(deleted.is_some() && deleted < steps[3], "{item}: {:#?}", history.message_of());
+    }
     in_order(
         &history,
         "a deletion timestamp alone starts nothing, and parents stay until their children are gone",

@@ -349,7 +349,7 @@ async fn c_31_jobs_of_an_older_leader_are_ended_or_replaced() {
 }
 
 #[tokio::test]
-async fn a_deleted_target_is_named_and_its_return_is_enough() {
+async fn orc_35_a_deleted_target_is_named_and_its_return_is_enough() {
     let cluster = crate::cluster_with(&["--guards=false"]).await;
     let kept = cluster.expect(&any("Target", "cluster")).await;
     let content = json!({

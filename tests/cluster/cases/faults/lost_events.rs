@@ -132,7 +132,7 @@ async fn c_11_with_events_dropped_it_still_converges() {
 
 /// No call of a controller was made by a timer: were they frozen, nothing would have been different.
 #[tokio::test]
-async fn orc_10_c_11_with_timers_frozen_it_still_converges() {
+async fn orc_10_orc_28_c_11_with_timers_frozen_it_still_converges() {
     let mut world = World::on(&crate::ground(), crate::binary().await, Arc::new(Deaf::default())).await;
     world.start();
     world.ready().await;

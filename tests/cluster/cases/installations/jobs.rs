@@ -67,7 +67,8 @@ fn at<'a>(versions: &'a [Version], of: &Version, revision: u64) -> Option<&'a Ve
 }
 
 #[tokio::test]
-async fn ins_01_to_06_ins_08_ins_32_one_id_goes_from_the_root_to_every_leaf_and_back_up_as_finished() {
+async fn ins_01_ins_02_ins_03_ins_04_ins_05_ins_06_ins_08_ins_32_one_id_goes_from_the_root_to_every_leaf_and_back_up_as_finished()
+ {
     let cluster = crate::cluster().await;
     let history = History::begin(cluster.client()).await;
     cluster.apply(&family()).await;
@@ -80,9 +81,22 @@ async fn ins_01_to_06_ins_08_ins_32_one_id_goes_from_the_root_to_every_leaf_and_
     let began = versions.iter().find(|version| version.is_running());
     let (root, id) = (began.map(|version| version.name.as_str()), began.map(job).unwrap_or_default());
     assert_eq!((root, id.len(), id.matches('-').count()), (Some("root"), 36, 4), "{:#?}", history.message_of());
-    let chain = [("Installation", "root"), ("Installation", "sub"), ("DeployItem", "s")];
-    let triggered = chain.map(|(kind, name)| history.first(kind, name, |version| job(version) == id));
-    assert!(triggered.is_sorted() && triggered.iter().all(Option::is_some), "{triggered:?}");
+    let sub = versions.iter().find(|version| version.kind == "Installation" && version.name == "sub");
+    let below = sub.map(|sub| sub.object["metadata"]["name"].as_str().unwrap_or_default()).unwrap_or_default();
+    let chains: [&[(&str, &str)]; 2] = [
+        &[("Installation", "root"), ("Execution", "root"), ("DeployItem", "r")],
+        &[("Installation", "root"), ("Installation", "sub"), ("Execution", below), ("DeployItem", "s")],
+    ];
+    for chain in chains {
+        let first = |has: fn(&Version) -> &str| -> Vec<Option<u64>> {
+            let of = |(kind, name): &(&str, &str)| history.first(kind, name, |version| has(version) == id);
+            chain.iter().map(of).collect()
+        };
+        let (triggered, finished) = (first(|version| version.jobs().0), first(|version| version.jobs().1));
+        assert!(triggered.is_sorted() && triggered.iter().all(Option::is_some), "{triggered:?} of {chain:?}");
+        let is_from_below = finished.iter().rev().is_sorted() && finished.iter().all(Option::is_some);
+        assert!(is_from_below, "{finished:?} of {chain:?}");
+    }
     for version in versions.iter().filter(|version| !job(version).is_empty()) {
         assert_eq!(job(version), id, "{} {}", version.kind, version.name);
         if version.jobs().1 == id {
@@ -133,7 +147,7 @@ async fn ins_09_ins_15_ins_54_a_request_during_a_job_waits_for_its_end() {
 }
 
 #[tokio::test]
-async fn ins_11_to_14_ins_16_a_manifest_may_ask_for_its_first_job() {
+async fn ins_11_ins_13_ins_14_ins_16_a_manifest_may_ask_for_its_first_job() {
     let cluster = crate::cluster().await;
     cluster.apply(&without_request(link("silent", &[], "1"))).await;
     let history = History::begin(cluster.client()).await;
@@ -220,7 +234,7 @@ async fn ins_20_to_22_ins_43_ins_44_ins_46_a_root_waits_for_all_it_imports_from_
 }
 
 #[tokio::test]
-async fn ins_25_to_28_ins_31_orphans_are_marked_deleted_and_gone_before_the_rest_begins() {
+async fn ins_25_ins_26_ins_27_ins_28_ins_31_orphans_are_marked_deleted_and_gone_before_the_rest_begins() {
     let cluster = crate::cluster().await;
     let deployer = ExternalDeployer(&cluster);
     let leaf = |item: &str| blueprint(json!({"deployExecutions": items(&[(item, &[])], "1")}));
@@ -253,6 +267,13 @@ async fn ins_25_to_28_ins_31_orphans_are_marked_deleted_and_gone_before_the_rest
         let deleted = history.first("Installation", orphan, Version::is_deleting);
         assert!(marked < deleted && marked.is_some(), "{orphan}: {:#?}", history.message_of());
     }
+    let works = |version: &Version| version.is_deleting() && version.is_running();
+    let [deleted, triggered] = [Version::is_deleting as fn(&Version) -> bool, works]
+        .map(|is| ["x", "y"].map(|orphan| history.first("Installation", orphan, is)));
+    assert!(
+        deleted.iter().max() < triggered.iter().min() && triggered.iter().all(Option::is_some),
+        "no deletion begins before all are deleted: {deleted:?} {triggered:?}"
+    );
 }
 
 #[tokio::test]
@@ -276,7 +297,7 @@ async fn ins_29_ins_30_orphans_that_all_failed_to_go_fail_the_job() {
 }
 
 #[tokio::test]
-async fn ins_33_to_35_ins_45_siblings_of_a_tree_run_one_after_the_other_and_the_root_waits_for_all() {
+async fn ins_33_ins_34_ins_35_ins_45_siblings_of_a_tree_run_one_after_the_other_and_the_root_waits_for_all() {
     let cluster = crate::cluster().await;
     let deployer = ExternalDeployer(&cluster);
     let mut first = subinstallation(

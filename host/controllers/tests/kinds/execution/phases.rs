@@ -155,7 +155,7 @@ async fn exe_02_orc_14_a_list_of_items_that_cannot_be_unpacked_fails_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exe_32_exe_33_ins_50_exports_that_cannot_be_read_are_asked_for_until_they_are_there() {
+async fn exe_32_exe_33_exports_that_cannot_be_read_are_asked_for_until_they_are_there() {
     let world = World::new().await;
     create(&world, &plain(&[("a", &[])]), &json!({})).await;
     hand_down(&world, "one").await;

@@ -30,7 +30,7 @@ async fn link(world: &World, name: &str, imports: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ins_56_ins_58_ins_60_ins_63_to_67_a_deletion_starts_by_itself_and_the_root_goes_last() {
+async fn ins_56_ins_58_ins_60_ins_63_ins_66_ins_67_a_deletion_starts_by_itself_and_the_root_goes_last() {
     let world = World::new().await;
     let before = family(&world).await;
     world.delete("Installation", "root").await;
@@ -197,7 +197,7 @@ async fn c_161_what_is_deleted_by_itself_says_that_the_next_job_of_its_root_unin
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ins_61_ins_62_ins_64_a_deletion_waits_for_importers_unless_the_annotation_says_otherwise() {
+async fn ins_61_ins_64_a_deletion_waits_for_importers_unless_the_annotation_says_otherwise() {
     let world = World::new().await;
     for (name, imports) in [("a", &[][..]), ("b", &["a"]), ("c", &["b"])] {
         link(&world, name, imports).await;
@@ -239,7 +239,7 @@ async fn ins_61_ins_70_a_deletion_that_waits_for_importers_is_ended_by_an_interr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ins_77_to_79_without_uninstall_the_tree_goes_and_no_deployer_is_asked() {
+async fn ins_77_ins_78_ins_79_without_uninstall_the_tree_goes_and_no_deployer_is_asked() {
     let world = World::new().await;
     family(&world).await;
     world.annotate("Installation", "root", "delete-without-uninstall", "true").await;

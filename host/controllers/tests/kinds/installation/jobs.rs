@@ -35,7 +35,7 @@ fn annotation<'a>(object: &'a Value, key: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ins_01_to_08_one_job_goes_down_the_tree_and_ends_at_the_root() {
+async fn ins_01_ins_06_ins_08_one_job_goes_down_the_tree_and_ends_at_the_root() {
     let world = World::new().await;
     world.apply(&family()).await;
     world.succeed("r").await;
@@ -247,26 +247,29 @@ async fn ins_33_to_35_ins_45_siblings_run_one_after_the_other_and_exports_go_up(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ins_25_to_31_orphans_are_deleted_before_the_rest_begins() {
+async fn ins_26_ins_28_ins_31_exe_09_orphans_are_deleted_before_the_rest_begins() {
     let world = World::new().await;
     let root = |subs: &[&str]| {
         let subs: Vec<Value> = subs
             .iter()
             .map(|name| sub(name, &deploying(&[(format!("{name}-item").as_str(), &[])]), &json!({})))
             .collect();
-        installation("root", &json!({"subinstallations": subs}))
+        installation("root", &both(&deploying(&[("r-item", &[])]), &json!({"subinstallations": subs})))
     };
     world.apply(&root(&["x", "y"])).await;
+    world.succeed("r-item").await;
     world.succeed("x-item").await;
     world.succeed("y-item").await;
     let first = world.ended("Installation", "root", "Succeeded").await;
     world.apply(&root(&["y", "z"])).await;
     let orphan = world.item("x-item", is_deleting).await;
-    world.expect("Installation", "root", |root| root["status"]["phase"] == "CleanupOrphaned").await;
+    let cleaning = world.expect("Installation", "root", |root| root["status"]["phase"] == "CleanupOrphaned").await;
     let marked = world.find_sub("x").await.unwrap();
-    assert_eq!(*annotation(&marked, "delete-ignore-successors"), "true", "ins_26");
+    assert_eq!(*annotation(&marked, "delete-ignore-successors"), "true");
     assert_eq!(world.find_item("z-item").await, None, "{orphan:#}");
-    for item in ["x-item", "y-item", "z-item"] {
+    let execution = world.find("Execution", "root").await.unwrap();
+    assert_ne!(execution["status"]["jobID"], cleaning["status"]["jobID"], "it has no job yet: {execution:#}");
+    for item in ["x-item", "y-item", "z-item", "r-item"] {
         world.succeed(item).await;
     }
     world.ended_after("Installation", "root", "Succeeded", &first).await;

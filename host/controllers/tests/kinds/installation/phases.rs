@@ -50,7 +50,7 @@ fn waits_in_deletion(phase: &str, kind: &str, message: &str, generation: u32) ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ins_10_ins_21_to_47_c_06_c_25_the_whole_status_in_each_phase_in_which_a_job_waits() {
+async fn ins_10_ins_33_exe_06_c_06_c_25_the_whole_status_in_each_phase_in_which_a_job_waits() {
     let world = World::new().await;
     begin(&world).await;
     let mut expected = json!({
