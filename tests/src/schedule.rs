@@ -152,9 +152,9 @@ async fn round(world: &mut World, faults: &FaultInjection, seed: u64, deeds: Vec
         carry_out(world, faults, deed).await;
     }
     faults.end();
-    come_to_rest(&history, seed).await;
-    leave_nothing(&world.objects, &history, seed).await;
-    begin_again(&world.objects, &history, seed).await;
+    come_to_rest(&mut world, &history, seed).await;
+    leave_nothing(&mut world, &history, seed).await;
+    begin_again(&mut world, &history, seed).await;
     let seen = history.until_now().await;
     check(seed, &seen, &effects.until_now(&world.objects).await);
     keep_silent(seed, world, &seen).await;
@@ -236,12 +236,12 @@ async fn child(objects: &Objects, kind: &str, number: usize) -> Option<String> {
 }
 
 /// Waits until nobody works any more, except on a deletion that waits for another root.
-async fn come_to_rest(history: &History, seed: u64) {
+async fn come_to_rest(world: &mut World, history: &History, seed: u64) {
     let settled = |all: &[&Version]| {
         let waits = |root: &Version| root.name == "first" && root.is_deleting() && all.len() > 1;
         all.iter().all(|version| !is_at_work(version) || waits(version))
     };
-    wait(history, seed, "do not come to rest", settled).await;
+    wait((&mut *world, history), seed, "do not come to rest", settled).await;
 }
 
 fn is_at_work(version: &Version) -> bool {
@@ -251,29 +251,31 @@ fn is_at_work(version: &Version) -> bool {
 }
 
 /// Deletes everything, and waits until it is gone. A deletion that was interrupted is asked for again.
-async fn leave_nothing(objects: &Objects, history: &History, seed: u64) {
+async fn leave_nothing(world: &mut World, history: &History, seed: u64) {
+    let objects = &world.objects;
     for root in ROOTS {
         objects.delete(&any("Installation", root)).await;
         let metadata = json!({"name": root, "annotations": asks()});
         objects.merge_where_there(&json!({"apiVersion": API, "kind": "Installation", "metadata": metadata})).await;
     }
-    wait(history, seed, "are not gone", |all: &[&Version]| all.is_empty()).await;
+    wait((&mut *world, history), seed, "are not gone", |all: &[&Version]| all.is_empty()).await;
 }
 
 /// Both roots from the beginning: what was before leaves no trace.
-async fn begin_again(objects: &Objects, history: &History, seed: u64) {
+async fn begin_again(world: &mut World, history: &History, seed: u64) {
     for name in ROOTS {
-        objects.apply(&root(name, 0)).await;
+        world.objects.apply(&root(name, 0)).await;
     }
     let is_done = |all: &[&Version]| {
         let succeeded = all.iter().filter(|version| version.kind == "Installation" && version.phase() == "Succeeded");
         succeeded.count() == 4 && all.iter().all(|version| !is_at_work(version))
     };
-    wait(history, seed, "do not succeed", is_done).await;
+    wait((&mut *world, history), seed, "do not succeed", is_done).await;
     for name in ["first-a", "first-c", "first-leaf", "second-a", "second-c", "second-leaf"] {
         let content = if name.ends_with('c') { SECRET } else { "0" };
         let metadata = json!({"name": name});
-        objects
+        world
+            .objects
             .expect(
                 &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"content": content}}),
             )
@@ -282,10 +284,11 @@ async fn begin_again(objects: &Objects, history: &History, seed: u64) {
 }
 
 /// Waits until what is there is as asked.
-async fn wait(history: &History, seed: u64, what: &str, holds: impl Fn(&[&Version]) -> bool) {
+async fn wait((world, history): (&mut World, &History), seed: u64, what: &str, holds: impl Fn(&[&Version]) -> bool) {
     if let Err(seen) = history.wait_within(PATIENCE, |seen| holds(&present(seen))).await {
         let message_of: Vec<String> = present(&seen).into_iter().map(message_of).collect();
-        fail(&format!("seed {seed}: objects {what}:\n{}", message_of.join("\n")));
+        let (objects, last_words) = (message_of.join("\n"), world.last_words());
+        fail(&format!("seed {seed}: objects {what}:\n{objects}\n{last_words}"));
     }
 }
 

@@ -54,6 +54,12 @@ const KEPT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 7
 /// The argument that gives an operator the mock deployer.
 pub const MOCK: &str = "--mock-deployer";
 
+/// How long the Lease of an operator lasts: one that cannot renew it for two thirds of that ends, also where the machine is slow.
+const LEASE: &str = "--lease-duration=45";
+
+/// Lines of the operator's log that a failure shows.
+const LAST_LINES: usize = 40;
+
 /// What serves a world.
 pub enum Ground {
     /// An embedded server in this process.
@@ -131,7 +137,9 @@ impl World {
         let kubeconfig = kubeconfig.to_string_lossy();
         let kubeconfig = ["run", "--kubeconfig", &kubeconfig];
         let others = ["--default-policy=compatible", "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
-        let arguments = [&kubeconfig[..], &others[..], more].concat();
+        let is_leased = more.iter().any(|argument| argument.starts_with("--lease-duration"));
+        let lease: &[&str] = if is_leased { &[] } else { &[LEASE] };
+        let arguments = [&kubeconfig[..], &others[..], lease, more].concat();
         match program {
             Some(program) => self.binary.start_other_into(program, &arguments, &self.log_file()),
             None => self.binary.start_into(&arguments, &self.log_file()),
@@ -244,6 +252,15 @@ impl World {
     /// All that the operators have written to their logs.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Whether the operator is at work, and the end of what it has logged, for messages.
+    pub fn last_words(&mut self) -> String {
+        let ended = self.operator.as_mut().map(|operator| operator.try_wait());
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default().join("\n");
+        format!("the operator has ended: {ended:?}; its last words:\n{last}")
     }
 
     /// Ends all of it. Nothing may show a value of a Secret then (C-82).

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
@@ -19,9 +19,10 @@ use orangery_core::{digest::sha256, name::Namespace, step::Step};
 use orangery_proposal::ClusterRef;
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use crate::{
-    controller_context::ControllerContext, object_access::get, secret_values::SecretSource,
+    controller_context::ControllerContext, object::uid_of, object_access::get, secret_values::SecretSource,
     target_kubeconfig::TargetKubeconfig,
 };
 
@@ -38,9 +39,56 @@ const OWN: &str = "own";
 pub(crate) struct KnownCredentials {
     /// Held for one look-up or one change, never across an await.
     by_secret: Mutex<BTreeMap<String, String>>,
+    /// One for each Secret that is being kept or deleted. Held like the others.
+    locks: Mutex<BTreeMap<String, Weak<RwLock<()>>>>,
+    /// The uids of the items that go and need none of them any more. Held like the others.
+    leaving: Mutex<BTreeSet<String>>,
+}
+
+/// As long as this lives, nobody deletes the Secret for which it was given.
+#[must_use]
+pub(crate) struct KeptSecret {
+    _lock: OwnedRwLockReadGuard<()>,
+}
+
+/// As long as this lives, an item counts as one that refers to nothing.
+#[must_use]
+pub(crate) struct LeavingItem<'h> {
+    known: &'h KnownCredentials,
+    uid: String,
+}
+
+impl Drop for LeavingItem<'_> {
+    fn drop(&mut self) {
+        self.known.leaving().remove(&self.uid);
+    }
 }
 
 impl KnownCredentials {
+    /// Read by items whose statuses are about to refer to a Secret, written by one that deletes it.
+    fn lock(&self, secret: &str) -> Arc<RwLock<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(secret).and_then(Weak::upgrade) {
+            return lock;
+        }
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::default();
+        locks.insert(secret.to_owned(), Arc::downgrade(&lock));
+        lock
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An item is about to go, and what its status refers to is recorded: of two that go at the same time, none holds what the
+    /// other one leaves.
+    pub(crate) fn leave(&self, item: &DeployItem) -> LeavingItem<'_> {
+        let uid = uid_of(item).to_owned();
+        self.leaving().insert(uid.clone());
+        LeavingItem { known: self, uid }
+    }
+
     fn has(&self, secret: &str, digest: &str) -> bool {
         let by_secret = self.by_secret.lock().unwrap_or_else(PoisonError::into_inner);
         by_secret.get(secret).is_some_and(|known| known == digest)
@@ -74,10 +122,17 @@ pub(crate) fn forget_deleted(host: &Arc<ControllerContext>) {
     });
 }
 
-/// Keeps a kubeconfig, as far as it is in use, with the label by which Secrets are watched. What this process knows to be there is
-/// not written again. Where it cannot be kept the job goes on without: what is left in the cluster, should the Target name another
-/// one, can only be told then.
-pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeconfig) {
+/// Keeps a kubeconfig, as far as it is in use, until a status refers to it: what is answered is let go then. Where it cannot be kept
+/// the job goes on without: what is left in the cluster, should the Target name another one, can only be told then. Several are kept
+/// in the order of their names, each once: items that wait for one another would do so for ever.
+pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeconfig) -> KeptSecret {
+    let kept = KeptSecret { _lock: host.kept_credentials.lock(secret).read_owned().await };
+    write(host, secret, kubeconfig).await;
+    kept
+}
+
+/// Writes the Secret, with the label by which Secrets are watched. What this process knows to be there is not written again.
+async fn write(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeconfig) {
     let TargetKubeconfig { text, is_own } = kubeconfig;
     let digest = sha256(text.as_bytes());
     if host.kept_credentials.has(secret, &digest) {
@@ -198,7 +253,8 @@ pub(crate) async fn prove(host: &ControllerContext, item: &DeployItem, state: &m
     Ok(())
 }
 
-/// Removes what no item but this one refers to. What cannot be removed is only logged: it is kept for longer than needed.
+/// Removes what no item but this one refers to, or is about to. What cannot be removed is only logged: it is kept for longer than
+/// needed.
 pub(crate) async fn release<'s>(
     host: &ControllerContext,
     item: &DeployItem,
@@ -206,9 +262,13 @@ pub(crate) async fn release<'s>(
 ) {
     let api: Api<Secret> = Api::default_namespaced(host.client.clone());
     for secret in secrets {
+        // An item that is about to refer to it does so first.
+        let _alone = host.kept_credentials.lock(secret).write_owned().await;
+        let leaving = host.kept_credentials.leaving().clone();
         let mut is_needed = false;
         host.stores.deploy_items.for_each(|other| {
-            is_needed |= other.metadata.uid != item.metadata.uid && refers_to(other, secret);
+            let is_other = other.metadata.uid != item.metadata.uid && !leaving.contains(uid_of(other));
+            is_needed |= is_other && refers_to(other, secret);
         });
         if is_needed {
             continue;

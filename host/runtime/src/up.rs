@@ -71,8 +71,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         () = stop.asked() => None,
     };
     let Some(operator) = ready else {
-        // What was asked meanwhile may never be answered.
-        let _late = tokio::time::timeout(STOP_WITHIN, server.stop()).await;
+        server.stop().await;
         return Ok(Exit::Ok);
     };
     terminal.line(format_args!("Server and operator are ready at {} ({place}). To reach it:", server.url()))?;
@@ -89,9 +88,6 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     server.stop().await;
     outcome
 }
-
-/// How long the server is given to end where it is told to before anything is known.
-const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Starts the operator, and waits until it knows everything. Dropping the future ends it at once.
 async fn until_ready(

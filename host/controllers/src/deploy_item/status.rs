@@ -30,7 +30,7 @@ use orangery_reconcile::Key;
 use crate::{
     controller_context::ControllerContext,
     job::{self, JobStatus},
-    kept_credentials::{self, secret_of},
+    kept_credentials::{self, KeptSecret, secret_of},
     object::generation_of,
     seal::Sealer,
     target_access::TargetConnections,
@@ -201,8 +201,11 @@ impl StatusWriter {
 
     async fn write(&mut self, state: Option<(WrittenStatus, &ItemState)>) -> Step<()> {
         let (named, mut now, mut number) = (self.stored(), BTreeSet::new(), None);
+        let kept = match &state {
+            Some((_, state)) => self.keep_credentials(state).await,
+            None => Vec::new(),
+        };
         if let Some((written, state)) = state {
-            self.keep_credentials(state).await;
             now.extend(state.stored.iter().chain(&state.manifest).flat_map(|stored| stored.secrets.iter().cloned()));
             if self.has_room(written.large.as_ref()).await? {
                 let large: BTreeSet<String> = written.large.iter().flat_map(LargeState::secrets).collect();
@@ -217,6 +220,8 @@ impl StatusWriter {
         let writer = self.host.writer(&self.host.stores.deploy_items);
         let answer =
             writer.update_status(&self.before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
+        // The status refers to them now.
+        drop(kept);
         self.draft = DeployItem::clone(&answer);
         self.before = answer;
         if let Some(number) = number {
@@ -264,10 +269,14 @@ impl StatusWriter {
         used.collect()
     }
 
-    async fn keep_credentials(&self, state: &ItemState) {
-        for (_, secret, kubeconfig) in self.used_credentials(state) {
-            kept_credentials::keep(&self.host, &secret, &kubeconfig).await;
+    /// Keeps the kubeconfigs of a state; what is answered is let go when the status refers to them.
+    async fn keep_credentials(&self, state: &ItemState) -> Vec<KeptSecret> {
+        let used = self.used_credentials(state).into_iter().map(|(_, secret, kubeconfig)| (secret, kubeconfig));
+        let mut kept = Vec::new();
+        for (secret, kubeconfig) in used.collect::<BTreeMap<_, _>>() {
+            kept.push(kept_credentials::keep(&self.host, &secret, &kubeconfig).await);
         }
+        kept
     }
 
     /// Where the credentials of clusters are, those that were kept before included: they go with the item, or when nothing

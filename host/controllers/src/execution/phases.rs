@@ -10,6 +10,7 @@ use orangery_api::{
     annotation,
     deploy_item::DeployItem,
     execution::{DeployItemCache, DeployItemTemplate},
+    job::Job as _,
     marks::Marks,
     reference::ObjectReference,
 };
@@ -45,7 +46,7 @@ impl job::Run for ExecutionReconciliation<'_> {
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
         let result = match phase {
-            Phase::Init | Phase::InitDelete if self.interrupted() => Ok(Verdict::Failed(interrupted())),
+            Phase::Init | Phase::InitDelete if self.interrupted() => Ok(self.interrupted_in(phase)),
             Phase::Init => self.init().await,
             Phase::Progressing => self.progressing().await,
             Phase::Completing => self.completing().await,
@@ -59,6 +60,31 @@ impl job::Run for ExecutionReconciliation<'_> {
 }
 
 impl ExecutionReconciliation<'_> {
+    /// What becomes of a job that is interrupted in its first phase. A phase passed is not written, so it may have come to its items
+    /// all the same: then they say how it ends (C-32, INS-74).
+    fn interrupted_in(&mut self, phase: Phase) -> Verdict {
+        if self.has_come_to_items(phase) { Verdict::Done } else { Verdict::Failed(interrupted()) }
+    }
+
+    /// Whether the job has ended at each item that is there when its first phase has passed.
+    fn has_come_to_items(&mut self, phase: Phase) -> bool {
+        let mut ended = self.deploy_items();
+        if phase.is_deletion() {
+            let has_failed = |object: &Arc<DeployItem>| {
+                object.finished_job(&self.workflow.job)
+                    && ItemPhase::parse(object.phase()) == Some(ItemPhase::DeleteFailed)
+            };
+            return !ended.is_empty() && ended.iter().all(has_failed);
+        }
+        if self.load_items().is_err() {
+            return false;
+        }
+        ended.retain(|object| !object.is_deleting() && object.finished_job(&self.workflow.job));
+        let has_ended = |name: &str| ended.iter().any(|object| item_name(object) == name);
+        let mut early = self.workflow.items.list.iter().filter(|item| !item.late);
+        !ended.is_empty() && early.all(|item| has_ended(&item.name))
+    }
+
     /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15). Items that
     /// gate expressions decide about are left as they are: `Progressing` makes what is wanted, and deletes what is not.
     async fn init(&mut self) -> Step<Verdict> {

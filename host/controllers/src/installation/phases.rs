@@ -7,8 +7,10 @@ mod progressing;
 mod workflow;
 
 use orangery_core::{
+    error::Failure,
     job::JobEnd,
     phase::{Phase as _, installation::Installation as Phase},
+    plan::installation as plan,
     step::{Step, Verdict},
 };
 use orangery_reconcile::in_this_slot;
@@ -27,7 +29,7 @@ impl job::Run for InstallationReconciliation<'_> {
             && let Some(end) = self.end_before_children(phase)
             && !self.are_working_now().await?
         {
-            return Ok(Verdict::Failed(end.failure(None)));
+            return Ok(Verdict::Failed(self.failed_below(phase).unwrap_or_else(|| end.failure(None))));
         }
         let (host, tenant) = (self.host, Some(self.key.namespace.clone()));
         // Blueprints, schemas, templates and gate expressions take as long as their authors like.
@@ -57,6 +59,21 @@ impl InstallationReconciliation<'_> {
             true => Some(JobEnd::Interrupted),
             false if phase.is_deletion() => None,
             false => end_of_making(&self.host.stores, &self.key, &self.workflow.job),
+        }
+    }
+
+    /// What has failed in this job of the subobjects that it came to: a phase passed is not written, so it may have come to them before
+    /// it was interrupted (C-32, INS-74).
+    fn failed_below(&self, phase: Phase) -> Option<Failure> {
+        let (mut ended, job) = (self.related(), &self.workflow.job);
+        ended.retain(|related_object| related_object.ids.has_finished(job));
+        let outcome = match phase.is_deletion() {
+            true => plan::deleting(&ended, job),
+            false => plan::progressing(&ended, &[], job),
+        };
+        match outcome {
+            Ok(Verdict::Failed(failure)) => Some(failure),
+            Ok(Verdict::Done) | Err(_) => None,
         }
     }
 }

@@ -380,6 +380,11 @@ impl World {
         self.traffic.delay_write_and_lose_answer(path);
     }
 
+    /// Holds the next write of the controllers back whose path ends like this, and lets the one through that was held back before.
+    pub(crate) fn delay_next_write(&self, path: &str) {
+        self.traffic.delay_next_write(path);
+    }
+
     /// Waits until that write is on its way.
     pub(crate) async fn held(&self) {
         self.wait("nothing is held back", async || self.traffic.is_held().then_some(())).await;

@@ -14,8 +14,8 @@ use orangery_tests::{
     history::{History, Version},
     proxy::{Echo, Fate, Fates, ProxyRequest},
     tree::{
-        any, asks, becomes_ready, blueprint, config, deploys, executions, imports_cluster, in_phase, installation,
-        mocks, on_cluster, subinstallation,
+        any, becomes_ready, blueprint, config, deploys, executions, imports_cluster, in_phase, installation, mocks,
+        on_cluster, subinstallation,
     },
     world::World,
 };
@@ -158,7 +158,6 @@ async fn orc_10_orc_28_c_11_with_timers_frozen_it_still_converges() {
     world.objects.expect(&in_phase("Installation", "tree", "Failed")).await;
 
     world.objects.delete(&any("Installation", "tree")).await;
-    world.objects.annotate(&any("Installation", "tree"), asks()).await;
     world.objects.expect_absent(&any("Installation", "tree")).await;
     assert_eq!((world.calls("timer").await, world.calls("silence").await), (0, 0), "{}", world.log());
     assert!(world.calls("event").await > 0);

@@ -25,10 +25,9 @@ fn named(name: &str, mut item: Value) -> Value {
     item
 }
 
+/// The deletion of an item without an Execution begins by itself (C-161): soon nothing is there that could be asked.
 async fn delete(cluster: &Objects, name: &str) {
-    let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
     cluster.delete(&any("DeployItem", name)).await;
-    cluster.annotate(&any("DeployItem", name), asks).await;
     cluster.expect_absent(&any("DeployItem", name)).await;
 }
 

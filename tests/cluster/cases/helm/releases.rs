@@ -137,7 +137,6 @@ async fn a_deletion_runs_hooks_and_takes_the_release_away() {
     deploy(&cluster, &item(&chart, &values("one"))).await;
     cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
     cluster.delete(&any("DeployItem", "item")).await;
-    deploy_again(&cluster).await;
     cluster.expect(&job("drain")).await;
     cluster.expect(&config_map("one")).await;
     end(&cluster, "drain", "Complete").await;
@@ -145,12 +144,6 @@ async fn a_deletion_runs_hooks_and_takes_the_release_away() {
     cluster.expect_absent(&config_map("one")).await;
     cluster.expect_absent(&json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1"})).await;
     cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}})).await;
-}
-
-/// An item without an Execution begins its deletion when it is asked to.
-async fn deploy_again(cluster: &Objects) {
-    let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
-    cluster.annotate(&any("DeployItem", "item"), asks).await;
 }
 
 /// Bytes that a release of twenty objects may leave beside what Helm keeps of it.

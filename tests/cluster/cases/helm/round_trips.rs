@@ -91,9 +91,6 @@ async fn helm_installs_we_upgrade_helm_rolls_back_we_uninstall() {
         helm.does(&["rollback", "rel", "1", "--wait"]).await;
         trip.is(&cluster, 0).await;
         cluster.delete(&any("DeployItem", "item")).await;
-        cluster
-            .annotate(&any("DeployItem", "item"), json!({"landscaper.gardener.cloud/operation": "test-reconcile"}))
-            .await;
         cluster.expect_absent(&any("DeployItem", "item")).await;
         cluster.expect_absent(&trip.object).await;
         assert_eq!(helm.tells(&["list", "-A"]).await, json!([]));
@@ -123,9 +120,6 @@ async fn we_install_helm_upgrades_we_go_back_helm_uninstalls() {
         cluster.expect_absent(&trip.object).await;
         // Nothing is left to uninstall, and that is no failure.
         cluster.delete(&any("DeployItem", "item")).await;
-        cluster
-            .annotate(&any("DeployItem", "item"), json!({"landscaper.gardener.cloud/operation": "test-reconcile"}))
-            .await;
         cluster.expect_absent(&any("DeployItem", "item")).await;
         cluster.expect_absent(&in_phase("DeployItem", "item", "Failed")).await;
     }

@@ -141,6 +141,7 @@ pub(in crate::deploy_item) async fn release(
         None => kept_of(gathered).await,
     };
     status.record_end(state).await?;
+    let _leaving = host.kept_credentials.leave(item);
     kept_credentials::release(host, item, &kept).await;
     status.release().await
 }

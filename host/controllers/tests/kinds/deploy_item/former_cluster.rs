@@ -11,7 +11,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     runtime::wait::await_condition,
 };
-use orangery_api::{job::Job as _, target::Target};
+use orangery_api::{deploy_item::DeployItem, job::Job as _, target::Target};
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_reconcile::Key;
 use serde_json::{Value, json};
@@ -269,6 +269,57 @@ async fn c_35_credentials_that_somebody_deleted_are_kept_again_by_the_next_job()
     assert!(world.in_time(async || known.keys(None).is_empty().then_some(())).await.is_some(), "it is seen to go");
     world.job("item", "two").await;
     assert_eq!(kept(&world).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_what_another_item_is_about_to_refer_to_is_not_deleted_with_the_last_one_that_did() {
+    let world = Items::new().await;
+    world.create("first", &[proposal("x", json!({}))], json!({})).await;
+    world.job("first", "one").await;
+    let secret = world.kept().await.remove(0).metadata.name.unwrap();
+    // What the next item keeps is there already; that its status refers to it is on its way.
+    world.create("next", &[proposal("y", json!({}))], json!({})).await;
+    world.objects().delay_write("/deployitems/next/status");
+    world.trigger("next", "one").await;
+    world.objects().held().await;
+    world.delete("first").await;
+    world.trigger("first", "two").await;
+    let has_nothing = |item: &DeployItem| {
+        let provider_status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        provider_status.is_some_and(|status| status.pointer("/managedResources/0").is_none())
+    };
+    world.wait("first", |item| item.is_none_or(has_nothing)).await;
+    world.objects().let_pass();
+    world.gone("first").await;
+    assert_eq!(world.finished("next", "one").await["phase"], "Succeeded");
+    let asked = world.objects().asked_about(&format!("/secrets/{secret}"));
+    assert!(asked.iter().all(|asked| asked.method != "DELETE"), "{asked:?}");
+    assert_eq!(kept(&world).await, 1);
+    world.delete("next").await;
+    world.trigger("next", "two").await;
+    world.gone("next").await;
+    assert_eq!(kept(&world).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_two_items_that_go_at_the_same_time_leave_no_credentials() {
+    let world = Items::new().await;
+    for (item, object) in [("first", "x"), ("next", "y")] {
+        world.create(item, &[proposal(object, json!({}))], json!({})).await;
+        world.job(item, "one").await;
+    }
+    assert_eq!(kept(&world).await, 1);
+    // The write that takes the finalizer away is on its way.
+    world.objects().delay_write("/deployitems/first");
+    world.delete("first").await;
+    world.trigger("first", "two").await;
+    world.objects().held().await;
+    world.delete("next").await;
+    world.trigger("next", "two").await;
+    world.gone("next").await;
+    world.objects().let_pass();
+    world.gone("first").await;
+    assert_eq!(kept(&world).await, 0);
 }
 
 /// An item with the ConfigMap `x`, which nobody lets go, in a cluster that its Target does not name any more; then the key of the

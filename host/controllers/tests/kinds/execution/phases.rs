@@ -244,6 +244,31 @@ async fn ins_72_an_interrupt_of_a_deletion_fails_what_is_left_and_the_next_job_d
     world.gone("Execution", "tree").await;
 }
 
+/// The phases that the job has passed are not written yet: the status that tells of them meets the interrupt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_32_ins_74_an_interrupt_that_comes_before_the_status_tells_of_the_items_ends_with_what_became_of_them() {
+    let world = World::new().await;
+    create(&world, &plain(&[("base", &[]), ("top", &["base"])]), &json!({})).await;
+    let interrupt = async |item: &str| {
+        world.triggered(item).await;
+        world.held().await;
+        world.annotate("Execution", "tree", "operation", "interrupt").await;
+        world.let_pass();
+    };
+    world.delay_write("/executions/tree/status");
+    hand_down(&world, "one").await;
+    interrupt("base").await;
+    let failed = world.ended("Execution", "tree", "Failed").await;
+    let expected = format!("deploy item base failed: {INTERRUPTED}; deploy item top failed: {INTERRUPTED}");
+    assert_eq!(message(&failed), expected);
+    succeed(&world, "two", &["base", "top"]).await;
+    world.delete("Execution", "tree").await;
+    world.delay_write("/executions/tree/status");
+    hand_down(&world, "three").await;
+    interrupt("top").await;
+    assert_eq!(message(&world.ended("Execution", "tree", "DeleteFailed").await), expected);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exe_41_ins_65_a_job_during_which_the_deletion_comes_ends_and_gets_its_id_once_more_to_delete() {
     let world = World::new().await;

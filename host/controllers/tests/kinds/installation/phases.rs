@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::deletion::siblings;
 use crate::{
     objects::{both, data, data_import, data_object, deploying, exporting, installation, sub, with},
-    world::{World, is_deleting, job_ended},
+    world::{World, is_deleting, job_ended, message},
 };
 
 /// A root `root` that has run well with a sub-installation `old`, and is asked for another job: it imports `size`, has an item
@@ -232,6 +232,27 @@ async fn ins_70_ins_74_ins_76_c_32_an_interrupt_ends_the_job_in_whatever_phase_a
         assert_eq!(done["status"]["jobID"], "job-102", "{place:?}");
         assert_eq!((world.find_sub("old").await, world.list("DeployItem").await.len()), (None, 2), "{place:?}");
     }
+}
+
+/// The phases that the job has passed are not written yet, and what is below has ended before they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_32_ins_74_an_interrupt_that_comes_before_the_status_tells_of_the_phases_ends_with_what_failed_below() {
+    let world = World::new().await;
+    world.delay_write("/executions");
+    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
+    world.held().await;
+    world.delay_next_write("/installations/a/status");
+    world.held().await;
+    world.triggered("a").await;
+    world.annotate("Installation", "a", "operation", "interrupt").await;
+    // That the interrupt was handed down is written when all below has ended by it.
+    world.delay_next_write("/installations/a");
+    world.held().await;
+    world.ended("Execution", "a", "Failed").await;
+    world.let_pass();
+    let failed = world.ended("Installation", "a", "Failed").await;
+    let interrupt = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+    assert_eq!(message(&failed), format!("execution a failed: deploy item a failed: {interrupt}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,6 +76,14 @@ impl Traffic {
         self.held.lock().unwrap().as_ref().is_some_and(|held| held.is_waiting)
     }
 
+    /// Holds the next write back whose path ends like this, and lets the one through that was held back before.
+    pub(super) fn delay_next_write(&self, path: &str) {
+        let next = HeldWrite { path: path.to_owned(), is_waiting: false, is_answered: true, pass: Arc::default() };
+        if let Some(held) = self.held.lock().unwrap().replace(next) {
+            held.pass.notify_one();
+        }
+    }
+
     /// Lets it through.
     pub(super) fn let_pass(&self) {
         if let Some(held) = self.held.lock().unwrap().take() {
