@@ -129,9 +129,9 @@ impl History {
         Seen(seen)
     }
 
-    /// Looks at what was seen so far, in the order of arrival.
-    pub fn look<T>(&self, look: impl FnOnce(&[Version]) -> T) -> T {
-        look(&self.seen.borrow())
+    /// What is made of all that was seen so far, in the order of arrival.
+    pub fn with_seen<T>(&self, make: impl FnOnce(&[Version]) -> T) -> T {
+        make(&self.seen.borrow())
     }
 
     /// How many versions were seen so far.

@@ -136,7 +136,7 @@ impl Play<'_> {
         let found = |objects: Vec<Value>| {
             let mut names = self.names.clone();
             let objects = normalised(objects, &mut names);
-            self.history.look(|versions| learn_all(versions, &mut names));
+            self.history.with_seen(|versions| learn_all(versions, &mut names));
             let objects: Vec<Value> = objects.iter().map(|object| named(object, &names)).collect();
             (objects, names)
         };

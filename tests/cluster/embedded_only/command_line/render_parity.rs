@@ -316,7 +316,9 @@ fn one_job(recording: &Recording) -> Option<Vec<&String>> {
         inputs.push(file);
         steps = rest;
     }
-    while let [Step::WaitFinished(_), rest @ ..] = steps {
+    while let [Step::WaitFinished(finished), rest @ ..] = steps
+        && finished.kind == "Installation"
+    {
         steps = rest;
     }
     matches!(steps, [Step::Dump(_)]).then_some(inputs)
