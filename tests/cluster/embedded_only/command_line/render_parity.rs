@@ -308,38 +308,43 @@ async fn the_examples_of_errors_fail_with_the_sentence_of_the_operator() {
     }
 }
 
-/// What a recorded case applies, and whether it is one job: applied, waited for, looked at, and nothing after that.
-fn one_job(recording: &Recording) -> Option<Vec<&String>> {
+/// The items of this case have the id of their job, which is another one where they are only rendered.
+const WITH_JOB: &str = "target-list-ref-order";
+
+/// What a recorded case applies, and the Installations whose end is waited for then, where nothing comes after that.
+fn one_job(recording: &Recording) -> Option<(Vec<&str>, Vec<&str>)> {
     let mut steps = recording.steps.as_slice();
-    let mut inputs = Vec::new();
+    let (mut inputs, mut ended) = (Vec::new(), Vec::new());
     while let [Step::Apply(file), rest @ ..] = steps {
-        inputs.push(file);
+        inputs.push(file.as_str());
         steps = rest;
     }
-    while let [Step::WaitFinished(finished), rest @ ..] = steps
-        && finished.kind == "Installation"
-    {
+    while let [Step::WaitFinished(finished), rest @ ..] = steps {
+        ended.push(finished.name.as_str());
         steps = rest;
     }
-    matches!(steps, [Step::Dump(_)]).then_some(inputs)
+    matches!(steps, [Step::Dump(_)]).then_some((inputs, ended))
 }
 
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn recorded_cases_render_as_the_operator_renders_them() {
     let (mut succeeded, mut failed) = (0, 0);
-    for case in recording::cases() {
+    for case in recording::cases().into_iter().filter(|case| case != WITH_JOB) {
         let folder = recording::folder(&case);
         let recorded = Recording::read(&folder);
-        let Some(inputs) = one_job(&recorded) else { continue };
+        let Some((inputs, ended)) = one_job(&recorded) else { continue };
         let binary = crate::binary().await;
         let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
         let documents: Vec<Value> =
             inputs.iter().flat_map(|file| recording::input(&folder.join(file), NAMESPACE, &cluster)).collect();
+        if roots(&documents) != ended {
+            continue;
+        }
         for document in &documents {
             cluster.apply(document).await;
         }
-        for name in roots(&documents) {
+        for name in ended {
             let has_ended = |of: &Value| {
                 of["metadata"]["name"] == *name
                     && of["status"]["jobID"].is_string()
@@ -352,9 +357,12 @@ async fn recorded_cases_render_as_the_operator_renders_them() {
             check(&binary, &cluster, &documents, &[]).await;
             succeeded += 1;
         } else {
-            // What has an Execution failed later than it was rendered.
+            // What fails while it is progressing was rendered before.
+            let is_of_rendering = |of: &Value| {
+                of["status"]["phase"] == "Failed" && of["status"]["lastError"]["operation"] != "Progressing"
+            };
             let is_refused = check_failed(&binary, &cluster, &documents).await;
-            assert_eq!(is_refused, cluster.list(&of_kind("Execution")).await.is_empty(), "{case}");
+            assert_eq!(is_refused, installations.iter().any(is_of_rendering), "{case}");
             failed += 1;
         }
     }
