@@ -35,7 +35,7 @@ fn in_text(text: &str, module: &str) -> Vec<String> {
         } else if line == "}" {
             within.truncate(1);
             is_list = false;
-        } else if word.ends_with("cases! {") {
+        } else if word.ends_with("cases! {") || word.ends_with("recordings! {") {
             is_list = true;
         } else if is_list && word.ends_with(',') {
             names.push([&within[..], &[word.trim_end_matches(',')]].concat().join("::"));
@@ -73,8 +73,9 @@ mod tests {
     #[test]
     fn the_names_of_tests_are_read_of_their_text() {
         let text = "fn a() {}\n\n#[tokio::test]\n#[cfg_attr(x, ignore)]\nasync fn b() {\n}\n\norangery_tests::cases! {\n    \"f\":\n    \
-                    c,\n    d,\n}\n\nmod inner {\n    #[test]\n    fn e() {\n    }\n}\n\n#[test]\nfn g() {}\n";
-        assert_eq!(in_text(text, "m"), ["m::b", "m::c", "m::d", "m::inner::e", "m::g"]);
+                    c,\n    d,\n}\n\nmod inner {\n    #[test]\n    fn e() {\n    }\n}\n\n#[test]\nfn g() {}\n\n\
+                    orangery_tests::recordings! {\n    #[cfg_attr(x, ignore)]\n    {\n        h,\n    }\n}\n";
+        assert_eq!(in_text(text, "m"), ["m::b", "m::c", "m::d", "m::inner::e", "m::g", "m::h"]);
     }
 
     #[test]

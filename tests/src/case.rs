@@ -77,9 +77,13 @@ const KUBECONFIG: &str = "${KUBECONFIG}";
 
 /// The text of a step with the kubeconfig of the server.
 pub fn filled_in(file: &Path, cluster: &Objects) -> String {
-    let text = fs::read_to_string(file).expect("the step can be read");
+    with_kubeconfig(&fs::read_to_string(file).expect("the step can be read"), cluster)
+}
+
+/// A text with the kubeconfig of the server.
+pub fn with_kubeconfig(text: &str, cluster: &Objects) -> String {
     if !text.contains(KUBECONFIG) {
-        return text;
+        return text.to_owned();
     }
     let filled = |line: &str| match line.strip_suffix(KUBECONFIG) {
         Some(indent) => cluster.kubeconfig().lines().map(|line| format!("{indent}{line}\n")).collect(),

@@ -78,29 +78,36 @@ const KINDS: [&str; 3] = ["Installation", "Execution", "DeployItem"];
 /// Records from the moment it is begun until it is dropped.
 pub struct History {
     client: Client,
+    namespace: String,
     seen: watch::Sender<Vec<Version>>,
     /// Aborted when dropped.
     _watches: JoinSet<()>,
 }
 
 impl History {
-    /// Begins to watch the three kinds; answers when all three watches are up.
+    /// Begins to watch the three kinds in [`NAMESPACE`]; answers when all three watches are up.
     pub async fn begin(client: &Client) -> History {
+        History::begin_in(client, NAMESPACE).await
+    }
+
+    /// The same in another namespace.
+    pub async fn begin_in(client: &Client, namespace: &str) -> History {
         let seen = watch::Sender::new(Vec::new());
         let mut watches = JoinSet::new();
         for kind in KINDS {
             let (up, is_up) = oneshot::channel();
-            watches.spawn(record(kind, of_kind(client, kind), seen.clone(), up));
+            watches.spawn(record(kind, of_kind(client, namespace, kind), seen.clone(), up));
             is_up.await.expect("the watch begins");
         }
-        History { client: client.clone(), seen, _watches: watches }
+        History { client: client.clone(), namespace: namespace.to_owned(), seen, _watches: watches }
     }
 
     /// All that has been written until now: a watch may be behind what the test already knows by another one.
     pub async fn until_now(&self) -> Seen {
         let (mut present, mut listed) = (Vec::new(), u64::MAX);
         for kind in KINDS {
-            let list = of_kind(&self.client, kind).list(&Default::default()).await.expect("the kind can be listed");
+            let api = of_kind(&self.client, &self.namespace, kind);
+            let list = api.list(&Default::default()).await.expect("the kind can be listed");
             let revision = list.metadata.resource_version.and_then(|version| version.parse().ok());
             listed = listed.min(revision.unwrap_or(listed));
             present.extend(list.items.into_iter().map(|object| version(kind, object, false)));
@@ -120,6 +127,11 @@ impl History {
         let mut seen = seen.await;
         seen.sort_by_key(|version| version.revision);
         Seen(seen)
+    }
+
+    /// What is made of all that was seen so far, in the order of arrival.
+    pub fn with_seen<T>(&self, make: impl FnOnce(&[Version]) -> T) -> T {
+        make(&self.seen.borrow())
     }
 
     /// How many versions were seen so far.
@@ -222,9 +234,9 @@ impl Seen {
     }
 }
 
-fn of_kind(client: &Client, kind: &str) -> Api<DynamicObject> {
+fn of_kind(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind));
-    Api::namespaced_with(client.clone(), NAMESPACE, &resource)
+    Api::namespaced_with(client.clone(), namespace, &resource)
 }
 
 impl Drop for History {

@@ -31,6 +31,7 @@ pub mod matching;
 pub mod objects;
 pub mod own_template;
 pub mod proxy;
+pub mod recording;
 pub mod requests;
 pub mod schedule;
 pub mod silence;
@@ -60,6 +61,33 @@ macro_rules! cases {
                 let folder = folder.join(stringify!($name).replace('_', "-"));
                 let cluster = crate::cluster().await;
                 $crate::case::run(&folder, &cluster).await;
+            }
+    };
+}
+
+/// One test for each recording of `tests/golden`, called as its folder is, with underscores. It runs on what the suite's
+/// `cluster_with()` answers. What such a test needs besides stands before its group, as attributes.
+#[macro_export]
+#[expect(clippy::crate_in_macro_def, reason = "the server is the suite's")]
+macro_rules! recordings {
+    ($($(#[$attribute:meta])* { $($name:ident),+ $(,)? })+) => {
+        $($crate::recordings!(@each [$(#[$attribute])*] $($name),+);)+
+
+        /// Those that are played.
+        const PLAYED: &[&str] = &[$($(stringify!($name)),+),+];
+    };
+    (@each $attributes:tt $($name:ident),+) => {
+        $($crate::recordings!(@one $attributes $name);)+
+    };
+    (@one [$(#[$attribute:meta])*] $name:ident) => {
+            $(#[$attribute])*
+            #[tokio::test]
+            async fn $name() {
+                let case = stringify!($name).replace('_', "-");
+                let arguments = $crate::recording::exceptions::arguments(&case);
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let cluster = crate::cluster_with(&arguments).await;
+                $crate::recording::play::play(&$crate::recording::folder(&case), &cluster).await;
             }
     };
 }

@@ -1,15 +1,14 @@
 //! The recorded cases under the profile that the chart begins with, beside which a policy has the network of the tests: each is
 //! as it was recorded, or refused by a line that `tests/golden/restricted.yaml` names.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs, sync::Arc};
 
 use futures::{StreamExt, future::select_ok, stream};
-use orangery_tests::{case, cluster::Cluster, tree::any};
+use orangery_tests::{
+    cluster::Cluster,
+    recording::{cases, exceptions, folder, play::play, recordings, steps::Recording},
+    tree::any,
+};
 use serde_json::{Value, json};
 
 use crate::cases::policies::{policy, put};
@@ -29,29 +28,36 @@ fn line_of(object: &Value) -> Option<String> {
     Some(line.split([' ', ';']).next().unwrap_or_default().to_owned())
 }
 
+/// The objects of this kind in a namespace.
+fn of_kind(kind: &str, namespace: &str) -> Value {
+    let mut of_kind = any(kind, "");
+    of_kind["metadata"] = json!({"namespace": namespace});
+    of_kind
+}
+
 /// What becomes of a case: a refusal is told as soon as an object says so.
-async fn outcome(folder: PathBuf) -> String {
-    let guards = format!("--guards={}", !folder.ends_with("delete-target-missing"));
-    let cluster = Arc::new(crate::cluster_with(&[&guards]).await);
+async fn outcome(case: String) -> String {
+    let arguments = exceptions::arguments(&case);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let cluster = Arc::new(crate::cluster_with(&arguments).await);
+    let played = folder(&case);
+    let namespace = Recording::read(&played).namespace;
     let mut all = policy("all", json!({}));
     all["spec"]["namespaces"] = json!({"names": ["*"]});
     put(&cluster, &all).await;
-    let refused = KINDS.map(|of_kind| {
-        let cluster = Arc::clone(&cluster);
-        let told = async move {
-            let mut anyone = any(of_kind, "");
-            anyone["metadata"] = json!({});
-            cluster.expect_that(&anyone, "nobody was refused", |object| line_of(object).is_some()).await
-        };
-        tokio::spawn(told)
+    let refused = KINDS.map(|kind| {
+        let (cluster, of_kind) = (Arc::clone(&cluster), of_kind(kind, &namespace));
+        tokio::spawn(async move {
+            cluster.expect_that(&of_kind, "nobody was refused", |object| line_of(object).is_some()).await
+        })
     });
     let aborts: Vec<_> = refused.iter().map(tokio::task::JoinHandle::abort_handle).collect();
     let known = Arc::clone(&cluster);
-    let mut ran = tokio::spawn(async move { case::run(&folder, &known).await });
+    let mut ran = tokio::spawn(async move { play(&played, &known).await });
     let line = tokio::select! {
         Ok((object, _)) = select_ok(refused) => line_of(&object),
         ran = &mut ran => {
-            let line = refusal(&cluster).await;
+            let line = refusal(&cluster, &namespace).await;
             match ran {
                 Err(panicked) if line.is_none() => std::panic::resume_unwind(panicked.into_panic()),
                 Ok(()) | Err(_) => line,
@@ -63,9 +69,9 @@ async fn outcome(folder: PathBuf) -> String {
     line.unwrap_or_else(|| PASSES.to_owned())
 }
 
-async fn refusal(cluster: &Cluster) -> Option<String> {
-    for of_kind in KINDS {
-        if let Some(line) = cluster.list(&any(of_kind, "")).await.iter().find_map(line_of) {
+async fn refusal(cluster: &Cluster, namespace: &str) -> Option<String> {
+    for kind in KINDS {
+        if let Some(line) = cluster.list(&of_kind(kind, namespace)).await.iter().find_map(line_of) {
             return Some(line);
         }
     }
@@ -75,14 +81,8 @@ async fn refusal(cluster: &Cluster) -> Option<String> {
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_79_each_recorded_case_passes_under_the_restricted_profile_or_is_refused_by_a_named_line() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let table = golden.join("restricted.yaml");
-    let folders =
-        fs::read_dir(&golden).expect("the recordings can be read").map(|entry| entry.expect("an entry").path());
-    let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
-    folders.sort();
-    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let outcomes = stream::iter(folders).map(|folder| async { (name(&folder), outcome(folder).await) });
+    let table = recordings().join("restricted.yaml");
+    let outcomes = stream::iter(cases()).map(|case| async { (case.clone(), outcome(case).await) });
     let found: BTreeMap<String, String> = outcomes.buffered(AT_ONCE).collect().await;
     if std::env::var_os("UPDATE").is_some() {
         let rows: String = found.iter().map(|(case, outcome)| format!("{case}: {outcome}\n")).collect();

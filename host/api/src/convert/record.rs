@@ -34,7 +34,10 @@ pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference
         let reference = target.spec.get("secretRef").filter(|reference| !reference.is_null());
         object.spec.secret_ref =
             reference.map(|secret| LocalSecretReference { name: text(secret, "name"), key: text(secret, "key") });
-        object.metadata.labels.get_or_insert_default().extend(target.labels.clone());
+        // That its source is guarded does not guard the copy.
+        let labels = target.labels.iter().filter(|(label, _)| *label != annotation::GUARD);
+        let labels = labels.map(|(label, value)| (label.clone(), value.clone()));
+        object.metadata.labels.get_or_insert_default().extend(labels);
         if !target.annotations.is_empty() {
             object.metadata.annotations.get_or_insert_default().extend(target.annotations.clone());
         }

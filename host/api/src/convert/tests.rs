@@ -7,7 +7,10 @@ use orangery_blueprint::{
 use serde_json::json;
 
 use super::*;
-use crate::installation::{Exports, Imports};
+use crate::{
+    annotation,
+    installation::{Exports, Imports},
+};
 use orangery_core::name::{JobId, Namespace};
 
 fn owner(kind: &str, name: &str) -> OwnerReference {
@@ -51,11 +54,11 @@ fn bindings_survive_the_way_there_and_back() {
 
 /// The recorded copy of `tests/golden/hello-manifest`, with another kubeconfig.
 #[test]
-fn a_copy_of_a_target_is_the_object_recorded_from_the_original() {
+fn c_151_a_copy_of_a_guarded_target_is_the_object_recorded_from_the_original() {
     let source = json!({
         "apiVersion": crate::API_VERSION,
         "kind": "Target",
-        "metadata": {"name": "my-cluster", "namespace": "ns", "labels": {"team": "a"}},
+        "metadata": {"name": "my-cluster", "namespace": "ns", "labels": {"team": "a", annotation::GUARD: "true"}},
         "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": "k"}},
     });
     let definition = orangery_blueprint::ImportDefinition {

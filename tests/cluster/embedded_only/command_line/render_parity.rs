@@ -16,9 +16,14 @@ use orangery_api::{
 use orangery_core::name::{self, StateOwner};
 use orangery_tests::{
     binary::{Binary, Ended},
-    case,
     cluster::Cluster,
-    fail, repository, yaml,
+    fail,
+    objects::NAMESPACE,
+    recording::{
+        self,
+        steps::{Recording, Step},
+    },
+    repository, yaml,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -303,34 +308,61 @@ async fn the_examples_of_errors_fail_with_the_sentence_of_the_operator() {
     }
 }
 
-/// The recorded cases whose deploy items fail: there is nothing wrong with rendering them.
-const FAILED_TO_DEPLOY: [&str; 4] = ["helm-no-chart", "helm-template-error", "subinst-failed", "target-bad-kubeconfig"];
+/// The items of this case have the id of their job, which is another one where they are only rendered.
+const WITH_JOB: &str = "target-list-ref-order";
 
-/// Whether a case is one job: applied, looked at, and nothing after that.
-fn is_one_job(case: &Path) -> bool {
-    let entries = fs::read_dir(case).expect("the case can be read");
-    let mut names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
-    names.all(|name| ["01-apply.yaml", "02-assert.yaml", "03-absent.yaml"].contains(&name.as_str()))
+/// What a recorded case applies, and the Installations whose end is waited for then, where nothing comes after that.
+fn one_job(recording: &Recording) -> Option<(Vec<&str>, Vec<&str>)> {
+    let mut steps = recording.steps.as_slice();
+    let (mut inputs, mut ended) = (Vec::new(), Vec::new());
+    while let [Step::Apply(file), rest @ ..] = steps {
+        inputs.push(file.as_str());
+        steps = rest;
+    }
+    while let [Step::WaitFinished(finished), rest @ ..] = steps {
+        ended.push(finished.name.as_str());
+        steps = rest;
+    }
+    matches!(steps, [Step::Dump(_)]).then_some((inputs, ended))
 }
 
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn recorded_cases_render_as_the_operator_renders_them() {
     let (mut succeeded, mut failed) = (0, 0);
-    for folder in folders(&repository().join("tests/golden")).into_iter().filter(|folder| is_one_job(folder)) {
-        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+    for case in recording::cases().into_iter().filter(|case| case != WITH_JOB) {
+        let folder = recording::folder(&case);
+        let recorded = Recording::read(&folder);
+        let Some((inputs, ended)) = one_job(&recorded) else { continue };
         let binary = crate::binary().await;
         let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
-        case::run(&folder, &cluster).await;
-        let documents = yaml::documents(&case::filled_in(&folder.join("01-apply.yaml"), &cluster));
-        let recorded = yaml::read(&folder.join("02-assert.yaml"));
-        let mut recorded = recorded.iter().filter(|of| of["kind"] == "Installation");
-        if recorded.all(|of| of["status"]["phase"] == "Succeeded") {
+        let documents: Vec<Value> =
+            inputs.iter().flat_map(|file| recording::input(&folder.join(file), NAMESPACE, &cluster)).collect();
+        if roots(&documents) != ended {
+            continue;
+        }
+        for document in &documents {
+            cluster.apply(document).await;
+        }
+        for name in ended {
+            let has_ended = |of: &Value| {
+                of["metadata"]["name"] == *name
+                    && of["status"]["jobID"].is_string()
+                    && of["status"]["jobID"] == of["status"]["jobIDFinished"]
+            };
+            cluster.expect_that(&of_kind("Installation"), "did not end its job", has_ended).await;
+        }
+        let installations = cluster.list(&of_kind("Installation")).await;
+        if installations.iter().all(|of| of["status"]["phase"] == "Succeeded") {
             check(&binary, &cluster, &documents, &[]).await;
             succeeded += 1;
         } else {
-            let message = check_failed(&binary, &cluster, &documents).await;
-            assert_ne!(message, FAILED_TO_DEPLOY.contains(&name.as_str()), "{name}");
+            // What fails while it is progressing was rendered before.
+            let is_of_rendering = |of: &Value| {
+                of["status"]["phase"] == "Failed" && of["status"]["lastError"]["operation"] != "Progressing"
+            };
+            let is_refused = check_failed(&binary, &cluster, &documents).await;
+            assert_eq!(is_refused, installations.iter().any(is_of_rendering), "{case}");
             failed += 1;
         }
     }
