@@ -279,7 +279,7 @@ async fn c_119_what_is_merged_in_at_creation_takes_no_mark_away() {
 #[tokio::test]
 async fn c_119_a_last_change_makes_no_other_object_of_what_is_deleted() {
     let mut world = World::new().await;
-    let change = json!({"kind": "Secret", "data": {"k": "bye"}, "metadata": {"name": "b", "uid": "u", "resourceVersion": "",
+    let change = json!({"kind": "Secret", "data": {"k": "bye"}, "metadata": {"name": "b", "uid": "u", "resourceVersion": "1",
         "labels": {LABEL: "b"}, "annotations": {OWNER_ANNOTATION: "default/b/uid-of-b", OWNER_CLUSTER_ANNOTATION: "c/uid-of-b"}}});
     let write = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": change});
     world.run("j", &proposal(json!({"stages": [stage(&[write])]}))).await;
