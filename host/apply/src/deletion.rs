@@ -25,8 +25,8 @@ use crate::{
 use orangery_cluster::{Deletion, Error, Observed, Precondition, is_being_deleted};
 
 /// Deletes the inventory of an item by its deletion order, as far as it goes without waiting. What is gone leaves the
-/// inventory of the state; what is kept, in no group, or not the item's (C-36) stays in the cluster. Needs neither
-/// component nor configuration (C-28). What lies in clusters that the targets do not name any more stays in the state.
+/// inventory of the state; what is kept, ignored, in no group, or not the item's (C-36) stays in the cluster. Needs
+/// neither component nor a configuration that can be read (C-28). What lies in clusters that the targets do not name any more stays in the state.
 ///
 /// # Errors
 /// A wait for what goes slowly, or why something cannot be deleted.
@@ -38,7 +38,11 @@ pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
     let objects = JobObjects::new(job, &writer, None);
     let ending = state.inventory.ending();
     objects.check_clusters(clusters_of(&ending), state).await.map_err(|error| error.halt)?;
-    let groups = groups(&state.deletion_order, &state.inventory.ending());
+    let mut ending = state.inventory.ending();
+    // What is ignored by now stays, also where no job has come to prune since that was said (C-162).
+    let ignored = job.items.ignored(&ending);
+    ending.retain(|located| !ignored.contains(located));
+    let groups = groups(&state.deletion_order, &ending);
     objects.delete_groups(groups, state).await.map_err(|error| error.halt)
 }
 
@@ -51,7 +55,7 @@ pub(crate) fn stays(located: &LocatedObject, why: &str) -> String {
 }
 
 /// An object with a last change laid over it. It stays the one that was looked at, in that version, and whose it is (C-119).
-fn laid_over(live: &Value, patch: &Value) -> Value {
+fn laid_over(live: &Value, patch: &Value, labels: &[String]) -> Value {
     let mut body = live.clone();
     overlay(&mut body, patch);
     for field in ["apiVersion", "kind"] {
@@ -62,9 +66,13 @@ fn laid_over(live: &Value, patch: &Value) -> Value {
             overlay(&mut body, &json!({"metadata": {field: value}}));
         }
     }
-    for name in [OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION] {
-        if let Some(mark) = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(name)) {
-            overlay(&mut body, &json!({"metadata": {"annotations": {name: mark}}}));
+    let marks = [("annotations", OWNER_ANNOTATION), ("annotations", OWNER_CLUSTER_ANNOTATION)];
+    for (field, name) in marks.into_iter().chain(labels.iter().map(|label| ("labels", label.as_str()))) {
+        let place = format!("/metadata/{field}");
+        if let Some(mark) = live.pointer(&place).and_then(|marks| marks.get(name)) {
+            overlay(&mut body, &json!({"metadata": {field: {name: mark}}}));
+        } else if let Some(marks) = body.pointer_mut(&place).and_then(Value::as_object_mut) {
+            marks.remove(name);
         }
     }
     body
@@ -232,7 +240,7 @@ impl JobObjects<'_> {
         live: &Value,
         patch: &Value,
     ) -> Result<Option<Value>, Error> {
-        let body = laid_over(live, patch);
+        let body = laid_over(live, patch, self.job.labels);
         if is_unchanged(live, &body) || self.job.fence().is_err() {
             return Ok(None);
         }

@@ -22,6 +22,9 @@ mod identity;
 #[path = "carry_out/ownership.rs"]
 mod ownership;
 #[cfg(test)]
+#[path = "carry_out/pruning.rs"]
+mod pruning;
+#[cfg(test)]
 #[path = "carry_out/resume.rs"]
 mod resume;
 #[cfg(test)]

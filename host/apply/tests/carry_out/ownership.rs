@@ -133,10 +133,10 @@ async fn c_36_a_stage_removes_nothing_of_another_item() {
 async fn c_114_a_stage_removes_what_an_item_has_left_that_does_not_exist_any_more() {
     let mut world = World::new().await;
     job(&mut world, "gone", "1", &["left"]).await;
-    world.items.0.lock().unwrap().push(world.owner.clone());
+    world.items.gone.lock().unwrap().push(world.owner.clone());
     // A server asked for a path answers that it has no such thing, and that is no answer about an item.
     let path_as_item = Owner { namespace: "..".into(), name: "default".into(), uid: "gone".to_owned(), cluster: None };
-    world.items.0.lock().unwrap().push(path_as_item);
+    world.items.gone.lock().unwrap().push(path_as_item);
     job(&mut world, "b", "1", &["theirs"]).await;
     world.switch("a");
     // Landscaper's own deployer knows no marks, and has taken this one over for an item of which nothing is known.
@@ -173,7 +173,7 @@ async fn c_114_an_object_of_an_inventory_with_another_mark_stays_also_where_that
     let mut world = World::new().await;
     job(&mut world, "a", "1", &["x"]).await;
     job(&mut world, "gone", "1", &["x"]).await;
-    world.items.0.lock().unwrap().push(world.owner.clone());
+    world.items.gone.lock().unwrap().push(world.owner.clone());
     world.switch("a");
     world.delete().await;
     assert_eq!(names(&world).await, ["x"]);
@@ -279,16 +279,16 @@ async fn c_119_what_is_merged_in_at_creation_takes_no_mark_away() {
 #[tokio::test]
 async fn c_119_a_last_change_makes_no_other_object_of_what_is_deleted() {
     let mut world = World::new().await;
-    let change = json!({"kind": "Secret", "data": {"k": "bye"}, "metadata": {"name": "b", "uid": "u", "resourceVersion": "",
-        "annotations": {OWNER_ANNOTATION: "default/b/uid-of-b"}}});
+    let change = json!({"kind": "Secret", "data": {"k": "bye"}, "metadata": {"name": "b", "uid": "u", "resourceVersion": "1",
+        "labels": {LABEL: "b"}, "annotations": {OWNER_ANNOTATION: "default/b/uid-of-b", OWNER_CLUSTER_ANNOTATION: "c/uid-of-b"}}});
     let write = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": change});
     world.run("j", &proposal(json!({"stages": [stage(&[write])]}))).await;
     world.send("PATCH", &path("a"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
     assert!(matches!(world.look_at_deletion().await, Err(Halt::Wait(_))));
     let left = world.objects().await.remove("a").unwrap();
     assert_eq!(
-        (&left["data"], &left["metadata"]["annotations"]),
-        (&json!({"k": "bye"}), &json!({OWNER_ANNOTATION: "default/item/uid-of-item"}))
+        (&left["data"], &left["metadata"]["annotations"], &left["metadata"]["labels"]),
+        (&json!({"k": "bye"}), &json!({OWNER_ANNOTATION: "default/item/uid-of-item"}), &json!({LABEL: "item"}))
     );
 }
 
@@ -345,7 +345,7 @@ async fn c_137_a_stage_removes_nothing_of_an_item_of_another_host() {
     world.send("PATCH", &path("old"), &bare).await;
     world.owner = at(Some("here"), "ours");
     // For the API server of this host an item of that uid is gone.
-    world.items.0.lock().unwrap().extend([at(None, "theirs"), at(Some("there"), "theirs")]);
+    world.items.gone.lock().unwrap().extend([at(None, "theirs"), at(Some("there"), "theirs")]);
     let removals = ["x", "old"].map(|name| json!({"key": crate::world::key(name)}));
     let plan = proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": removals}]}));
     assert_eq!(world.run("1", &plan).await, Outcome::Finished);

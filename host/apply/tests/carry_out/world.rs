@@ -1,7 +1,7 @@
 //! An API server, a job on it, and a status that survives what the job does not.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -18,7 +18,7 @@ use orangery_apply::{
 use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, NamespacedName, Observed, Waiter};
 use orangery_core::{
     digest::sha256,
-    name::{JobId, Kind},
+    name::{JobId, Kind, ObjectName},
     port::{BoxFuture, Clock},
     step::{Halt, Step},
 };
@@ -132,7 +132,7 @@ pub(crate) struct World {
     /// What its component may reach.
     pub(crate) grants: Grants,
     /// The marks of items that do not exist any more.
-    pub(crate) items: GoneItems,
+    pub(crate) items: KnownItems,
     /// What has to survive of the other items.
     others: BTreeMap<String, Status>,
     /// Another cluster that the target names.
@@ -151,13 +151,30 @@ impl Connections for Connected {
     }
 }
 
-/// The items that an API server does not have any more.
+/// What is known of deploy items.
 #[derive(Default)]
-pub(crate) struct GoneItems(pub(crate) Mutex<Vec<Owner>>);
+pub(crate) struct KnownItems {
+    /// Those that an API server does not have any more.
+    pub(crate) gone: Mutex<Vec<Owner>>,
+    /// What the configurations of others name.
+    pub(crate) named: Mutex<BTreeMap<LocatedObject, ObjectName>>,
+    /// What the configuration of the item says to ignore.
+    pub(crate) ignored: Mutex<BTreeSet<LocatedObject>>,
+}
 
-impl DeployItems for GoneItems {
+impl DeployItems for KnownItems {
     fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>> {
-        Box::pin(async move { Ok(self.0.lock().unwrap().contains(item)) })
+        Box::pin(async move { Ok(self.gone.lock().unwrap().contains(item)) })
+    }
+
+    fn named(&self, objects: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
+        let mut named = self.named.lock().unwrap().clone();
+        named.retain(|located, _| objects.contains(located));
+        named
+    }
+
+    fn ignored(&self, objects: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
+        objects.intersection(&self.ignored.lock().unwrap()).cloned().collect()
     }
 }
 
@@ -267,7 +284,7 @@ impl World {
                 cluster: None,
             },
             grants: everything(),
-            items: GoneItems::default(),
+            items: KnownItems::default(),
             others: BTreeMap::new(),
             other: None,
             _server: server,

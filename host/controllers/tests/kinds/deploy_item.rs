@@ -12,5 +12,6 @@ mod hostile;
 pub(crate) mod items;
 mod jobs;
 mod limits;
+mod moves;
 mod stops;
 mod whole;

@@ -40,6 +40,10 @@ pub(super) fn problems(root: &Value, field: &str) -> Vec<StatusCause> {
                 causes.push(StatusCause::forbidden(path, "patternProperties is not supported"));
                 continue;
             }
+            (Word::ListOfItems, _) => {
+                causes.push(StatusCause::forbidden(path, "items must be a schema object and not an array"));
+                continue;
+            }
             (Word::Pattern, None) => continue,
             (Word::Pattern, Some(pattern)) => {
                 count += 1;
@@ -73,6 +77,8 @@ pub(super) fn problems(root: &Value, field: &str) -> Vec<StatusCause> {
 enum Word {
     Pattern,
     PatternProperties,
+    /// A schema for each place of a list.
+    ListOfItems,
 }
 
 /// All of a schema, with their places as a cluster names them. What is data, as a default, has none.
@@ -85,6 +91,7 @@ fn collect<'a>(schema: &'a Value, path: &str, found: &mut Vec<(Word, String, &'a
             "patternProperties" if value.as_object().is_some_and(|map| !map.is_empty()) => {
                 found.push((Word::PatternProperties, place, value));
             }
+            "items" if value.is_array() => found.push((Word::ListOfItems, place, value)),
             "properties" => {
                 for (name, of) in value.as_object().into_iter().flat_map(Map::iter) {
                     collect(of, &format!("{place}[{name}]"), found);
@@ -155,6 +162,15 @@ mod tests {
             refused(json!({"properties": {"a": {"items": {"patternProperties": {"(": {}}}}}})),
             ["schema.properties[a].items.patternProperties: Forbidden: patternProperties is not supported"]
         );
+        assert_eq!(
+            refused(json!({"properties": {"a": {"items": [{"pattern": "("}, {"$ref": "#"}]}}})),
+            ["schema.properties[a].items: Forbidden: items must be a schema object and not an array"]
+        );
+        // One that an earlier build has stored is read without them.
+        let stored =
+            json!({"properties": {"a": {"items": [{"pattern": "("}], "additionalProperties": [{"pattern": "("}]}}});
+        let causes = crate::schema::OpenApiSchema::new(stored).validate(&json!({"a": ["b"]}));
+        assert_eq!(causes.into_iter().map(|cause| cause.message).collect::<Vec<_>>(), [""; 0]);
         let long = "a".repeat(5_000);
         assert_eq!(refused(json!({"default": {"pattern": long}, "enum": [{"pattern": long}]})), [""; 0]);
         assert_eq!(refused(json!({"properties": {"pattern": {"type": "string"}}, "pattern": 1})), [""; 0]);

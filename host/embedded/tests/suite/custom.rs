@@ -65,6 +65,7 @@ async fn c_135_a_definition_whose_patterns_take_too_much_is_refused_and_what_was
         ("pattern", json!("(a{100}){100}"), "pattern: Invalid value: \"(a{100}){100}\": it has 20100 places"),
         ("pattern", json!("a".repeat(5_000)), "a regular expression has 5000 bytes, 4096 are allowed"),
         ("patternProperties", json!({"a": {}}), "patternProperties: Forbidden: patternProperties is not supported"),
+        ("items", json!([{"pattern": "a"}]), "items: Forbidden: items must be a schema object and not an array"),
     ] {
         let mut other = changed(word, &value);
         other["metadata"]["name"] = json!("others.example.com");

@@ -182,7 +182,14 @@ impl Client {
         let until = Deadline::after(self.settings.limits.manifest_time);
         let (mut selector, mut artifact) = (reference.selector.clone(), None);
         for _ in 0..MOST_LEVELS {
-            let (bytes, digest, kind) = self.raw_document(&reference.repository, &selector, keyring, until).await?;
+            let document = self.raw_document(&reference.repository, &selector, keyring, until).await;
+            let (bytes, digest, kind) = document.map_err(|refusal| match refusal {
+                // What an index names is pushed before it: without that it is broken, and nobody waits for it (C-148).
+                ExchangeRefusal::NotFound { .. } if artifact.is_some() => ExchangeRefusal::Malformed(format!(
+                    "its index names the manifest {selector}, which the registry does not have; push it again"
+                )),
+                refusal => refusal,
+            })?;
             let artifact = artifact.get_or_insert_with(|| digest.clone());
             match manifest::read(&bytes, digest, &kind).map_err(ExchangeRefusal::Malformed)? {
                 ManifestDocument::Manifest(manifest) => {

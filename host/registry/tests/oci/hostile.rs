@@ -331,6 +331,28 @@ async fn an_index_leads_to_its_first_manifest() {
 }
 
 #[tokio::test]
+async fn c_148_an_index_without_its_manifest_is_broken_and_one_that_is_not_there_is_waited_for() {
+    let digest = orangery_core::digest::sha256(small_manifest().as_bytes());
+    let named = digest.clone();
+    let server = Server::start(move |request: Request| {
+        let index = serde_json::json!({"schemaVersion": 2, "manifests": [
+            {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": named, "size": 1},
+        ]});
+        let there = request.uri().path().ends_with("/1");
+        let answer = if there { status(200, index.to_string()) } else { status(404, "") };
+        async move { answer }
+    })
+    .await;
+    let client = client();
+    let broken = manifest(&client, &server).await.expect_err("it is broken");
+    let why = format!("its index names the manifest {digest}, which the registry does not have; push it again");
+    let message = format!("cannot get the manifest of {}: {why}", server.reference(":1"));
+    assert_eq!(message_of(&broken), (Sort::Final, Code::ConfigurationProblem, message));
+    let absent = client.manifest(&server.reference(":2"), &Default::default()).await.expect_err("it is not there");
+    assert_eq!(message_of(&absent).0, Sort::Later);
+}
+
+#[tokio::test]
 async fn a_registry_with_tls_leads_no_client_out_of_it() {
     for how in [header::LOCATION, header::WWW_AUTHENTICATE] {
         let inside = Server::start(|_: Request| async { status(200, small_manifest()) }).await;

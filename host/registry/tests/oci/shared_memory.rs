@@ -226,6 +226,90 @@ async fn c_133_files_of_web_servers_share_the_room_with_blobs() {
     assert!(message.contains("while others waited for room"), "{message}");
 }
 
+/// A client for these servers, which speak no TLS, and a file of one of them for a namespace.
+fn of_files(servers: &[&Server], at_once: u64, wait: Duration) -> Arc<Client> {
+    let limits = patient(at_once, wait, DAY).settings().limits.clone();
+    let plain_http = servers.iter().map(|server| server.address.to_string()).collect();
+    Arc::new(Client::new(RegistrySettings { limits, plain_http, ..RegistrySettings::default() }).expect("a client"))
+}
+
+async fn file(client: Arc<Client>, address: String, namespace: &'static str) -> Result<Vec<u8>, Fault> {
+    let file = FileRequest::new(&address, Consumer::Charts).expect("an address");
+    client.file(&file, &keyring(namespace)).await.map(|received| received.bytes)
+}
+
+/// What has come of the requests so far is taken in.
+async fn settle() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn c_133_files_of_web_servers_take_the_share_of_the_namespace_that_they_are_for() {
+    let slow = futures::future::join_all((0..3).map(|_| dripping())).await;
+    let sound = Server::start(|_: Request| async { status(200, "packed") }).await;
+    let servers: Vec<&Server> = slow.iter().chain([&sound]).collect();
+    let client = of_files(&servers, 4 << 20, DAY);
+    let address = |server: &Server| format!("http://{}/a.tgz", server.address);
+    let _slow: Vec<_> =
+        slow.iter().map(|server| tokio::spawn(file(Arc::clone(&client), address(server), "a"))).collect();
+    for server in &slow {
+        asked(server, 1).await;
+    }
+    settle().await;
+    let got = timeout(SOON, file(client, address(&sound), "b")).await;
+    assert_eq!(got, Ok(Ok(b"packed".to_vec())));
+}
+
+/// One whose length is not told takes more room as more of it comes: three MiB take all of four, since room is doubled.
+#[tokio::test]
+async fn c_133_a_file_without_a_length_takes_room_for_what_has_come_of_it() {
+    static CAME: [u8; 3 << 20] = [b' '; 3 << 20];
+    let endless = Server::start(|_: Request| async { Response::new(stuck_after(&CAME)) }).await;
+    let (sound, blob) = sound().await;
+    let client = of_files(&[&endless], 4 << 20, Duration::from_millis(500));
+    let _slow = tokio::spawn(file(Arc::clone(&client), format!("http://{}/a.tgz", endless.address), "a"));
+    assert_eq!(asked(&endless, 1).await, 1);
+    // As long as it has less, there is room for others.
+    let ended = async {
+        loop {
+            let got = client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b")).await;
+            if let Err(fault) = got {
+                break message_of(&fault).0;
+            }
+        }
+    };
+    assert_eq!(timeout(SOON, ended).await, Ok(Sort::Later), "no room is left");
+}
+
+#[tokio::test]
+async fn c_133_an_index_that_another_namespace_reads_is_not_waited_for() {
+    let is_first = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let server = Server::start(move |request: Request| {
+        let hangs = is_first.swap(false, std::sync::atomic::Ordering::SeqCst);
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            let index = "entries: {shop: [{version: 1.0.0, urls: [shop.tgz]}]}";
+            status(200, if request.uri().path().ends_with("index.yaml") { index } else { "packed" })
+        }
+    })
+    .await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain_http = [server.address.to_string()].into();
+    let limits = patient(2 << 20, DAY, DAY).settings().limits.clone();
+    let host = start_with(&folder, RegistrySettings { limits, plain_http, ..RegistrySettings::default() });
+    let charts = format!("http://{}/stable", server.address);
+    let (artifacts, of_a) = (host.artifacts(&credentials("a")).expect("artifacts"), charts.clone());
+    let _hangs = tokio::spawn(async move { artifacts.helm_repository(&of_a, "shop", "1.0.0").await.map(drop) });
+    assert_eq!(asked(&server, 1).await, 1);
+    let artifacts = host.artifacts(&credentials("b")).expect("artifacts");
+    let got = timeout(SOON, artifacts.helm_repository(&charts, "shop", "1.0.0")).await;
+    assert_eq!(got.expect("in time").map(drop), Ok(()));
+}
+
 #[tokio::test]
 async fn c_88_limits_registry_a_blob_is_no_larger_than_what_may_come_in_at_once() {
     let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;

@@ -23,7 +23,7 @@ impl InstallationReconciliation<'_> {
         subs.retain(|sub| sub.is_deleting());
         let (trigger, outcome) = plan::orphans(&related(&subs), &self.workflow.job);
         for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
-            self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+            self.trigger_leaving(sub).await?;
         }
         let Some(execution) = self.execution().filter(|execution| execution.is_deleting()) else { return outcome };
         // The Execution of a blueprint that deploys nothing any more.

@@ -60,7 +60,8 @@ async fn made_by_another(client: &Client, name: &str) {
     maps.create(&PostParams::default(), &object).await.unwrap();
 }
 
-fn two() -> Value {
+/// A proposal of the config maps `x` and `y`.
+pub(super) fn two() -> Value {
     let mut both = proposal("x", json!({}));
     let more = proposal("y", json!({}))["stages"][0]["writes"][0].clone();
     both["stages"][0]["writes"].as_array_mut().unwrap().push(more);

@@ -135,15 +135,19 @@ async fn ins_14_ins_57_a_deletion_answers_the_request_that_waits_for_the_end_of_
     rests(&world, &running).await;
 }
 
-/// A root with two sub-installations, of which one exports what the other imports; both have run well.
-pub(super) async fn siblings(world: &World) -> Value {
+/// Two sub-installations, of which one, of this name, exports what the other imports.
+fn producing(name: &str) -> Value {
     let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
     let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
-    let subs = json!({"subinstallations": [
+    json!({"subinstallations": [
         sub("consumer", &consumer, &json!({"imports": {"data": [{"name": "in", "dataRef": "v"}]}})),
-        sub("producer", &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
-    ]});
-    world.apply(&installation("root", &subs)).await;
+        sub(name, &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
+    ]})
+}
+
+/// A root with two sub-installations, of which one exports what the other imports; both have run well.
+pub(super) async fn siblings(world: &World) -> Value {
+    world.apply(&installation("root", &producing("producer"))).await;
     world.succeed("p").await;
     world.succeed("c").await;
     world.ended("Installation", "root", "Succeeded").await
@@ -160,6 +164,24 @@ async fn c_158_a_sub_installation_that_a_user_has_deleted_does_not_wait_for_sibl
     let leaving = world.find("Installation", &producer).await.unwrap();
     let ignores = &leaving["metadata"]["annotations"]["landscaper.gardener.cloud/delete-ignore-successors"];
     assert_eq!(ignores, "true");
+    world.succeed("p").await;
+    world.gone("Installation", &producer).await;
+    world.item("p", |item| !is_deleting(item) && !job_ended(item)).await;
+    world.succeed("p").await;
+    world.item("c", |item| !job_ended(item)).await;
+    world.succeed("c").await;
+    world.ended_after("Installation", "root", "Succeeded", &first).await;
+}
+
+/// A user deletes it and renames its template: the former one does not wait for its sibling either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_158_a_sub_installation_that_a_user_has_deleted_and_whose_template_is_gone_does_not_wait_for_siblings() {
+    let world = World::new().await;
+    let first = siblings(&world).await;
+    let producer = name_of(&world.find_sub("producer").await.unwrap());
+    world.delete("Installation", &producer).await;
+    world.apply(&installation("root", &producing("renamed"))).await;
+    world.item("p", |item| is_deleting(item) && !job_ended(item)).await;
     world.succeed("p").await;
     world.gone("Installation", &producer).await;
     world.item("p", |item| !is_deleting(item) && !job_ended(item)).await;
