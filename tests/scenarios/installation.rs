@@ -441,11 +441,13 @@ impl Automatic {
             JobOutcome::Failed => self.failed.as_ref().map(|(most, interval)| Terms {
                 most: Some(*most),
                 schedule: schedule(interval, Schedule::AFTER_FAILURE),
+                least: SignedDuration::ZERO,
             }),
-            JobOutcome::Succeeded => self
-                .succeeded
-                .as_ref()
-                .map(|interval| Terms { most: None, schedule: schedule(interval, Schedule::AFTER_SUCCESS) }),
+            JobOutcome::Succeeded => {
+                self.succeeded.as_ref().map(|interval| (interval, Schedule::AFTER_SUCCESS)).map(|(interval, usual)| {
+                    Terms { most: None, schedule: schedule(interval, usual), least: SignedDuration::ZERO }
+                })
+            }
         }
     }
 }

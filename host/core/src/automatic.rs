@@ -2,7 +2,7 @@
 
 mod schedule;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub use self::schedule::{Schedule, ScheduleError};
 
@@ -13,6 +13,20 @@ pub struct Terms {
     pub most: Option<u32>,
     /// When.
     pub schedule: Schedule,
+    /// The least time from one job to the next one, whatever the schedule says (C-184).
+    pub least: SignedDuration,
+}
+
+impl Terms {
+    /// When a job starts after one that started at a time; `None` where none does before the end of time.
+    pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
+        self.schedule.no_sooner_after(time, self.least)
+    }
+
+    /// Whether it starts later than the schedule says.
+    pub fn is_stretched(&self, time: Timestamp) -> bool {
+        self.after(time) != self.schedule.after(time)
+    }
 }
 
 /// How the last job ended.
@@ -59,11 +73,11 @@ pub fn plan(
     record: Option<AutomaticRecord>,
     now: Timestamp,
 ) -> AutomaticPlan {
-    let Some(Terms { most, schedule }) = terms else { return AutomaticPlan::Nothing };
+    let Some(terms) = terms else { return AutomaticPlan::Nothing };
     let fresh = |jobs| AutomaticRecord { generation, jobs, last: now, outcome };
     let record = record.filter(|record| record.generation == generation && record.outcome == outcome);
     let jobs = record.map_or(0, |record| record.jobs);
-    if most.is_some_and(|most| jobs >= most) {
+    if terms.most.is_some_and(|most| jobs >= most) {
         return AutomaticPlan::Nothing;
     }
     let last = match (record, outcome) {
@@ -71,7 +85,7 @@ pub fn plan(
         (None, JobOutcome::Failed) => return AutomaticPlan::Start(fresh(1)),
         (None, JobOutcome::Succeeded) => now,
     };
-    match (schedule.after(last), record) {
+    match (terms.after(last), record) {
         (Some(next), Some(_)) if next <= now => AutomaticPlan::Start(fresh(jobs.saturating_add(1))),
         (Some(next), Some(_)) => AutomaticPlan::At(next),
         (Some(next), None) => AutomaticPlan::Note(fresh(0), next),
@@ -88,7 +102,8 @@ mod tests {
     }
 
     fn terms(most: Option<u32>) -> Terms {
-        Terms { most, schedule: Schedule::parse("@every 100s", None, Schedule::AFTER_FAILURE).unwrap() }
+        let schedule = Schedule::parse("@every 100s", None, Schedule::AFTER_FAILURE).unwrap();
+        Terms { most, schedule, least: SignedDuration::ZERO }
     }
 
     fn record(outcome: JobOutcome, jobs: u32, last: i64) -> AutomaticRecord {

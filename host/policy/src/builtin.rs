@@ -16,8 +16,22 @@ use crate::{
 };
 
 /// What a namespace may have under [`Profile::Restricted`]: alone it gets no more places for calls than this anyway (C-43).
-const RESTRICTED_QUOTAS: Quotas =
-    Quotas { items: Some(100), calls: Some(32), memory_mib: Some(2048), fetched_mib_per_hour: Some(4096) };
+const RESTRICTED_QUOTAS: Quotas = Quotas {
+    items: Some(100),
+    calls: Some(32),
+    memory_mib: Some(2048),
+    fetched_mib_per_hour: Some(4096),
+    min_reconcile_interval_seconds: Some(60),
+};
+
+/// As much as there is.
+const NO_QUOTAS: Quotas = Quotas {
+    items: Some(0),
+    calls: Some(0),
+    memory_mib: Some(0),
+    fetched_mib_per_hour: Some(0),
+    min_reconcile_interval_seconds: Some(0),
+};
 
 static RESTRICTED: LazyLock<PolicySpec> = LazyLock::new(|| PolicySpec {
     profile: Profile::Restricted,
@@ -56,7 +70,7 @@ fn open() -> PolicySpec {
         },
         egress: EgressRules { networks: Some([Network::ALL_V4, Network::ALL_V6].map(Cidr::from).to_vec()) },
         data_objects: DataObjectRules { secret_data: Some(SecretDataRule::Readable) },
-        quotas: Quotas { items: Some(0), calls: Some(0), memory_mib: Some(0), fetched_mib_per_hour: Some(0) },
+        quotas: NO_QUOTAS,
         approval: Some(Approval::None),
         ..PolicySpec::default()
     }
@@ -98,7 +112,13 @@ mod tests {
             },
             "egress": {"networks": ["0.0.0.0/0", "::/0"]},
             "dataObjects": {"secretData": "Readable"},
-            "quotas": {"items": 0, "calls": 0, "memoryMiB": 0, "fetchedMiBPerHour": 0},
+            "quotas": {
+                "items": 0,
+                "calls": 0,
+                "memoryMiB": 0,
+                "fetchedMiBPerHour": 0,
+                "minReconcileIntervalSeconds": 0,
+            },
             "approval": "None",
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);
@@ -110,7 +130,13 @@ mod tests {
         restricted["targets"]["credentials"] = json!(["serviceAccount"]);
         restricted["egress"]["networks"] = json!([]);
         restricted["dataObjects"]["secretData"] = json!("Encrypted");
-        restricted["quotas"] = json!({"items": 100, "calls": 32, "memoryMiB": 2048, "fetchedMiBPerHour": 4096});
+        restricted["quotas"] = json!({
+            "items": 100,
+            "calls": 32,
+            "memoryMiB": 2048,
+            "fetchedMiBPerHour": 4096,
+            "minReconcileIntervalSeconds": 60,
+        });
         assert_eq!(serde_json::to_value(Profile::Restricted.spec()).unwrap(), restricted);
     }
 

@@ -27,7 +27,7 @@ pub use crate::{
     explain::ExplainedLine,
     pattern::Pattern,
     profile::Profile,
-    quota::{Quota, QuotaKind},
+    quota::{Quota, QuotaKind, ReconcileInterval},
     read::{Policy, PolicyOrigin},
     request::{PolicyRequest, PolicySubject},
     selector::{LabelOperator, LabelRequirement, LabelSelector, NamespaceSelector},

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::{
     effective::EffectivePolicy,
+    profile::Profile,
     spec::{PolicySpec, Quotas},
 };
 
@@ -30,6 +31,19 @@ pub struct Quota {
     /// Its line, such as `spec.quotas.calls`.
     pub line: String,
 }
+
+/// The longest that a policy makes jobs which start by themselves wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReconcileInterval {
+    /// From one job to the next one, in seconds.
+    pub seconds: u32,
+    /// The policy that says so, such as `NamespacePolicy team-a`.
+    pub policy: String,
+    /// Its line, such as `spec.quotas.minReconcileIntervalSeconds`.
+    pub line: String,
+}
+
+const MIN_RECONCILE_INTERVAL: &str = "spec.quotas.minReconcileIntervalSeconds";
 
 impl QuotaKind {
     /// The line of a policy.
@@ -62,6 +76,24 @@ impl EffectivePolicy {
         });
         quotas.min_by_key(|quota| quota.most)
     }
+
+    /// The least time between jobs that start by themselves: of several policies the longest; `None` where any will do. A policy
+    /// that cannot be used says what the profile `restricted` does (C-184).
+    pub fn min_reconcile_interval(&self) -> Option<ReconcileInterval> {
+        let intervals = self.policies().filter_map(|policy| {
+            let restricted = Profile::Restricted.spec();
+            let lines = policy.lines().unwrap_or(restricted);
+            let own = lines.quotas.min_reconcile_interval_seconds;
+            let of_profile = lines.profile.spec().quotas.min_reconcile_interval_seconds;
+            let seconds = own.or(of_profile).filter(|seconds| *seconds > 0)?;
+            let line = match own.filter(|_| policy.lines().is_ok()) {
+                Some(_) => MIN_RECONCILE_INTERVAL.to_owned(),
+                None => format!("{MIN_RECONCILE_INTERVAL} of its profile {}", lines.profile),
+            };
+            Some(ReconcileInterval { seconds, policy: policy.origin().to_string(), line })
+        });
+        intervals.max_by_key(|interval| interval.seconds)
+    }
 }
 
 /// What the lines of a policy allow, with the line; `None` for any number.
@@ -80,6 +112,12 @@ impl fmt::Display for Quota {
     }
 }
 
+impl fmt::Display for ReconcileInterval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}", self.policy, self.line)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -87,7 +125,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Policy, PolicyRequest, PolicySubject, Profile, set::PolicySet};
+    use crate::{Policy, PolicyRequest, PolicySubject, set::PolicySet};
 
     fn effective(quotas: &[Value]) -> EffectivePolicy {
         let policies = quotas.iter().enumerate().map(|(number, quotas)| {
@@ -114,6 +152,24 @@ mod tests {
             let default = PolicySet::new(Profile::Compatible, []).of(&"a".into(), &BTreeMap::new());
             assert_eq!(default.quota(kind), None);
         }
+    }
+
+    #[test]
+    fn c_184_the_longest_interval_counts_and_a_policy_that_cannot_be_used_says_that_of_restricted() {
+        let interval = |specs: &[Value]| {
+            effective(specs).min_reconcile_interval().map(|interval| (interval.seconds, interval.to_string()))
+        };
+        let line = "line spec.quotas.minReconcileIntervalSeconds";
+        let of_profile = |name| (60, format!("NamespacePolicy {name}, {line} of its profile restricted"));
+        let own = |seconds: u32| json!({"minReconcileIntervalSeconds": seconds});
+        assert_eq!(interval(&[json!({})]), Some(of_profile("p0")));
+        assert_eq!(interval(&[own(0)]), None);
+        assert_eq!(interval(&[own(5)]), Some((5, format!("NamespacePolicy p0, {line}"))));
+        assert_eq!(interval(&[own(5), own(90), own(7)]), Some((90, format!("NamespacePolicy p1, {line}"))));
+        assert_eq!(interval(&[own(5), json!("none")]), Some(of_profile("p1")));
+        let default = |profile| PolicySet::new(profile, []).of(&"a".into(), &BTreeMap::new()).min_reconcile_interval();
+        assert_eq!(default(Profile::Compatible), None);
+        assert_eq!(default(Profile::Restricted).map(|interval| interval.seconds), Some(60));
     }
 
     #[test]

@@ -246,6 +246,11 @@ pub struct Quotas {
     #[serde(default, rename = "fetchedMiBPerHour", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub fetched_mib_per_hour: Option<u32>,
+    /// The least number of seconds from one job that `spec.automaticReconcile` of an Installation starts to the next one, whatever
+    /// it asks for. 0: as it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub min_reconcile_interval_seconds: Option<u32>,
 }
 
 impl PolicySpec {

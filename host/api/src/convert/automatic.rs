@@ -1,5 +1,6 @@
 //! Jobs that start by themselves: what the spec says of them, and what the status keeps (`docs/wire.md` §3.4).
 
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::automatic::{AutomaticRecord, JobOutcome, Schedule, ScheduleError, Terms};
 
@@ -16,14 +17,14 @@ impl AutomaticReconcile {
                 let Some(spec) = &self.succeeded_reconcile else { return Ok(None) };
                 let interval = spec.interval.as_ref().map(|interval| interval.0.as_str());
                 let schedule = Schedule::parse(&spec.cron_spec, interval, Schedule::AFTER_SUCCESS)?;
-                Ok(Some(Terms { most: None, schedule }))
+                Ok(Some(Terms { most: None, schedule, least: SignedDuration::ZERO }))
             }
             JobOutcome::Failed => {
                 let Some(spec) = &self.failed_reconcile else { return Ok(None) };
                 let interval = spec.interval.as_ref().map(|interval| interval.0.as_str());
                 let schedule = Schedule::parse(&spec.cron_spec, interval, Schedule::AFTER_FAILURE)?;
                 let most = spec.number_of_reconciles.map(|most| u32::try_from(most).unwrap_or(0));
-                Ok(Some(Terms { most, schedule }))
+                Ok(Some(Terms { most, schedule, least: SignedDuration::ZERO }))
             }
         }
     }

@@ -12,7 +12,7 @@ use orangery_core::{
     step::{Halt, Step},
     walk::{StatusUpdate, Transition},
 };
-use orangery_reconcile::NextCall;
+use orangery_reconcile::{Key, NextCall};
 
 use super::{
     apply::AppliedInstallation,
@@ -62,13 +62,16 @@ pub(super) async fn finish(
 /// What is kept and what the conditions say of an Installation without a job, where the status has it not; and when it is called
 /// again.
 fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -> (Option<Installation>, NextCall) {
-    let IdlePlan { record, state, until, refused } = plan;
+    let IdlePlan { record, state, until, refused, is_stretched } = plan;
     if let Some(error) = refused {
         // What the original's webhook refuses, and no rule of the API server can say.
         let message = format!("spec.automaticReconcile: {error}; no job starts by itself");
         let failure = Failure::new("AutomaticReconcile", "InvalidSchedule", message);
         let failure = failure.with_code(Code::ConfigurationProblem);
         event::warn_of_lasting(host, installation, &failure);
+    }
+    if is_stretched {
+        tell_stretched(host, installation);
     }
     let now = host.now();
     let left = |at: Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
@@ -88,6 +91,19 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
         status.conditions = conditions;
     }
     (Some(draft), next)
+}
+
+/// Says that jobs start later than `spec.automaticReconcile` asks for, and by which line of a policy (C-184).
+fn tell_stretched(host: &ControllerContext, installation: &Installation) {
+    let policy = host.policies.of(&Key::of(installation).namespace);
+    let Some(interval) = policy.ok().and_then(|policy| policy.min_reconcile_interval()) else { return };
+    let message = format!(
+        "spec.automaticReconcile asks for jobs closer to each other than {} s, which is the least by {interval}; they start that \
+         late. Ask for a longer interval, or have an administrator set another one there",
+        interval.seconds
+    );
+    let failure = Failure::new("AutomaticReconcile", "IntervalStretched", message).with_code(Code::PolicyViolation);
+    event::warn_of_lasting(host, installation, &failure);
 }
 
 impl InstallationReconciliation<'_> {

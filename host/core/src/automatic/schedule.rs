@@ -112,6 +112,25 @@ impl Schedule {
         }
     }
 
+    /// The first point that is no sooner after a time than `least` (C-184). An interval is stretched to it. Of cron expressions the
+    /// first point that is late enough counts, from the minute of the time on, as their points are whole minutes.
+    pub fn no_sooner_after(&self, time: Timestamp, least: SignedDuration) -> Option<Timestamp> {
+        let first = self.after(time)?;
+        let begin = match self {
+            Self::Every(_) => time,
+            Self::Cron(_) => {
+                let second = time.as_second();
+                Timestamp::from_second(second.checked_sub(second.rem_euclid(60))?).ok()?
+            }
+        };
+        let earliest = begin.checked_add(least).ok()?;
+        match self {
+            _ if first >= earliest => Some(first),
+            Self::Every(_) => Some(earliest),
+            Self::Cron(_) => self.after(earliest.checked_sub(SignedDuration::from_secs(1)).ok()?),
+        }
+    }
+
     /// The same where intervals follow each other from `begin` on: whoever does not remember when the last one ended finds the
     /// same ends.
     pub fn after_begin(&self, begin: Timestamp, time: Timestamp) -> Option<Timestamp> {
@@ -140,6 +159,34 @@ mod tests {
         assert_eq!(hourly.after_begin(at(50), at(60)), Some(at(3600)));
         let never = Schedule::Every(SignedDuration::MAX);
         assert_eq!(never.after_begin(at(50), at(60)), None);
+    }
+
+    #[test]
+    fn c_184_points_are_no_sooner_than_the_least_time_and_cron_expressions_keep_their_grid() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let check = |cron: &str, last: i64, least: i64, expected: i64| {
+            let schedule = Schedule::parse(cron, None, Schedule::AFTER_SUCCESS).unwrap();
+            let found = schedule.no_sooner_after(at(last), SignedDuration::from_secs(least));
+            assert_eq!(found, Some(at(expected)), "{cron} after {last}, {least}");
+        };
+        for (cron, last, least, expected) in [
+            ("@every 1s", 7, 0, 8),
+            ("@every 1s", 7, 60, 67),
+            ("@every 60s", 7, 60, 67),
+            ("@every 61s", 7, 60, 68),
+            // Every minute, also where a job begins some seconds after the point that started it.
+            ("* * * * *", 123, 0, 180),
+            ("* * * * *", 120, 60, 180),
+            ("* * * * *", 123, 60, 180),
+            ("* * * * *", 123, 61, 240),
+            ("* * * * *", 123, 120, 240),
+            ("@hourly", 3601, 3600, 7200),
+            ("@hourly", 3601, 3601, 10800),
+        ] {
+            check(cron, last, least, expected);
+        }
+        let hourly = Schedule::parse("@hourly", None, Schedule::AFTER_SUCCESS).unwrap();
+        assert_eq!(hourly.no_sooner_after(at(0), SignedDuration::MAX), None);
     }
 
     /// Saturday, noon and a bit.

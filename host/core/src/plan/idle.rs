@@ -57,6 +57,8 @@ pub struct IdlePlan {
     pub until: Option<Timestamp>,
     /// A schedule that cannot be read.
     pub refused: Option<ScheduleError>,
+    /// Whether the job starts later than its schedule says (C-184).
+    pub is_stretched: bool,
 }
 
 /// How a job ended that stands in this phase.
@@ -77,7 +79,8 @@ pub fn outcome(phase: Phase) -> Option<JobOutcome> {
 
 /// What is done about a root without a job.
 pub fn idle_root(facts: IdleFacts, now: Timestamp) -> IdleRoot {
-    let rest = |record, state, until, refused| IdleRoot::Idle(IdlePlan { record, state, until, refused });
+    let rest =
+        |record, state, until, refused| IdleRoot::Idle(IdlePlan { record, state, until, refused, is_stretched: false });
     if !facts.had_job {
         return rest(None, Some(ConditionInput::AwaitingTrigger), None, None);
     }
@@ -96,20 +99,25 @@ pub fn idle_root(facts: IdleFacts, now: Timestamp) -> IdleRoot {
         Ok(terms) => terms,
         Err(error) => return rest(None, None, None, Some(error)),
     };
+    let last = facts.record.map_or(now, |record| record.last);
+    let is_stretched = terms.as_ref().is_some_and(|terms| terms.is_stretched(last));
+    let rest = |record, state, until| IdleRoot::Idle(IdlePlan { record, state, until, refused: None, is_stretched });
     match automatic::plan(terms.as_ref(), outcome, generation, facts.record, now) {
         AutomaticPlan::Start(record) => IdleRoot::Start(Some(record)),
-        AutomaticPlan::Note(record, at) => rest(Some(record), None, Some(at), None),
+        AutomaticPlan::Note(record, at) => rest(Some(record), None, Some(at)),
         // Whoever waits for the object sees that it is not over (C-27).
         AutomaticPlan::At(at) => {
             let failure = facts.failure.filter(|_| outcome == JobOutcome::Failed && !facts.deleting);
-            rest(None, failure.map(|failure| ConditionInput::Failed { failure, retry: true }), Some(at), None)
+            rest(None, failure.map(|failure| ConditionInput::Failed { failure, retry: true }), Some(at))
         }
-        AutomaticPlan::Nothing => rest(None, None, None, None),
+        AutomaticPlan::Nothing => IdleRoot::Idle(IdlePlan::default()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
     use crate::{
         automatic::Schedule,
@@ -143,14 +151,14 @@ mod tests {
 
     fn every_100s() -> Result<Option<Terms>, ScheduleError> {
         let schedule = Schedule::parse("@every 100s", None, Schedule::AFTER_FAILURE).unwrap();
-        Ok(Some(Terms { most: None, schedule }))
+        Ok(Some(Terms { most: None, schedule, least: SignedDuration::ZERO }))
     }
 
     #[track_caller]
     fn check(facts: IdleFacts, expected: &str) {
         let text = match idle_root(facts, at(10)) {
             IdleRoot::Start(record) => format!("start {}", record.map_or(0, |record| record.jobs)),
-            IdleRoot::Idle(IdlePlan { record, state, until, refused }) => {
+            IdleRoot::Idle(IdlePlan { record, state, until, refused, is_stretched: _ }) => {
                 let state = match state {
                     None => "same",
                     Some(ConditionInput::AwaitingTrigger) => "awaiting",
@@ -215,6 +223,26 @@ mod tests {
         };
         check(waits(false), "rest false retried 100 false");
         check(waits(true), "rest false same 100 false");
+    }
+
+    #[test]
+    fn c_184_a_schedule_that_is_too_close_is_stretched_and_says_so() {
+        let plan = |least, outcome, record| {
+            let terms =
+                every_100s().map(|terms| terms.map(|terms| Terms { least: SignedDuration::from_secs(least), ..terms }));
+            match idle_root(IdleFacts { terms, record, ..facts(outcome) }, at(10)) {
+                IdleRoot::Idle(plan) => (plan.until.map_or(0, Timestamp::as_second), plan.is_stretched),
+                IdleRoot::Start(_) => (-1, false),
+            }
+        };
+        let record = |outcome, last| Some(AutomaticRecord { generation: 1, jobs: 1, last: at(last), outcome });
+        for outcome in [JobOutcome::Succeeded, JobOutcome::Failed] {
+            assert_eq!(plan(100, outcome, record(outcome, 0)), (100, false));
+            assert_eq!(plan(101, outcome, record(outcome, 0)), (101, true));
+            assert_eq!(plan(101, outcome, record(outcome, -90)), (11, true));
+            assert_eq!(plan(101, outcome, record(outcome, -91)), (-1, false));
+        }
+        assert_eq!(plan(300, JobOutcome::Succeeded, None), (310, true));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! An Installation without a job: what may start one by itself (C-05, C-27, ORC-33, WF-26).
 
+use jiff::SignedDuration;
 use orangery_api::{installation::Installation, job::Job, marks::Marks};
 use orangery_core::{
+    automatic::Terms,
     phase::installation::Installation as Phase,
     plan::idle::{IdleFacts, outcome},
     step::{Halt, Step},
@@ -10,8 +12,13 @@ use orangery_reconcile::Key;
 
 use super::super::reconciliation::{InstallationReconciliation, InstallationWorker};
 use crate::{
-    controller_context::waiter, job::failure_of, namespace_policy::is_allowed_anew, object::generation_of,
-    stores::StoredKind, tree::observing_root, workflow::changed_answers,
+    controller_context::{ControllerContext, waiter},
+    job::failure_of,
+    namespace_policy::is_allowed_anew,
+    object::generation_of,
+    stores::StoredKind,
+    tree::observing_root,
+    workflow::changed_answers,
 };
 
 /// What is known of an Installation at rest, of roots alone, and why gate expressions could not be asked.
@@ -19,7 +26,7 @@ pub(super) async fn gather(
     worker: &InstallationWorker,
     installation: &Installation,
 ) -> (Option<IdleFacts>, Option<Halt>) {
-    let unanswered = ask_again(worker, installation).await.err();
+    let mut unanswered = ask_again(worker, installation).await.err();
     if !installation.is_root() {
         return (None, unanswered);
     }
@@ -27,6 +34,14 @@ pub(super) async fn gather(
     let outcome = Phase::parse(installation.phase()).filter(|_| had_job).and_then(outcome);
     let status = installation.status.as_ref();
     let automatic = installation.spec.automatic_reconcile.as_ref();
+    let terms = outcome.zip(automatic).map_or(Ok(None), |(outcome, automatic)| automatic.terms(outcome));
+    let terms = terms.map(|terms| {
+        let held = held_back(&worker.host, installation, terms?);
+        held.map_err(|halt| {
+            unanswered.get_or_insert(halt);
+        })
+        .ok()
+    });
     let facts = IdleFacts {
         had_job,
         outcome,
@@ -38,10 +53,17 @@ pub(super) async fn gather(
         name: Key::of(installation).name.into(),
         // Read in any case: a root that gives the policy up watches nothing any more.
         roots: outcome.map(|_| worker.imports.observed(&worker.host, installation)).unwrap_or_default(),
-        terms: outcome.zip(automatic).map_or(Ok(None), |(outcome, automatic)| automatic.terms(outcome)),
+        terms,
         record: status.and_then(|status| status.automatic_reconcile_status.as_ref()?.record()),
     };
     (Some(facts), unanswered)
+}
+
+/// The terms of jobs that start by themselves, no closer than the policy of the namespace lets them (C-184).
+fn held_back(host: &ControllerContext, installation: &Installation, terms: Terms) -> Step<Terms> {
+    let interval = host.policies.of(&Key::of(installation).namespace)?.min_reconcile_interval();
+    let seconds = interval.map_or(0, |interval| interval.seconds);
+    Ok(Terms { least: SignedDuration::from_secs(seconds.into()), ..terms })
 }
 
 /// Where its root starts jobs by changes, what decided about its sub-installations is watched, and the root is woken where that

@@ -1,10 +1,11 @@
 //! What starts the next job of a root, and what does not: a spec that changes, requests, schedules, those that it imports from.
 
+use orangery_policy::Profile;
 use serde_json::{Value, json};
 
 use crate::{
     objects::{both, data, data_import, data_object, deploying, exporting, installation, sub, with},
-    world::{World, job_ended, message, name_of},
+    world::{Setup, World, job_ended, message, name_of},
 };
 
 const CHANGED: &str =
@@ -229,6 +230,40 @@ async fn c_27_a_success_is_recorded_and_repeated_after_the_interval() {
     let second = world.ended_after("Installation", "a", "Succeeded", &first).await;
     let record = world.whole(&second).await["automaticReconcileStatus"].clone();
     assert_eq!(record["numberOfReconciles"], 1);
+}
+
+/// An Installation that asks for a job every ten seconds, whose first job has succeeded.
+async fn every_ten_seconds(world: &World) -> Value {
+    let again = json!({"automaticReconcile": {"succeededReconcile": {"interval": "10s"}}});
+    world.apply(&with(installation("a", &deploying(&[("a", &[])])), &again)).await;
+    world.succeed("a").await;
+    world.expect("Installation", "a", |root| root["status"]["automaticReconcileStatus"].is_object()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_184_under_the_restricted_profile_jobs_start_by_themselves_a_minute_after_each_other() {
+    let mut world = World::with(Setup { profile: Profile::Restricted, ..Setup::default() }).await;
+    let first = every_ten_seconds(&world).await;
+    let told = "Warning IntervalStretched: spec.automaticReconcile asks for jobs closer to each other than 60 s, which is the least \
+                by the default policy, line spec.quotas.minReconcileIntervalSeconds; they start that late. Ask for a longer interval, \
+                or have an administrator set another one there";
+    world.has_events("Installation", "a", &[told]).await;
+    world.restart_after(30);
+    wait_until_idle(&world, "before-its-time").await;
+    assert_eq!(world.find("Installation", "a").await.unwrap()["status"], first["status"]);
+    world.restart_after(30);
+    world.succeed("a").await;
+    world.ended_after("Installation", "a", "Succeeded", &first).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_184_under_the_compatible_profile_jobs_start_by_themselves_as_they_ask_for_it() {
+    let mut world = World::new().await;
+    let first = every_ten_seconds(&world).await;
+    world.restart_after(10);
+    world.succeed("a").await;
+    world.ended_after("Installation", "a", "Succeeded", &first).await;
+    world.has_events("Installation", "a", &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
