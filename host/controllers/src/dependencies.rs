@@ -10,7 +10,7 @@ use crate::{
     dependency::{DependencyRow, Edge},
     deploy_item, execution,
     guard::SECRET_OF_TARGET,
-    installation,
+    installation, kept_credentials,
     stores::{Queues, StoredKind, Stores},
 };
 
@@ -33,6 +33,7 @@ pub fn stores() -> Stores {
         edge.index(&stores);
     }
     installation::dependencies::index_written(&stores);
+    kept_credentials::index(&stores);
     stores
 }
 

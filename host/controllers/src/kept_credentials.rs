@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use crate::{
-    controller_context::ControllerContext, object::uid_of, object_access::get, secret_values::SecretSource,
-    target_kubeconfig::TargetKubeconfig,
+    controller_context::ControllerContext, index::Index, object::uid_of, object_access::get,
+    secret_values::SecretSource, stores::Stores, target_kubeconfig::TargetKubeconfig,
 };
 
 /// The most bytes of a kubeconfig that is kept: the Secrets of all Targets lie in one namespace, which is not the tenants'.
@@ -262,15 +262,13 @@ pub(crate) async fn release<'s>(
 ) {
     let api: Api<Secret> = Api::default_namespaced(host.client.clone());
     for secret in secrets {
+        // Where one is left that needs it nobody has to be waited for.
+        if is_needed(host, item, secret) {
+            continue;
+        }
         // An item that is about to refer to it does so first.
         let _alone = host.kept_credentials.lock(secret).write_owned().await;
-        let leaving = host.kept_credentials.leaving().clone();
-        let mut is_needed = false;
-        host.stores.deploy_items.for_each(|other| {
-            let is_other = other.metadata.uid != item.metadata.uid && !leaving.contains(uid_of(other));
-            is_needed |= is_other && refers_to(other, secret);
-        });
-        if is_needed {
+        if is_needed(host, item, secret) {
             continue;
         }
         host.kept_credentials.forget(secret);
@@ -280,11 +278,27 @@ pub(crate) async fn release<'s>(
     }
 }
 
+/// Whether another item refers to a Secret, and does not go as well. The Secrets are those of Targets of the item's namespace, and so
+/// are all items that may need them.
+fn is_needed(host: &ControllerContext, item: &DeployItem, secret: &str) -> bool {
+    let leaving = host.kept_credentials.leaving();
+    let others = CREDENTIALS.find(&host.stores.deploy_items, &Key::of(item).namespace, secret);
+    others.iter().any(|other| other.metadata.uid != item.metadata.uid && !leaving.contains(uid_of(other.as_ref())))
+}
+
+/// Deploy items by the Secrets that they refer to.
+static CREDENTIALS: Index<DeployItem> = Index { name: "credentials", values: referred_to };
+
+/// Gives the store of deploy items the index by Secrets.
+pub(crate) fn index(stores: &Stores) {
+    CREDENTIALS.register(&stores.deploy_items);
+}
+
 /// The Secrets that an item refers to, as far as its status says so.
-fn refers_to(item: &DeployItem, secret: &str) -> bool {
+fn referred_to(item: &DeployItem) -> Vec<String> {
     let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
     let credentials = status.and_then(|status| status.pointer("/orangery/credentials")).and_then(Value::as_object);
-    credentials.is_some_and(|credentials| credentials.values().any(|known| known == secret))
+    credentials.into_iter().flat_map(|all| all.values()).filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
