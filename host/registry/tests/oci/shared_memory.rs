@@ -239,7 +239,7 @@ async fn file(client: Arc<Client>, address: String, namespace: &'static str) -> 
 }
 
 /// What has come of the requests so far is taken in.
-async fn settle() {
+async fn turn_over() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
@@ -257,7 +257,7 @@ async fn c_133_files_of_web_servers_take_the_share_of_the_namespace_that_they_ar
     for server in &slow {
         asked(server, 1).await;
     }
-    settle().await;
+    turn_over().await;
     let got = timeout(SOON, file(client, address(&sound), "b")).await;
     assert_eq!(got, Ok(Ok(b"packed".to_vec())));
 }
