@@ -152,9 +152,9 @@ async fn round(world: &mut World, faults: &FaultInjection, seed: u64, deeds: Vec
         carry_out(world, faults, deed).await;
     }
     faults.end();
-    come_to_rest(&mut world, &history, seed).await;
-    leave_nothing(&mut world, &history, seed).await;
-    begin_again(&mut world, &history, seed).await;
+    come_to_rest(world, &history, seed).await;
+    leave_nothing(world, &history, seed).await;
+    begin_again(world, &history, seed).await;
     let seen = history.until_now().await;
     check(seed, &seen, &effects.until_now(&world.objects).await);
     keep_silent(seed, world, &seen).await;
@@ -178,7 +178,7 @@ pub async fn soak(first: u64, length: Duration, ground: &Ground, binary: Binary)
         deeds.retain(|deed| *deed != Deed::Kill);
         round(&mut world, &faults, seed, deeds).await;
         let history = History::begin(world.objects.client()).await;
-        leave_nothing(&world.objects, &history, seed).await;
+        leave_nothing(&mut world, &history, seed).await;
         drop(history);
         let now = world.held_at_rest(held.first()).await;
         eprintln!("{:>5} s, {:>4} schedules: {now}", begun.elapsed().as_secs(), held.len() + 1);
