@@ -4,7 +4,7 @@ mod files;
 
 use std::{
     fs,
-    io::{self, Read as _},
+    io::Read as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -141,8 +141,7 @@ fn is_archive(path: &Path, bytes: &[u8]) -> bool {
 }
 
 fn manifest(file: &Path, all: &mut Vec<FoundBlueprint>) -> Result<(), BlueprintsError> {
-    let unreadable = |cause: io::Error| FolderError::Unreadable { path: file.to_owned(), cause };
-    let text = fs::read_to_string(file).map_err(unreadable)?;
+    let text = folder::text_of(file)?;
     match yaml::locate_all(&text) {
         Ok(documents) => {
             let objects = documents.into_iter().flat_map(LocatedDocument::objects);

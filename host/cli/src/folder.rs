@@ -4,7 +4,8 @@
 //! their names; several documents in a file; `List` objects taken apart. Hidden files are left out.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +15,9 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 mod text;
+
+/// The longest file that is read, in bytes.
+const LONGEST: u64 = 64 << 20;
 
 /// Where an object was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,24 @@ pub enum FolderError {
         #[source]
         cause: io::Error,
     },
+    /// A link of a folder to somewhere else: whoever made the folder has not what is there, and whoever reads it may (C-166).
+    #[error("{} leads out of its folder, of which nothing else is read; copy what it means into the folder, or name that itself", path.display())]
+    Outside {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A pipe, a socket or a device in a folder.
+    #[error("{} is neither a file nor a folder; remove it, or name the files that are meant", path.display())]
+    Special {
+        /// What it is named.
+        path: PathBuf,
+    },
+    /// A file that is too long.
+    #[error("{} has more than {} MiB; split it", path.display(), LONGEST >> 20)]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file is no YAML.
     #[error("{}:{line}:{column}: {cause}; correct the YAML{snippet}", file.display())]
     Syntax {
@@ -136,7 +158,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<FolderManifest>, FolderError> {
     for path in paths {
         let before = manifests.len();
         for file in files(path)? {
-            let content = fs::read_to_string(&file).map_err(|cause| unreadable(&file, cause))?;
+            let content = text_of(&file)?;
             for (origin, value) in text::documents(&file, &content)? {
                 unpack(origin, value, &mut manifests)?;
             }
@@ -150,6 +172,29 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<FolderManifest>, FolderError> {
 
 fn unreadable(path: &Path, cause: io::Error) -> FolderError {
     FolderError::Unreadable { path: path.to_owned(), cause }
+}
+
+/// The text of a file.
+pub(crate) fn text_of(file: &Path) -> Result<String, FolderError> {
+    let mut content = Vec::new();
+    let read = fs::File::open(file).and_then(|open| open.take(LONGEST + 1).read_to_end(&mut content));
+    read.map_err(|cause| unreadable(file, cause))?;
+    if u64::try_from(content.len()).unwrap_or(u64::MAX) > LONGEST {
+        return Err(FolderError::TooLong { path: file.to_owned() });
+    }
+    let not_text =
+        |_| unreadable(file, io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"));
+    String::from_utf8(content).map_err(not_text)
+}
+
+/// Whether what a folder has under a name is a file of that folder.
+fn check_within(folder: &Path, entry: &Path) -> Result<(), FolderError> {
+    let real = |path: &Path| path.canonicalize().map_err(|cause| unreadable(path, cause));
+    let found = real(entry)?;
+    if !found.starts_with(real(folder)?) {
+        return Err(FolderError::Outside { path: entry.to_owned() });
+    }
+    if found.is_file() { Ok(()) } else { Err(FolderError::Special { path: entry.to_owned() }) }
 }
 
 /// The files meant: the file itself, or the manifests of a folder, by name.
@@ -175,6 +220,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
             .extension()
             .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
         {
+            check_within(path, &entry)?;
             files.push(entry);
         }
     }

@@ -27,6 +27,7 @@ pub(crate) use self::requests::ServerGate;
 use crate::{
     Call, Error,
     object_memory::{MOST_OBJECT_BYTES, share_of},
+    shares::ClusterShares,
     watch::{Feeds, PAGE, Wake, Watches},
 };
 
@@ -95,20 +96,21 @@ pub enum Deletion {
 impl Cluster {
     /// The server behind a client. `address` names it in messages; `wake` is called for whoever waits on its objects.
     pub fn new(client: Client, address: String, wake: Wake) -> Self {
-        Self::beside((client, address), wake, &Arc::default(), &SharedBytes::new(MOST_OBJECT_BYTES))
+        Self::beside((client, address), wake, &Arc::default(), &ClusterShares::new(MOST_OBJECT_BYTES))
     }
 
     /// The same for a server that others ask, too, with credentials of their own: all share its limit of requests, and those of
-    /// one namespace whether it answers. All clusters share `objects`.
+    /// one namespace whether it answers. All clusters have their parts of `shares`.
     pub(crate) fn beside(
         (client, address): (Client, String),
         wake: Wake,
         server: &Arc<ServerGate>,
-        objects: &Arc<SharedBytes>,
+        shares: &ClusterShares,
     ) -> Self {
         let (requests, discovery) = (RequestGate::of(server), Discovery::default());
-        let (watches, feeds) = (Watches::new(wake, Arc::clone(objects)), Feeds::default());
-        let server = ApiServer { client, address, requests, discovery, watches, feeds, objects: Arc::clone(objects) };
+        let (watches, feeds) = (Watches::new(wake, shares.clone()), Feeds::new(Arc::clone(&shares.watches)));
+        let objects = Arc::clone(&shares.objects);
+        let server = ApiServer { client, address, requests, discovery, watches, feeds, objects };
         Self { server: Arc::new(server), call: Call::default() }
     }
 

@@ -10,7 +10,6 @@ use std::{
 
 use http::header::InvalidHeaderValue;
 use orangery_core::{digest::sha256, name::Namespace, network::AllowedNetworks};
-use orangery_turns::SharedBytes;
 
 use crate::{
     Cluster, ClusterSet, KubeconfigError, MOST_OBJECT_BYTES,
@@ -19,6 +18,7 @@ use crate::{
     impersonation::in_the_name_of,
     kubeconfig,
     object_watcher::ObjectWatcher,
+    shares::ClusterShares,
     watch::{Waiter, Wake},
 };
 
@@ -31,7 +31,7 @@ pub struct ClusterPool {
     /// Protects the clusters by key. Held for one lookup or one change, never across an await.
     clusters: Mutex<Clusters>,
     handles: Arc<WatchHandles>,
-    objects: Arc<SharedBytes>,
+    shares: ClusterShares,
 }
 
 #[derive(Default)]
@@ -80,8 +80,8 @@ impl ClusterPool {
 
     /// The same where the objects of all watches and lists have so many bytes of memory.
     pub fn with_memory(objects: u64, wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
-        let objects = SharedBytes::new(objects);
-        Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default(), objects }
+        let shares = ClusterShares::new(objects);
+        Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default(), shares }
     }
 
     /// The cluster of a kubeconfig, for those who may connect to these networks.
@@ -120,7 +120,7 @@ impl ClusterPool {
         Ok(self.insert(key, in_the_name_of(user, client)?, name.to_owned(), name))
     }
 
-    /// Watches on single objects of the cluster of a client, which share the memory of the pool. `wake` is called for whoever
+    /// Watches on single objects of the cluster of a client, which have their parts of what the pool shares. `wake` is called for whoever
     /// depends on an object when it has changed, when it is known for the first time, or when it cannot be watched; it must not
     /// block.
     pub fn object_watcher(
@@ -128,7 +128,7 @@ impl ClusterPool {
         client: kube::Client,
         wake: impl Fn(&Waiter) + Send + Sync + 'static,
     ) -> ObjectWatcher {
-        ObjectWatcher::new(client, Arc::new(wake), Arc::clone(&self.objects))
+        ObjectWatcher::new(client, Arc::new(wake), self.shares.clone())
     }
 
     /// The clusters of one item.
@@ -164,7 +164,7 @@ impl ClusterPool {
     fn insert(&self, key: ClusterKey, client: kube::Client, address: String, reached: &str) -> Arc<Cluster> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         let server = clusters.server(reached);
-        let cluster = Arc::new(Cluster::beside((client, address), Arc::clone(&self.wake), &server, &self.objects));
+        let cluster = Arc::new(Cluster::beside((client, address), Arc::clone(&self.wake), &server, &self.shares));
         clusters.tick += 1;
         let tick = clusters.tick;
         // Two that connect at once agree on the first.

@@ -3,7 +3,7 @@
 //! - [`Cluster`]: one Kubernetes API server, its kinds, and the watches that items share on it.
 //! - [`ClusterPool`]: clusters by the digest of their kubeconfig; [`ClusterSet`]: those of one deploy item, also the
 //!   port through which its component reads.
-//! - [`ObjectWatcher`]: watches on single objects, for those that depend on them without deploying them.
+//! - [`ObjectWatcher`]: watches on objects by their names, for those that depend on them without deploying them.
 //! - [`issue_credential`]: credentials of a cluster for templates that ask for them.
 //!
 //! - [`Call`]: the call of a controller that clusters are asked for: its requests end with it.
@@ -23,6 +23,7 @@ mod kubeconfig;
 mod object_memory;
 mod object_watcher;
 mod set;
+mod shares;
 mod watch;
 
 pub use crate::{
@@ -37,7 +38,8 @@ pub use crate::{
     issue::{Credential, IssuedCredential, Subject, issue_credential},
     kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, in_use, server_at, server_of},
     object_memory::MOST_OBJECT_BYTES,
-    object_watcher::ObjectWatcher,
+    object_watcher::{MOST_APART, ObjectWatcher},
     set::{ClusterSet, unobserved},
+    shares::MOST_WATCHES,
     watch::{FeedEvent, FeedHandle, Feeds, MOST_SINGLE, NamespacedName, Observe, Observed, Waiter, Wake, Watches},
 };

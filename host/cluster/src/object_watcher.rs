@@ -1,16 +1,19 @@
-//! Objects that somebody depends on without deploying them: each is watched by its name, so that nobody reads it again.
-
-use std::sync::Arc;
+//! Objects that somebody depends on without deploying them: each is watched by its name, or many together, so that nobody reads
+//! them again.
 
 use kube::Client;
 use orangery_core::name::ObjectName;
 use orangery_proposal::deployer::ApiResource;
-use orangery_turns::SharedBytes;
 
 use crate::{
     connections::WatchHandles,
-    watch::{NamespacedName, Observed, Scope, Waiter, Wake, WatchHandle, Watches},
+    shares::ClusterShares,
+    watch::{NamespacedName, Observed, Waiter, Wake, WatchHandle, Watches},
 };
+
+/// The most objects of one kind and namespace that are watched each by its name; where somebody depends on one more, all of the
+/// namespace are watched together (C-164).
+pub const MOST_APART: usize = 64;
 
 /// Watches on single objects of one cluster. All who depend on an object share its watch, which ends with the last of them.
 pub struct ObjectWatcher {
@@ -21,28 +24,20 @@ pub struct ObjectWatcher {
 
 impl ObjectWatcher {
     /// Nothing is watched yet.
-    pub(crate) fn new(client: Client, wake: Wake, objects: Arc<SharedBytes>) -> Self {
-        Self { client, watches: Watches::new(wake, objects), handles: WatchHandles::default() }
+    pub(crate) fn new(client: Client, wake: Wake, shares: ClusterShares) -> Self {
+        Self { client, watches: Watches::new(wake, shares), handles: WatchHandles::default() }
     }
 
     /// From now on `waiter` depends on these objects of its namespace, each given by kind and name, and on no others. What
     /// is known of each, in their order.
     pub fn keep(&self, waiter: &Waiter, objects: &[(ApiResource, ObjectName)]) -> Vec<Observed> {
-        let namespace = Some(waiter.namespace.clone());
-        let scope = |resource: &ApiResource, name: &ObjectName| Scope {
-            resource: resource.clone(),
-            namespace: namespace.clone(),
-            labels: None,
-            fields: Some(format!("metadata.name={name}")),
+        let watched = |(resource, name): &(ApiResource, ObjectName)| {
+            let place = NamespacedName { namespace: Some(waiter.namespace.clone()), name: name.clone() };
+            let handle = self.watches.watch_object(&self.client, (resource, &place), waiter, MOST_APART);
+            let observed = handle.observed(&place);
+            (handle, observed)
         };
-        let handle = |(resource, name): &(ApiResource, ObjectName)| {
-            self.watches.watch(&self.client, scope(resource, name), waiter, None)
-        };
-        let handles: Vec<WatchHandle> = objects.iter().map(handle).collect();
-        let observed = |(handle, (_, name)): (&WatchHandle, &(ApiResource, ObjectName))| {
-            handle.observed(&NamespacedName { namespace: namespace.clone(), name: name.clone() })
-        };
-        let all = handles.iter().zip(objects).map(observed).collect();
+        let (handles, all): (Vec<WatchHandle>, Vec<Observed>) = objects.iter().map(watched).unzip();
         self.handles.replace(waiter, handles);
         all
     }

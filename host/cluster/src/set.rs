@@ -1,18 +1,21 @@
 //! The clusters of one deploy item during one call of the controller, and the watches that it came to hold.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::step::{Halt, Step, Until, Waiting};
+use orangery_core::{
+    name::Namespace,
+    step::{Halt, Step, Until, Waiting},
+};
 use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
 use serde_json::Value;
 
 use crate::{
     Call, Cluster, Connections, Error,
     connections::WatchHandles,
-    watch::{NamespacedName, Observed, Scope, Waiter, WatchHandle},
+    watch::{FeedHandle, MOST_SINGLE, NamespacedName, Observe, Observed, Scope, Waiter, WatchHandle},
 };
 
 /// The clusters of one item. Connected at first use, as late as possible (ORC-26).
@@ -110,10 +113,28 @@ impl ClusterSet {
 
     /// Watches one object from now on, and says what is known of it.
     pub fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &NamespacedName) -> Observed {
-        let handle = cluster.watches().watch_object(cluster.client(), resource, &self.waiter, place);
+        let what = (resource, place);
+        let handle = cluster.watches().watch_object(cluster.client(), what, &self.waiter, MOST_SINGLE);
         let observed = handle.observed(place);
         self.add(handle);
         observed
+    }
+
+    /// Tells an observer of all that happens at these places, which are of one kind and namespace, as long as the handle lives.
+    /// Whether a list is coming that tells what is there now; where there is none, the observer reads that itself.
+    ///
+    /// # Errors
+    /// [`Error::Unwatched`] where there is no place for one more watch (C-164).
+    pub fn follow(
+        &self,
+        cluster: &Cluster,
+        (resource, namespace): (&ApiResource, Option<Namespace>),
+        places: BTreeSet<NamespacedName>,
+        observe: Observe,
+    ) -> Result<(FeedHandle, bool), Error> {
+        let by = (cluster.client(), &self.waiter.namespace);
+        let followed = cluster.feeds().follow(by, resource, namespace, places, observe);
+        followed.map_err(|message| unwatched(cluster, resource, message))
     }
 
     /// Watches all objects of a selection, and says what is known of them; names are the caller's to pick.
@@ -146,14 +167,17 @@ impl ClusterSet {
 /// What it means that a watch does not know yet.
 pub fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, waiting: Waiting) -> Halt {
     match observed {
-        Observed::Forbidden(message) => crate::Error::Unwatched {
-            cluster: cluster.address().to_owned(),
-            api_version: resource.api_version.clone(),
-            kind: resource.kind.clone(),
-            message,
-        }
-        .into(),
+        Observed::Forbidden(message) => unwatched(cluster, resource, message).into(),
         Observed::Unknown | Observed::Absent | Observed::Gone(_) | Observed::Present(_) => Halt::from(waiting),
+    }
+}
+
+fn unwatched(cluster: &Cluster, resource: &ApiResource, message: String) -> Error {
+    Error::Unwatched {
+        cluster: cluster.address().to_owned(),
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+        message,
     }
 }
 

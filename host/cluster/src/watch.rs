@@ -5,16 +5,15 @@
 //! judges an object by a version older than the one he wrote. Whoever waits is woken by a change of what he waits for.
 
 use std::{
-    collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use kube::Client;
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
-use orangery_turns::{HeldBytes, SharedBytes};
+use orangery_turns::HeldBytes;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -23,12 +22,17 @@ pub use self::{
     feed::{FeedEvent, FeedHandle, Feeds, Observe},
     known::Observed,
 };
-use self::{follow::follow, known::KnownObjects};
-use crate::{Error, object_memory::share_of};
+use self::{follow::follow, known::KnownObjects, live::Live};
+use crate::{
+    Error,
+    object_memory::share_of,
+    shares::{ClusterShares, no_watch_left},
+};
 
 mod feed;
 mod follow;
 mod known;
+mod live;
 
 /// An object of the operator that waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,9 +102,9 @@ const SINGLE: &str = "metadata.name=";
 /// The watches of one cluster that live.
 pub struct Watches {
     wake: Wake,
-    objects: Arc<SharedBytes>,
-    /// Protects the list of watches; a watch whose last holder is gone is removed by the next who looks.
-    live: Mutex<BTreeMap<Scope, Weak<Watch>>>,
+    shares: ClusterShares,
+    /// Protects the list of watches. Held for one look or one change.
+    live: Mutex<Live<Watch>>,
 }
 
 /// One watch; ends when it is dropped.
@@ -108,8 +112,14 @@ pub(crate) struct Watch {
     client: Client,
     scope: Scope,
     known: Arc<Shared>,
-    /// Protects the task that follows the scope. Held to replace it.
-    follower: Mutex<Follower>,
+    /// Protects by what the scope is followed; `None` without a place among all watches. Held to begin or to replace it.
+    following: Mutex<Option<Following>>,
+}
+
+/// A place among all watches, and the task that follows the scope of the one that has it.
+struct Following {
+    _place: HeldBytes,
+    follower: Follower,
 }
 
 /// The task that follows the scope of a watch.
@@ -142,11 +152,12 @@ pub(crate) struct WatchHandle {
 }
 
 impl Watches {
-    pub(crate) fn new(wake: Wake, objects: Arc<SharedBytes>) -> Self {
-        Self { wake, objects, live: Mutex::default() }
+    pub(crate) fn new(wake: Wake, shares: ClusterShares) -> Self {
+        Self { wake, shares, live: Mutex::default() }
     }
 
-    /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes.
+    /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes. Without a
+    /// place among all watches it does not begin, and says so to whoever asks, until one holds it for whom there is a place.
     pub(crate) fn watch(
         &self,
         client: &Client,
@@ -154,35 +165,32 @@ impl Watches {
         waiter: &Waiter,
         place: Option<NamespacedName>,
     ) -> WatchHandle {
-        let mut live = self.live();
-        live.retain(|_, watch| watch.strong_count() > 0);
-        let watch = live.get(&scope).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let held = self.objects.none_of(&Some(waiter.namespace.clone()));
-            let watch = Arc::new(Watch::start(client.clone(), scope.clone(), Arc::clone(&self.wake), held));
-            live.insert(scope, Arc::downgrade(&watch));
-            watch
-        });
+        let watch = {
+            let mut live = self.live();
+            live.get(&scope).unwrap_or_else(|| {
+                let watch = Arc::new(Watch::of(client.clone(), scope.clone(), (&self.wake, &self.shares), waiter));
+                live.insert(scope, &watch);
+                watch
+            })
+        };
         watch.known.lock().wait(place.clone(), waiter.clone());
+        watch.begin(self.shares.watches.none_of(&Some(waiter.namespace.clone())));
         WatchHandle { watch, waiter: waiter.clone(), place }
     }
 
     /// Holds a watch that tells of one object (C-93): one of this object alone, so that nothing else of its kind is read; or one
-    /// of all, where there is one, or where so many are waited for that one is cheaper.
+    /// of all, where there is one, or where more than `most` of its kind and namespace are watched alone.
     pub(crate) fn watch_object(
         &self,
         client: &Client,
-        resource: &ApiResource,
+        (resource, place): (&ApiResource, &NamespacedName),
         waiter: &Waiter,
-        place: &NamespacedName,
+        most: usize,
     ) -> WatchHandle {
         let all = Scope::all(resource, place.namespace.clone());
         let single = Scope::single(resource, place).filter(|single| {
             let live = self.live();
-            let lives = |scope: &Scope| live.get(scope).is_some_and(|watch| watch.strong_count() > 0);
-            let beside = |scope: &&Scope| {
-                scope.is_single() && scope.resource == all.resource && scope.namespace == all.namespace && lives(scope)
-            };
-            !lives(&all) && (lives(single) || live.keys().filter(beside).count() < MOST_SINGLE)
+            !live.has(&all) && (live.has(single) || live.singles(&all) < most)
         });
         self.watch(client, single.unwrap_or(all), waiter, Some(place.clone()))
     }
@@ -193,7 +201,7 @@ impl Watches {
         let watches: Vec<Arc<Watch>> = {
             let live = self.live();
             let scopes = all.iter().cloned().chain(Scope::single(resource, place));
-            scopes.filter_map(|scope| live.get(&scope).and_then(Weak::upgrade)).collect()
+            scopes.filter_map(|scope| live.get(&scope)).collect()
         };
         let mut observed = watches.iter().map(|watch| watch.known.lock().observed(place));
         observed.find(|observed| !matches!(observed, Observed::Unknown | Observed::Forbidden(_)))
@@ -208,30 +216,52 @@ impl Watches {
                 let all = scope.labels.is_none() && scope.fields.is_none();
                 scope.resource == *resource && (all || single.as_ref() == Some(*scope))
             });
-            concerned.filter_map(|(_, watch)| watch.upgrade()).collect()
+            concerned.map(|(_, watch)| watch).collect()
         };
         for watch in watches {
             watch.known.lock().upsert(object);
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, BTreeMap<Scope, Weak<Watch>>> {
+    fn live(&self) -> MutexGuard<'_, Live<Watch>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watch {
-    fn start(client: Client, scope: Scope, wake: Wake, held: HeldBytes) -> Self {
-        let namespace = scope.namespace.clone();
-        let known = Arc::new(Shared { known: Mutex::new(KnownObjects::of(namespace)), wake, held: Mutex::new(held) });
-        let follower = Follower::start(&client, &scope, &known);
-        Self { client, scope, known, follower: Mutex::new(follower) }
+    /// One that has not begun. What its objects hold of the memory counts for the namespace of who asks first.
+    fn of(client: Client, scope: Scope, (wake, shares): (&Wake, &ClusterShares), waiter: &Waiter) -> Self {
+        let held = shares.objects.none_of(&Some(waiter.namespace.clone()));
+        let known = Mutex::new(KnownObjects::of(scope.namespace.clone()));
+        let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held) });
+        Self { client, scope, known, following: Mutex::default() }
+    }
+
+    /// Follows the scope from now on, unless it does already, where there is a place for one more watch.
+    fn begin(&self, mut place: HeldBytes) {
+        let mut following = self.following();
+        if following.is_some() {
+            return;
+        }
+        if place.set(1) {
+            self.known.lock().begun();
+            let follower = Follower::start(&self.client, &self.scope, &self.known);
+            *following = Some(Following { _place: place, follower });
+        } else {
+            // Those who wait are answered with this when they ask, which the one for whom it should have begun does now.
+            drop(self.known.lock().failed(no_watch_left(place.of())));
+        }
+    }
+
+    fn following(&self) -> MutexGuard<'_, Option<Following>> {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists anew and follows from there, unless it is young. What it knows stays known meanwhile.
     fn renew(&self) {
-        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-        if follower.since.elapsed() >= YOUNG {
+        if let Some(Following { follower, .. }) = &mut *self.following()
+            && follower.since.elapsed() >= YOUNG
+        {
             *follower = Follower::start(&self.client, &self.scope, &self.known);
         }
     }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests {
     use std::{
+        collections::BTreeSet,
+        convert::Infallible,
         net::Ipv4Addr,
         pin::pin,
         sync::{
@@ -27,7 +29,7 @@ mod tests {
     use http::{StatusCode, header::LOCATION};
     use orangery_cluster::{
         Call, Cluster, ClusterPool, ClusterSet, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, MOST_REQUESTS,
-        MOST_SINGLE, NamespacedName, Observed, Waiter,
+        MOST_SINGLE, MOST_WATCHES, NamespacedName, Observed, Waiter,
     };
     use orangery_core::{
         error::Code,
@@ -407,6 +409,45 @@ mod tests {
         other.keep_waiting();
         other.watch(&cluster, &map, &place("x9"));
         assert!(timeout(Duration::ZERO, next()).await.is_err(), "nothing else is asked for");
+    }
+
+    /// Each watch is a connection that stays open: an item in thousands of namespaces takes neither all of them nor their memory.
+    #[tokio::test]
+    async fn c_164_limits_cluster_the_watches_of_all_clusters_have_a_sum_that_namespaces_share() {
+        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            pending::<Result<http::Response<kube::client::Body>, Infallible>>()
+        });
+        let pool = ClusterPool::new(|_| {});
+        let [x, y] = ["x", "y"].map(|name| pool.adopt(name, &kube::Client::new(silent, "default")));
+        let set = |namespace: &'static str| {
+            let waiter = Waiter { kind: "DeployItem".into(), namespace: namespace.into(), name: "i".into() };
+            pool.set(Arc::new(NoConnections), waiter)
+        };
+        let watch = |set: &ClusterSet, cluster: &Cluster, number: u64| {
+            let namespace = Some(format!("n{number}").as_str().into());
+            set.watch(cluster, &config_maps(), &NamespacedName { namespace, name: "x".into() })
+        };
+        let follow = |set: &ClusterSet, namespace: &'static str| {
+            let what = (&config_maps(), Some(Namespace::from_static(namespace)));
+            set.follow(&x, what, BTreeSet::new(), Arc::new(|_| {})).map(|(feed, _)| feed)
+        };
+        let (one, other) = (set("a"), set("b"));
+        let feed = follow(&one, "m").expect("there is a place");
+        for number in 1..MOST_WATCHES / 2 {
+            assert_eq!(watch(&one, if number % 2 == 0 { &x } else { &y }, number), Observed::Unknown);
+        }
+        let why = "its namespace has as many watches as it may, at most 2048, shared with other namespaces; use fewer kinds, \
+                   namespaces and clusters at once";
+        assert_eq!(watch(&one, &x, MOST_WATCHES), Observed::Forbidden(why.to_owned()));
+        let refused = follow(&one, "more").map(drop).map_err(|error| error.to_string());
+        assert_eq!(refused, Err(format!("x cannot be watched for v1 ConfigMap: {why}")));
+        // What is watched already is told, and neighbours have places of their own, also for what was refused.
+        assert_eq!(watch(&one, &y, 1), Observed::Unknown);
+        assert!(follow(&one, "m").is_ok() && follow(&other, "more").is_ok());
+        assert_eq!(watch(&other, &x, MOST_WATCHES), Observed::Unknown);
+        // Who gives places back gets others.
+        drop((one, feed));
+        assert_eq!(watch(&set("a"), &x, MOST_WATCHES + 1), Observed::Unknown);
     }
 
     /// A slot that says when it is lent and taken back.

@@ -12,7 +12,7 @@ mod tests {
         Api, Client,
         api::{DeleteParams, PostParams},
     };
-    use orangery_cluster::{ClusterPool, Observed, Waiter};
+    use orangery_cluster::{ClusterPool, MOST_APART, Observed, Waiter};
     use orangery_core::name::ObjectName;
     use orangery_embedded::{Options, Storage, start};
     use orangery_proposal::deployer::ApiResource;
@@ -76,14 +76,55 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn orc_29_orc_33_dependents_of_an_object_share_its_watch_which_ends_with_the_last() {
+    async fn server() -> orangery_embedded::Server {
         let options = Options {
             storage: Storage::Memory,
             address: "127.0.0.1:0".parse().unwrap(),
             clock: Arc::new(|| Timestamp::UNIX_EPOCH),
         };
-        let server = start(options).await.unwrap();
+        start(options).await.unwrap()
+    }
+
+    /// Whoever writes one Installation with thousands of imports does not have the operator open thousands of connections.
+    #[tokio::test]
+    async fn c_164_limits_cluster_many_objects_of_a_namespace_are_watched_together() {
+        let server = server().await;
+        let open = watch::Sender::new(0);
+        let client = client(server.router(), open.clone());
+        let (sender, mut wakes) = mpsc::unbounded_channel();
+        let watcher = ClusterPool::new(|_| {})
+            .object_watcher(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
+        let few: Vec<_> = (0..MOST_APART).map(|number| config_map(&format!("x{number}"))).collect();
+        let many: Vec<_> = (0..10 * MOST_APART).map(|number| config_map(&format!("x{number}"))).collect();
+        let mut listed = async |name: &'static str, objects: &[(ApiResource, ObjectName)]| {
+            while watcher.keep(&waiter(name), objects).contains(&Observed::Unknown) {
+                woken(&mut wakes, vec![name]).await;
+            }
+        };
+        listed("few", &few).await;
+        timeout(DEADLINE, open.subscribe().wait_for(|open| *open == MOST_APART)).await.unwrap().unwrap();
+        listed("many", &many).await;
+        timeout(DEADLINE, open.subscribe().wait_for(|open| *open == MOST_APART + 1)).await.unwrap().unwrap();
+        // Whoever asks from now on is told by the one that is there.
+        assert_eq!(watcher.keep(&waiter("few"), &few), vec![Observed::Absent; few.len()]);
+        timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 1)).await.unwrap().unwrap();
+
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        let named = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        while wakes.try_recv().is_ok() {}
+        maps.create(&PostParams::default(), &named("x100")).await.unwrap();
+        woken(&mut wakes, vec!["many"]).await;
+        let seen = watcher.keep(&waiter("many"), &many);
+        let present = seen.iter().enumerate().filter(|(_, seen)| matches!(seen, Observed::Present(_)));
+        assert_eq!(present.map(|(number, _)| number).collect::<Vec<_>>(), [100]);
+        watcher.release(&waiter("few"));
+        watcher.release(&waiter("many"));
+        timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 0)).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn orc_29_orc_33_dependents_of_an_object_share_its_watch_which_ends_with_the_last() {
+        let server = server().await;
         let open = watch::Sender::new(0);
         let client = client(server.router(), open.clone());
         let (sender, mut wakes) = mpsc::unbounded_channel();

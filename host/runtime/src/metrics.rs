@@ -19,7 +19,10 @@ use orangery_reconcile::{Queue, QueueCounts};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::bounded::BoundedListener;
 use crate::{operator::Operator, requests::Requests};
+
+mod bounded;
 
 /// Where figures come from. Clones show the same.
 #[derive(Clone)]
@@ -151,7 +154,7 @@ async fn listen(pages: Router, address: SocketAddr, stop: CancellationToken) -> 
     let unusable = |source| ServeError { address, source };
     let listener = TcpListener::bind(address).await.map_err(unusable)?;
     let bound = listener.local_addr().map_err(unusable)?;
-    let served = axum::serve(listener, pages).with_graceful_shutdown(stop.cancelled_owned());
+    let served = axum::serve(BoundedListener::new(listener), pages).with_graceful_shutdown(stop.cancelled_owned());
     tokio::spawn(async move {
         if let Err(error) = served.await {
             tracing::error!(%error, "health and metrics are no longer served");

@@ -37,8 +37,8 @@ pub async fn watch(job: &Job<'_>, tracked: &Arc<TrackedManifest>) -> Step<()> {
         let resource = served(&cluster, &api_version, &kind).await?;
         let places: BTreeSet<NamespacedName> = objects.iter().map(|located| place(located, &resource)).collect();
         let of = FedKind { number, on, api_version, kind, namespace: namespace.clone() };
-        let (feed, is_listed) =
-            cluster.feeds().follow(cluster.client(), &resource, namespace, places, observer(tracked, of));
+        let what = (&*resource, namespace);
+        let (feed, is_listed) = job.clusters.follow(&cluster, what, places, observer(tracked, of))?;
         tracked.keep_feed(feed);
         if !is_listed {
             unlisted.extend(objects);

@@ -91,6 +91,9 @@ impl Files for FolderFiles {
         if found.is_dir() {
             return Err(format!("{path} is a folder of the blueprint, not a file"));
         }
+        if !found.is_file() {
+            return Err(format!("{path} is no file of the blueprint, but a pipe, a socket or a device; remove it"));
+        }
         let mut content = Vec::new();
         fs::File::open(&found).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content)).map_err(message)?;
         if u64::try_from(content.len()).unwrap_or(u64::MAX) > LONGEST {
@@ -135,6 +138,16 @@ mod tests {
         assert_eq!(message("sub/b.yaml"), "the blueprint has no file sub/b.yaml; sub/ has a.yaml");
         assert_eq!(message("sub"), "sub is a folder of the blueprint, not a file");
         assert_eq!(files.list("sub/a.yaml").unwrap_err(), "sub/a.yaml is a file of the blueprint, not a folder");
+    }
+
+    #[test]
+    fn c_166_what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("a")).unwrap();
+        let files = FolderFiles::new(folder.path());
+        let message = "a is no file of the blueprint, but a pipe, a socket or a device; remove it";
+        assert_eq!(files.read("a"), Err(message.to_owned()));
+        assert_eq!(files.tree(100), None);
     }
 
     #[test]

@@ -37,6 +37,37 @@ fn check(files: &[(&str, &str)], expected: Result<&[&str], &str>) {
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
 
 #[test]
+fn c_166_of_a_folder_nothing_is_read_that_is_not_in_it() {
+    let folder = folder(&[("in/a.yaml", MAP), ("secret.yaml", "PASSWORD=hunter2\n\tb: [")]);
+    let inside = folder.path().join("in");
+    let place = |name: &str| inside.join(name);
+    std::os::unix::fs::symlink("a.yaml", place("b.yaml")).unwrap();
+    let both = ["DIR/a.yaml:1 ConfigMap m", "DIR/b.yaml:1 ConfigMap m"].map(str::to_owned);
+    assert_eq!(message_of(&inside), Ok(both.to_vec()));
+    for elsewhere in ["../secret.yaml", "/proc/self/environ", "/dev/zero"] {
+        std::os::unix::fs::symlink(elsewhere, place("c.yaml")).unwrap();
+        let message = "DIR/c.yaml leads out of its folder, of which nothing else is read; copy what it means into the folder, or \
+                       name that itself";
+        assert_eq!(message_of(&inside), Err(message.to_owned()), "{elsewhere}");
+        fs::remove_file(place("c.yaml")).unwrap();
+    }
+    let _socket = std::os::unix::net::UnixListener::bind(place("c.yaml")).unwrap();
+    let message = "DIR/c.yaml is neither a file nor a folder; remove it, or name the files that are meant";
+    assert_eq!(message_of(&inside), Err(message.to_owned()));
+    // What the caller names itself is read wherever it leads.
+    std::os::unix::fs::symlink("in/a.yaml", folder.path().join("d.yaml")).unwrap();
+    assert_eq!(message_of(&folder.path().join("d.yaml")), Ok(vec!["DIR:1 ConfigMap m".to_owned()]));
+}
+
+#[test]
+fn c_166_limits_folder_a_file_has_a_length() {
+    let folder = folder(&[("a.yaml", MAP)]);
+    let file = fs::OpenOptions::new().write(true).open(folder.path().join("a.yaml")).unwrap();
+    file.set_len(LONGEST + 1).unwrap();
+    assert_eq!(message_of(folder.path()), Err("DIR/a.yaml has more than 64 MiB; split it".to_owned()));
+}
+
+#[test]
 fn files_are_read_by_name_and_documents_keep_their_lines() {
     let two = "# first\n---\n# a comment\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: ns}\n";
     let json = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "j"}}"#;

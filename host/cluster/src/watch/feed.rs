@@ -6,7 +6,7 @@ use std::{
     fmt,
     pin::pin,
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use futures::StreamExt;
 use kube::{Client, runtime::watcher::Event};
 use orangery_core::name::Namespace;
 use orangery_proposal::deployer::ApiResource;
+use orangery_turns::{HeldBytes, SharedBytes};
 use serde_json::Value;
 use tokio::{
     sync::Semaphore,
@@ -27,7 +28,9 @@ use super::{
     NamespacedName, Scope,
     follow::events,
     known::{place_of, version_of},
+    live::Live,
 };
+use crate::shares::no_watch_left;
 
 /// So many failures in a row, in about six seconds, and what was known may not hold any more.
 const FAILURES_IN_A_ROW: u32 = 3;
@@ -73,15 +76,10 @@ static LISTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::ne
 /// The feeds of one cluster that live.
 pub struct Feeds {
     lists: Arc<Semaphore>,
-    /// Protects the list of feeds; one whose last holder is gone is removed by the next who looks.
-    live: Mutex<BTreeMap<Scope, Weak<Feed>>>,
+    watches: Arc<SharedBytes>,
+    /// Protects the list of feeds. Held for one look or one change.
+    live: Mutex<Live<Feed>>,
     next: AtomicU64,
-}
-
-impl Default for Feeds {
-    fn default() -> Self {
-        Self { lists: Arc::clone(&LISTS), live: Mutex::default(), next: AtomicU64::default() }
-    }
 }
 
 /// One feed; ends when it is dropped.
@@ -92,6 +90,8 @@ struct Feed {
     lists: Arc<Semaphore>,
     /// Protects the task that follows the scope. Held to replace it.
     task: Mutex<Option<AbortHandle>>,
+    /// Its place among all watches.
+    _place: HeldBytes,
 }
 
 /// Holds a feed: while it lives, its observer is told.
@@ -132,42 +132,56 @@ struct Failures {
 }
 
 impl Feeds {
+    /// Those of one cluster, which have their places among all watches.
+    pub(crate) fn new(watches: Arc<SharedBytes>) -> Self {
+        Self { lists: Arc::clone(&LISTS), watches, live: Mutex::default(), next: AtomicU64::default() }
+    }
+
     /// Tells an observer of all that happens at these places, from a list of what is there on. Whether a list is coming
     /// that tells what is there now; where there is none, the observer reads that itself. A feed that is broken is left to those
-    /// who have it: another one begins.
-    pub fn follow(
+    /// who have it: another one begins. Those of `of` alone, which asks, count where it begins.
+    ///
+    /// # Errors
+    /// There is no place for one more watch.
+    pub(crate) fn follow(
         &self,
-        client: &Client,
+        (client, of): (&Client, &Namespace),
         resource: &ApiResource,
         namespace: Option<Namespace>,
         places: BTreeSet<NamespacedName>,
         observe: Observe,
-    ) -> (FeedHandle, bool) {
-        let scope = Scope::all(resource, namespace);
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        live.retain(|_, feed| feed.strong_count() > 0);
-        let sound = live.get(&scope).and_then(Weak::upgrade).filter(|feed| !feed.observers.lock().is_broken);
-        let feed = sound.unwrap_or_else(|| {
-            let feed = Arc::new(Feed {
-                observers: Arc::default(),
-                client: client.clone(),
-                scope: scope.clone(),
-                lists: Arc::clone(&self.lists),
-                task: Mutex::default(),
-            });
-            live.insert(scope, Arc::downgrade(&feed));
-            feed
-        });
-        drop(live);
+    ) -> Result<(FeedHandle, bool), String> {
+        let feed = self.feed((client, of), Scope::all(resource, namespace))?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let is_listed = feed.observers.add(id, &places, observe);
         feed.start();
-        (FeedHandle { feed, id, places }, is_listed)
+        Ok((FeedHandle { feed, id, places }, is_listed))
+    }
+
+    fn feed(&self, (client, of): (&Client, &Namespace), scope: Scope) -> Result<Arc<Feed>, String> {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sound) = live.get(&scope).filter(|feed| !feed.observers.lock().is_broken) {
+            return Ok(sound);
+        }
+        let mut place = self.watches.none_of(&Some(of.clone()));
+        if !place.set(1) {
+            return Err(no_watch_left(&self.watches));
+        }
+        let feed = Arc::new(Feed {
+            observers: Arc::default(),
+            client: client.clone(),
+            scope: scope.clone(),
+            lists: Arc::clone(&self.lists),
+            task: Mutex::default(),
+            _place: place,
+        });
+        live.insert(scope, &feed);
+        Ok(feed)
     }
 
     /// How many feeds live.
     pub fn count(&self) -> usize {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).values().filter(|feed| feed.strong_count() > 0).count()
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).iter().count()
     }
 }
 
@@ -386,6 +400,7 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
+    use crate::MOST_WATCHES;
 
     fn place(name: &str) -> NamespacedName {
         NamespacedName { namespace: Some("n".into()), name: name.into() }
@@ -537,12 +552,20 @@ mod tests {
         (Client::new(service, "default"), asked)
     }
 
+    /// Feeds that share their turns with those of no other test.
+    fn feeds() -> Feeds {
+        let feeds = Feeds::new(SharedBytes::new(MOST_WATCHES));
+        Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..feeds }
+    }
+
     fn follow(feeds: &Feeds, client: &Client, namespace: &'static str) -> (FeedHandle, Log) {
         let log = Log::default();
         let told = Arc::clone(&log);
         let observe: Observe = Arc::new(move |event| told.lock().unwrap().push(format!("{event:?}")));
+        let namespace_of = Some(Namespace::from_static(namespace));
+        let by = (client, &Namespace::from_static("n"));
         let (handle, is_listed) =
-            feeds.follow(client, &config_maps(), Some(Namespace::from_static(namespace)), BTreeSet::new(), observe);
+            feeds.follow(by, &config_maps(), namespace_of, BTreeSet::new(), observe).expect("there is a place");
         assert!(is_listed, "{namespace}");
         (handle, log)
     }
@@ -558,7 +581,7 @@ mod tests {
     async fn limits_feeds_two_lists_are_under_way_and_one_that_is_not_answered_gives_its_turn_away() {
         let answers = Arc::new(Semaphore::new(0));
         let (client, asked) = client(&answers);
-        let feeds = Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..Feeds::default() };
+        let feeds = feeds();
         let begun = Instant::now();
         let held: Vec<_> =
             ["a", "b", "c", "d"].into_iter().map(|namespace| follow(&feeds, &client, namespace)).collect();
@@ -575,7 +598,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn c_59_a_feed_that_is_broken_is_joined_by_nobody() {
         let (client, _) = client(&Arc::new(Semaphore::new(9)));
-        let feeds = Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..Feeds::default() };
+        let feeds = feeds();
         let (first, log) = follow(&feeds, &client, "a");
         until(|| log.lock().unwrap().len() == 2).await;
         (0..FAILURES_IN_A_ROW).for_each(|_| fail(&first.feed.observers, "no"));

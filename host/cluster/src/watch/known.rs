@@ -207,6 +207,11 @@ impl KnownObjects {
         self.failed(trouble)
     }
 
+    /// It is followed from now on: why it was not does not count any more.
+    pub(crate) fn begun(&mut self) {
+        self.trouble = None;
+    }
+
     /// The watch does not come about, or broke off. What waits for the first list is woken.
     pub(crate) fn failed(&mut self, trouble: String) -> Vec<Waiter> {
         if self.synced || self.trouble.as_ref() == Some(&trouble) {

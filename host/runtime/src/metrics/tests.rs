@@ -2,8 +2,16 @@ use std::collections::BTreeSet;
 
 use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::Instant,
+};
 
-use super::*;
+use super::{
+    bounded::{LONGEST_CONNECTION, MOST_CONNECTIONS},
+    *,
+};
 
 fn figures() -> Figures {
     let figures = Figures::new(Requests::default(), Occupancy::default);
@@ -123,6 +131,54 @@ async fn health_and_metrics_are_served_until_the_stop() {
         other => json!(format!("{other:?}")),
     };
     assert_eq!(refused, json!(503));
+    stop.cancel();
+}
+
+/// Connections that say nothing, or not all of it.
+async fn held(bound: SocketAddr, number: usize) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for _ in 0..number {
+        let mut stream = TcpStream::connect(bound).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+        held.push(stream);
+    }
+    held
+}
+
+/// What comes on a connection until it ends.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    // One that is cut off may end with a reset.
+    let _ended = stream.read_to_end(&mut text).await;
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn c_165_limits_health_connections_that_are_held_open_keep_no_probe_away() {
+    let stop = CancellationToken::new();
+    let bound = figures().serve_health(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
+    let mut held = held(bound, 2 * MOST_CONNECTIONS).await;
+    let mut probe = TcpStream::connect(bound).await.unwrap();
+    probe.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(rest(&mut probe).await.ends_with("\r\n\r\nok"));
+    // Those that were held the longest have made room, and the others are served.
+    for oldest in &mut held[..MOST_CONNECTIONS] {
+        assert_eq!(rest(oldest).await, "");
+    }
+    let youngest = held.last_mut().unwrap();
+    youngest.write_all(b"connection: close\r\n\r\n").await.unwrap();
+    assert!(rest(youngest).await.ends_with("\r\n\r\nok"));
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_165_limits_health_a_connection_lasts_so_long() {
+    let stop = CancellationToken::new();
+    let bound = figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
+    let begun = Instant::now();
+    let mut held = held(bound, 1).await;
+    assert_eq!(rest(&mut held[0]).await, "");
+    assert!(begun.elapsed() >= LONGEST_CONNECTION);
     stop.cancel();
 }
 

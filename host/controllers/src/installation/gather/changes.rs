@@ -4,7 +4,7 @@
 //!
 //! A job is marked with the hash of the imports as it begins, and once more before it reads them; a root at rest whose imports
 //! are all there with another hash starts the next job. DataObjects and Targets are known by their stores; Secrets and
-//! ConfigMaps are watched, each by its name, as long as such a root imports them.
+//! ConfigMaps are watched as long as such a root imports them.
 //!
 //! The mark is of what the watches know, not of what the job reads. So every job that starts by itself answers something
 //! that a watch has told since the last one, and jobs cannot follow each other over a watch that has fallen behind.
@@ -36,7 +36,7 @@ use crate::{
     tree::observes,
 };
 
-/// What roots import beside our own kinds, watched by name.
+/// What roots import beside our own kinds, watched by name or, where many are, with all of their kind (C-164).
 pub(in crate::installation) struct ImportWatches {
     watcher: Arc<ObjectWatcher>,
 }
@@ -216,8 +216,8 @@ fn release(watcher: &ObjectWatcher, installation: &Installation) {
 
 fn forbidden(kind: &Kind, namespace: &Namespace, name: &ObjectName, why: &str) -> Failure {
     let message = format!(
-        "{kind} {namespace}/{name} cannot be watched, so a change of it starts no job: {why}; let the operator get, list \
-         and watch it, as the rules of the chart do"
+        "{kind} {namespace}/{name} cannot be watched, so a change of it starts no job: {why}; where a right is missing, let \
+         the operator get, list and watch it, as the rules of the chart do"
     );
     Failure::new("WatchImports", "ImportNotWatched", message).with_code(Code::ConfigurationProblem)
 }
