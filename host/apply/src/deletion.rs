@@ -78,6 +78,9 @@ fn laid_over(live: &Value, patch: &Value, labels: &[String]) -> Value {
     body
 }
 
+/// Why nobody waits for a namespace that is being deleted with the item in it.
+const HOLDS_THE_ITEM: &str = "it is being deleted, and goes when this item is gone, which is in it";
+
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 
@@ -154,6 +157,9 @@ impl JobObjects<'_> {
         if let Err(refusal) = self.job.grants.write(&located.on, &located.key) {
             return Ok(Some(refusal.to_string()));
         }
+        if let Some(item) = self.job.items.successor(located) {
+            return Ok(Some(format!("DeployItem {item} names it as well, and goes on with it")));
+        }
         let Some(mut handle) = self.handle_in_any_version(located).await? else { return Ok(None) };
         if matches!(what, Deleted::Removal) {
             handle.is_as_checked(located)?;
@@ -172,8 +178,16 @@ impl JobObjects<'_> {
         match state {
             DeletionState::Gone => Ok(None),
             DeletionState::Left(why) => Ok(Some(why)),
+            DeletionState::Pending(_) if self.holds_the_item(&handle).await? => Ok(Some(HOLDS_THE_ITEM.to_owned())),
             DeletionState::Pending(uid) => self.until_gone(&handle, &uid, force).await.map(|()| None),
         }
+    }
+
+    /// Whether an object is the namespace that the item itself is in: it cannot be gone before the item is (C-176).
+    async fn holds_the_item(&self, handle: &ObjectHandle<'_>) -> Result<bool, ApplyError> {
+        let (key, owner) = (&handle.key, self.job.owner);
+        let is_named = key.group().is_empty() && key.kind == "Namespace" && *key.name == *owner.namespace;
+        Ok(is_named && owner.cluster.is_some() && handle.cluster.uid().await? == owner.cluster)
     }
 
     /// Begins the deletion of the object as it is known, and reads it again where it has changed since: whose it is, is

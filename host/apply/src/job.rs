@@ -46,6 +46,11 @@ pub trait DeployItems: Send + Sync {
         BTreeMap::new()
     }
 
+    /// The item of the same Execution that goes on with an object when this item is taken away (C-174).
+    fn successor(&self, _: &LocatedObject) -> Option<ObjectName> {
+        None
+    }
+
     /// Those of these objects that the configuration of this item says to ignore (C-162).
     fn ignored(&self, _: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
         BTreeSet::new()

@@ -16,7 +16,7 @@ use crate::{
 use orangery_core::{
     error::{Code, Fault, Problem},
     jsonpath::ParsedPath,
-    name::{Namespace, is_path_segment},
+    name::{Namespace, ObjectName, is_path_segment},
 };
 
 /// The most that one proposal may ask for.
@@ -67,6 +67,9 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
     })
 }
 
+/// The group of the configurations of the Helm deployer.
+const HELM: &str = "helm.deployer.landscaper.gardener.cloud";
+
 /// The objects that a configuration has in it whole, at any depth.
 pub fn named_objects(config: &Value) -> BTreeSet<ObjectKey> {
     let (mut named, mut ahead) = (BTreeSet::new(), vec![config]);
@@ -83,9 +86,34 @@ pub fn named_objects(config: &Value) -> BTreeSet<ObjectKey> {
 
 /// The objects that a configuration of manifests has under the policy `ignore` (`docs/wire.md` §8.1).
 pub fn ignored_objects(config: &Value) -> BTreeSet<ObjectKey> {
+    objects_under(config, "ignore")
+}
+
+/// The objects that a configuration has in it whole and that its item writes over whoever has written them, or leaves as they are:
+/// all but those that it only creates, or updates only where they are its own (`immutable`, `fallback`; `docs/wire.md` §8.1).
+pub fn taken_over_objects(config: &Value) -> BTreeSet<ObjectKey> {
+    let mut taken = named_objects(config);
+    for policy in ["fallback", "immutable"] {
+        for key in objects_under(config, policy) {
+            taken.remove(&key);
+        }
+    }
+    taken
+}
+
+fn objects_under(config: &Value, policy: &str) -> BTreeSet<ObjectKey> {
     let entries = field(config, "manifests").and_then(Value::as_array).into_iter().flatten();
-    let ignored = entries.filter(|entry| field(entry, "policy").and_then(Value::as_str) == Some("ignore"));
-    ignored.filter_map(|entry| field(entry, "manifest")).flat_map(named_objects).collect()
+    let under = entries.filter(|entry| field(entry, "policy").and_then(Value::as_str) == Some(policy));
+    under.filter_map(|entry| field(entry, "manifest")).flat_map(named_objects).collect()
+}
+
+/// The release that a configuration of the Helm deployer makes, by its namespace and name; `None` where it makes none
+/// (`docs/wire.md` §8.2).
+pub fn release_of(config: &Value) -> Option<(Namespace, ObjectName)> {
+    let text = |name: &str| field(config, name).and_then(Value::as_str);
+    let (group, _version) = text("apiVersion")?.split_once('/')?;
+    let is_release = group == HELM && field(config, "helmDeployment") != Some(&Value::Bool(false));
+    is_release.then_some((Namespace::from(text("namespace")?), ObjectName::from(text("name")?)))
 }
 
 /// A field of a provider configuration, whose names count in any case.

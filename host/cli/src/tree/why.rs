@@ -81,7 +81,8 @@ impl Tree {
                 None => node = next,
             }
         };
-        Some(CauseChain { chain, error: node.error.as_ref(), fix: ring.or_else(|| fix(node)) })
+        let fix = ring.or_else(|| positions.undeleted_importer(&seen)).or_else(|| fix(node));
+        Some(CauseChain { chain, error: node.error.as_ref(), fix })
     }
 }
 
@@ -204,6 +205,23 @@ impl<'a> NodeIndex<'a> {
             NodeState::Pending => self.pending(node),
             NodeState::Idle | NodeState::Succeeded => first(Vec::new()),
         }
+    }
+
+    /// How the deletion of a root goes on that waits for another one to be gone, which imports its exports and which nobody
+    /// deletes (INS-61).
+    fn undeleted_importer(&self, chain: &[&'a TreeNode]) -> Option<String> {
+        let [.., node, next] = chain else { return None };
+        let is_root = |node: &TreeNode| node.kind == NodeKind::Installation && self.parent(node).is_none();
+        let waits = |on: &WaitingFor| on.until() == Some(Until::Gone) && on.name == next.name;
+        let is_deleted = next.standing == NodeState::Running || next.phase == "DeleteFailed";
+        (is_root(node) && is_root(next) && !is_deleted && node.waiting_for.iter().any(waits)).then(|| {
+            format!(
+                "installation {next} imports what installation {node} exports, and nobody deletes it: delete it, too, or annotate \
+                 installation {node} with landscaper.gardener.cloud/delete-ignore-successors: \"true\"",
+                next = next.name,
+                node = node.name
+            )
+        })
     }
 
     /// What failed below it, or the sibling whose failure it names.

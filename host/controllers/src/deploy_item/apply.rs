@@ -30,6 +30,7 @@ use super::{
 use crate::{event, kept_credentials, refresh, seal::SealError};
 
 pub(super) mod former;
+mod successors;
 mod uninstall;
 
 /// What is told as well where a part of a state is encrypted with a key that is gone.

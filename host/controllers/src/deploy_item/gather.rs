@@ -1,18 +1,20 @@
 //! What a call of the controller works with: the item, its component, its clusters, and where its job stands.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
 use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks, stored_state::StoredState};
 use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, without_stray_namespaces};
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::{Code, Failure},
+    name::ObjectName,
     phase::{Phase as _, item::Item as Phase},
     step::{Halt, Step},
     walk::standing_phase,
@@ -22,6 +24,7 @@ use orangery_proposal::{
     Item, Proposal,
     check::{Bounds, check},
     deployer::{Deployer, Reads},
+    inventory::LocatedObject,
     item::{ItemFacts, NextCall, classify},
 };
 use orangery_reconcile::{Key, slot};
@@ -40,6 +43,7 @@ use super::{
 use crate::{
     controller_context::{ControllerContext, waiter},
     object::uid_of,
+    object_access::get,
     seal::Sealer,
     sealed_state::hidden::Hidden,
     stores::StoredKind,
@@ -66,6 +70,8 @@ pub(super) struct GatheredItem {
     origin: OnceLock<Step<()>>,
     pub(super) owner: Owner,
     pub(super) targets: Arc<TargetConnections>,
+    /// Which objects other items of the Execution go on with while this one is taken away (C-174).
+    pub(super) successors: BTreeMap<LocatedObject, ObjectName>,
 }
 
 impl GatheredItem {
@@ -98,6 +104,7 @@ impl GatheredItem {
             origin: OnceLock::new(),
             owner,
             targets,
+            successors: BTreeMap::new(),
         }
     }
 
@@ -209,6 +216,8 @@ pub(super) struct ItemReconciliation {
     pub(super) deadline: Option<Timestamp>,
     /// Whether nobody hands another job down to the item.
     pub(super) is_orphaned: bool,
+    /// Whether there is nothing to do for it: it asks to be left alone while it is as it was.
+    is_unchanged: bool,
     /// Why the timeout cannot be read.
     invalid_timeout: Option<Failure>,
     /// What has to survive; `None` until it is read.
@@ -238,18 +247,30 @@ impl ItemReconciliation {
         let gathered = GatheredItem::new(host, pool, (item, cluster), deployer, ItemJob { id, begun, limit });
         status.keep_credentials_of(&gathered.targets);
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
-        Ok(Self { gathered, cache, status, phase, deadline, is_orphaned, invalid_timeout, state: None, answered: None })
+        let is_unchanged =
+            !status.has_begun() && is_unchanged(&gathered.item) && has_its_exports(host, &gathered.item).await?;
+        Ok(Self {
+            gathered,
+            cache,
+            status,
+            phase,
+            deadline,
+            is_orphaned,
+            is_unchanged,
+            invalid_timeout,
+            state: None,
+            answered: None,
+        })
     }
 
     /// What is decided from. An item that is to begin and changes something asks for a slot of the host.
     pub(super) fn facts(&self, limiter: &ConcurrencyLimiter) -> ItemFacts {
-        let GatheredItem { host, key, item, .. } = &self.gathered;
-        let has_begun = self.status.has_begun();
-        let is_unchanged = !has_begun && is_unchanged(item);
+        let GatheredItem { host, key, .. } = &self.gathered;
+        let queue = || limiter.admit(host, key, self.status.has_begun());
         ItemFacts {
             deletes: self.phase == Phase::Deleting,
-            is_unchanged,
-            queued: if is_unchanged { None } else { limiter.admit(host, key, has_begun) },
+            is_unchanged: self.is_unchanged,
+            queued: if self.is_unchanged { None } else { queue() },
             invalid_timeout: self.invalid_timeout.clone(),
         }
     }
@@ -273,4 +294,11 @@ fn is_unchanged(item: &DeployItem) -> bool {
         && !item.is_deleting()
         && Phase::parse(item.phase()) == Some(Phase::Succeeded)
         && status.is_some_and(|status| Some(status.observed_generation) == item.metadata.generation)
+}
+
+/// Whether the exports of its last job are still there: somebody may have deleted their Secret (C-177).
+async fn has_its_exports(host: &ControllerContext, item: &DeployItem) -> Step<bool> {
+    let Some(exports) = item.status.as_ref().and_then(|status| status.export_ref.as_ref()) else { return Ok(true) };
+    let secret: Option<Secret> = get(&host.client, &Key::of(item).namespace, &exports.name).await?;
+    Ok(secret.is_some())
 }

@@ -182,3 +182,18 @@ async fn c_28_a_release_with_a_hook_is_uninstalled_in_a_namespace_that_terminate
     cluster.expect_absent(&revision(1, "deployed")).await;
     cluster.expect_absent(&revision(1, "uninstalling")).await;
 }
+
+/// The item cannot wait for its own namespace, which waits for the item.
+#[tokio::test]
+async fn c_176_an_item_that_deploys_the_namespace_it_is_in_goes_with_it() {
+    let cluster = crate::cluster().await;
+    let mut item = deploys("cm", &[], "x");
+    if let Some(manifests) = item["config"]["manifests"].as_array_mut() {
+        manifests.push(json!({"policy": "manage", "manifest": namespace()}));
+    }
+    deploy_in_short(&cluster, tree(&[item])).await;
+    cluster.expect(&config_map()).await;
+    cluster.delete(&in_short(any("Installation", "tree"))).await;
+    cluster.expect_absent(&namespace()).await;
+    cluster.expect_absent(&config_map()).await;
+}

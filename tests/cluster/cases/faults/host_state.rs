@@ -118,6 +118,46 @@ async fn c_163_an_object_that_moves_to_an_item_that_comes_later_lives() {
 }
 
 #[tokio::test]
+async fn c_174_an_item_that_goes_leaves_its_objects_to_the_one_that_names_them_now() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x", "y"])])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let uid = cluster.expect(&config_map("x")).await["metadata"]["uid"].clone();
+    // The item is called otherwise.
+    next_job(&cluster, &deploying("root", &[deploys_all("b", &[], &["x"])])).await;
+    cluster.expect_absent(&config_map("y")).await;
+    // Two items have it, and the one that has written it last goes.
+    let second = deploys_all("c", &["b"], &["x"]);
+    next_job(&cluster, &deploying("root", &[deploys_all("b", &[], &["x"]), second.clone()])).await;
+    assert_eq!(cluster.expect(&config_map("x")).await["data"], json!({"by": "c"}));
+    next_job(&cluster, &deploying("root", &[deploys_all("b", &[], &["x"])])).await;
+    let moved = cluster.expect(&config_map("x")).await;
+    assert_eq!((&moved["metadata"]["uid"], &moved["data"]), (&uid, &json!({"by": "b"})));
+    // It goes with the last of them, in whatever order they go.
+    next_job(&cluster, &deploying("root", &[deploys_all("b", &[], &["x"]), second])).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("x")).await;
+}
+
+/// It would not write over what another item has written, and nobody would have it.
+#[tokio::test]
+async fn c_174_an_object_that_its_new_item_does_not_write_over_is_made_anew() {
+    for policy in ["fallback", "immutable"] {
+        let cluster = crate::cluster().await;
+        cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x"])])).await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        let mut item = deploys_all("b", &[], &["x"]);
+        item["config"]["manifests"][0]["policy"] = json!(policy);
+        next_job(&cluster, &deploying("root", &[item])).await;
+        assert_eq!(cluster.expect(&config_map("x")).await["data"], json!({"by": "b"}), "{policy}");
+        cluster.delete(&any("Installation", "root")).await;
+        cluster.expect_absent(&any("Installation", "root")).await;
+        cluster.expect_absent(&config_map("x")).await;
+    }
+}
+
+#[tokio::test]
 async fn c_162_an_object_whose_policy_has_become_ignore_stays_and_is_nobodys() {
     let cluster = crate::cluster().await;
     cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x", "y"])])).await;

@@ -3,7 +3,7 @@
 use orangery_tests::{
     chart::{deploy, deploy_well, end, hook, hook_with_policies, item, job, packed, revision},
     objects::Objects,
-    tree::{any, in_phase},
+    tree::{any, ask, blueprint, executions, imports_cluster, in_phase, installation, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -178,4 +178,34 @@ async fn c_118_a_release_whose_configuration_is_invalid_by_now_is_uninstalled() 
     delete(&cluster, "item").await;
     cluster.expect_absent(&release()).await;
     cluster.expect_absent(&config_map("a")).await;
+}
+
+/// An Installation whose one item of this name makes the release of a chart.
+fn root(name: &str, chart: &str) -> Value {
+    let item = item(chart, &json!({}));
+    let items = [json!({
+        "name": name, "type": item["spec"]["type"], "target": {"import": "cluster"}, "config": item["spec"]["config"],
+    })];
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&items)});
+    on_cluster(installation("root", &blueprint(fields)))
+}
+
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_175_a_release_goes_on_where_its_item_is_called_otherwise() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&root("first", &packed("1.0.0", &[("a.yaml", &template("a"))]))).await;
+    let job = cluster.expect(&in_phase("Installation", "root", "Succeeded")).await["status"]["jobID"].clone();
+    let uid = cluster.expect(&config_map("a")).await["metadata"]["uid"].clone();
+    cluster.apply(&root("second", &packed("2.0.0", &[("a.yaml", &template("a"))]))).await;
+    ask(&cluster, "root").await;
+    let is_done = |root: &Value| root["status"]["jobID"] != job && root["status"]["phase"] == "Succeeded";
+    cluster.expect_that(&any("Installation", "root"), "did not succeed again", is_done).await;
+    assert_eq!(cluster.expect(&config_map("a")).await["metadata"]["uid"], uid);
+    cluster.expect(&revision(1, "superseded")).await;
+    cluster.expect(&revision(2, "deployed")).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("a")).await;
+    cluster.expect_absent(&release()).await;
 }

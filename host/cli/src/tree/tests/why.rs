@@ -421,3 +421,27 @@ app                                           Installation  Progressing  waiting
 "
     );
 }
+
+/// A root that is being deleted, and one that imports what it exports and that nobody deletes.
+#[test]
+fn ins_61_a_deletion_that_waits_for_an_importer_says_how_it_goes_on() {
+    let gone = Waiting::beside("Installation", "importer", Until::Gone);
+    let given = |importer: Value| {
+        let exporter = waiting("InitDelete", [gone.clone()]);
+        Given::default().installation("exporter", json!({}), exporter).installation("importer", json!({}), importer)
+    };
+    check(
+        given(status("Succeeded", true, json!({}))),
+        NodeKind::Installation,
+        "exporter",
+        "
+installation exporter is at work in phase InitDelete: waiting for Installation importer to be gone (since 2026-11-21T08:00:00Z)
+  because installation importer waits for nothing: its last job succeeded
+    fix:    installation importer imports what installation exporter exports, and nobody deletes it: delete it, too, or annotate installation exporter with landscaper.gardener.cloud/delete-ignore-successors: \"true\"
+",
+    );
+    let failed = status("DeleteFailed", true, error("Forbidden", "it may not go", &[]));
+    let tree = given(failed).tree();
+    let why = tree.why(NodeKind::Installation, &"default".into(), &"exporter".into()).unwrap();
+    assert!(!why.lines().join("\n").contains("delete-ignore-successors"), "{:?}", why.lines());
+}

@@ -39,6 +39,8 @@ impl ItemReconciliation {
     /// What the item has in the clusters of its targets, then what it has left in former ones.
     pub(super) async fn take_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
         let verdict = self.take_inventory_away(state).await?;
+        // What lies in another cluster is not what another item goes on with in this one.
+        self.gathered.successors.clear();
         if verdict == Verdict::Done {
             self.clean_up_all(state).await?;
         }
@@ -46,6 +48,9 @@ impl ItemReconciliation {
     }
 
     async fn take_inventory_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
+        if self.leave_to_successors(state).await? {
+            return Ok(Verdict::Done);
+        }
         if state.inventory.0.is_empty() && !self.has_more(state).await {
             return Ok(Verdict::Done);
         }

@@ -1,6 +1,9 @@
 //! Which deploy items there are, as the API server says: a cache may not have heard of one yet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
@@ -14,14 +17,14 @@ use orangery_core::{
 };
 use orangery_proposal::{
     ClusterRef, ObjectKey,
-    check::{ignored_objects, named_objects},
+    check::{ignored_objects, named_objects, release_of, taken_over_objects},
     inventory::LocatedObject,
 };
 use orangery_reconcile::Key;
 use serde_json::Value;
 
 use super::GatheredItem;
-use crate::{host_cluster::UNTOLD, object::message_of, tree::MANAGED_BY};
+use crate::{deploy_item::dependencies::EXECUTION, host_cluster::UNTOLD, object::message_of, tree::MANAGED_BY};
 
 impl DeployItems for GatheredItem {
     fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>> {
@@ -37,27 +40,63 @@ impl DeployItems for GatheredItem {
     }
 
     fn named(&self, objects: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
-        let Some(execution) = self.item.label(label::MANAGED_BY) else { return BTreeMap::new() };
-        let items = MANAGED_BY.find(&self.host.stores.deploy_items, &self.key.namespace, execution);
-        let beside = items.iter().filter(|item| {
-            Key::of(item.as_ref()) != self.key && item.spec.target == self.item.spec.target && !item.is_deleting()
-        });
         let mut named = BTreeMap::new();
-        for item in beside {
-            let theirs = in_target(named_objects(item.spec.config.as_ref().unwrap_or(&Value::Null)));
+        for item in self.beside() {
+            let theirs = in_target(named_objects(config(&item)));
             let of_item = objects.intersection(&theirs).cloned();
             named.extend(of_item.map(|located| (located, ObjectName::from(item.name_any()))));
         }
         named
     }
 
+    fn successor(&self, object: &LocatedObject) -> Option<ObjectName> {
+        self.successors.get(object).cloned()
+    }
+
     fn ignored(&self, objects: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
-        let ignored = in_target(ignored_objects(self.item.spec.config.as_ref().unwrap_or(&Value::Null)));
+        let ignored = in_target(ignored_objects(config(&self.item)));
         objects.intersection(&ignored).cloned().collect()
     }
 }
 
 impl GatheredItem {
+    /// The other items of the Execution that deploy to the same Target and stay.
+    fn beside(&self) -> Vec<Arc<DeployItem>> {
+        let Some(execution) = self.item.label(label::MANAGED_BY) else { return Vec::new() };
+        let mut items = MANAGED_BY.find(&self.host.stores.deploy_items, &self.key.namespace, execution);
+        items.retain(|item| {
+            Key::of(item.as_ref()) != self.key && item.spec.target == self.item.spec.target && !item.is_deleting()
+        });
+        items
+    }
+
+    /// Whether the item goes and its Execution stays.
+    pub(in crate::deploy_item) async fn leaves_its_execution(&self) -> Step<bool> {
+        let Some(execution) = self.item.label(label::MANAGED_BY) else { return Ok(false) };
+        let key = Key { name: execution.into(), ..self.key.clone() };
+        let execution = EXECUTION.find(&self.host, &key).await?;
+        Ok(execution.is_some_and(|execution| !execution.is_deleting()))
+    }
+
+    /// The objects that other items of the Execution write over whoever has them, each with the name of that item (C-174).
+    pub(in crate::deploy_item) fn taken_over(&self) -> BTreeMap<LocatedObject, ObjectName> {
+        let mut taken = BTreeMap::new();
+        for item in self.beside() {
+            let theirs = in_target(taken_over_objects(config(&item)));
+            taken.extend(theirs.into_iter().map(|located| (located, ObjectName::from(item.name_any()))));
+        }
+        taken
+    }
+
+    /// Another item of the Execution that makes the release that this one has made (C-175).
+    pub(in crate::deploy_item) fn successor_of_release(&self) -> Option<ObjectName> {
+        let release = release_of(config(&self.item))?;
+        let goes_on = |item: &Arc<DeployItem>| {
+            item.spec.type_ == self.item.spec.type_ && release_of(config(item)).as_ref() == Some(&release)
+        };
+        self.beside().into_iter().find(goes_on).map(|item| item.name_any().into())
+    }
+
     /// Whether the namespace of an item is one of this host. An item of a namespace that is not here may be there, in that of
     /// another operator which deploys to the same cluster. Whoever may read items there and no namespaces has been given it.
     async fn has_namespace(&self, item: &Owner) -> Step<bool> {
@@ -68,6 +107,10 @@ impl GatheredItem {
             Err(error) => Err(unread(item, &error)),
         }
     }
+}
+
+fn config(item: &DeployItem) -> &Value {
+    item.spec.config.as_ref().unwrap_or(&Value::Null)
 }
 
 fn in_target(keys: BTreeSet<ObjectKey>) -> BTreeSet<LocatedObject> {

@@ -297,3 +297,38 @@ fn c_162_a_configuration_of_manifests_says_what_is_ignored() {
     assert_eq!(ignored, ["ConfigMap a", "ConfigMap listed"]);
     assert!(ignored_objects(&json!({"manifests": "none"})).is_empty() && ignored_objects(&Value::Null).is_empty());
 }
+
+#[test]
+fn c_174_objects_of_a_configuration_that_are_taken_over() {
+    let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let config = json!({"manifests": [
+        {"policy": "manage", "manifest": object("managed")},
+        {"policy": "keep", "manifest": object("kept")},
+        {"policy": "ignore", "manifest": object("ignored")},
+        {"policy": "fallback", "manifest": object("another's")},
+        {"policy": "immutable", "manifest": object("created")},
+        {"manifest": object("plain")},
+        object("bare"),
+    ]});
+    let taken: Vec<String> = taken_over_objects(&config).iter().map(|key| key.name.to_string()).collect();
+    assert_eq!(taken, ["bare", "ignored", "kept", "managed", "plain"]);
+}
+
+#[test]
+fn c_175_a_configuration_says_which_release_it_makes() {
+    let config = |more: Value| {
+        let mut config = json!({"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1"});
+        crate::overlay::overlay(&mut config, &more);
+        release_of(&config)
+    };
+    let release = Some((Namespace::from("n"), ObjectName::from("r")));
+    assert_eq!(config(json!({"name": "r", "namespace": "n"})), release);
+    assert_eq!(config(json!({"Name": "r", "NAMESPACE": "n", "helmDeployment": true})), release);
+    assert_eq!(config(json!({"name": "r", "namespace": "n", "helmDeployment": false})), None);
+    assert_eq!(config(json!({"name": "r"})), None);
+    assert_eq!(config(json!({"namespace": "n"})), None);
+    let other =
+        json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "name": "r", "namespace": "n"});
+    assert_eq!(config(other), None);
+    assert_eq!(release_of(&Value::Null), None);
+}
