@@ -27,6 +27,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
         &[
             ("command_line", "the commands start the embedded server themselves, or need none"),
             ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
+            ("kinds", "a real server serves kinds that the embedded one does not know"),
             ("requests", "a real server also counts the requests of its own controllers"),
             (
                 "restricted_recordings",
