@@ -102,15 +102,16 @@ impl ItemReconciliation {
     async fn in_time(&mut self, purpose: Purpose) -> Applied {
         let left = self.time_for_requests().await;
         self.gathered.clusters.call().end_in(left);
+        // Boxed: the states of all that an item may wait for take much of a stack.
         let result = match purpose {
-            Purpose::Install => in_time(left, self.install()).await,
-            Purpose::Uninstall => in_time(left, self.uninstall()).await,
+            Purpose::Install => in_time(left, Box::pin(self.install())).await,
+            Purpose::Uninstall => in_time(left, Box::pin(self.uninstall())).await,
         };
         let now = self.gathered.host.clock.now();
         let result = match (result, self.gathered.job.limit) {
             (Err(halt), Some(limit)) if is_overdue(&halt, self.end(), now) && self.status.is_current() => {
                 self.gathered.clusters.call().end_in(Some(limit));
-                in_time(Some(limit), self.recover(timed_out(limit, &halt), purpose, now)).await
+                in_time(Some(limit), Box::pin(self.recover(timed_out(limit, &halt), purpose, now))).await
             }
             (result, _) => result,
         };

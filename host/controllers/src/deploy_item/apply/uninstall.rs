@@ -38,7 +38,7 @@ impl ItemReconciliation {
 
     /// What the item has in the clusters of its targets, then what it has left in former ones.
     pub(super) async fn take_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
-        let verdict = self.take_inventory_away(state).await?;
+        let verdict = Box::pin(self.take_inventory_away(state)).await?;
         // What lies in another cluster is not what another item goes on with in this one.
         self.gathered.successors.clear();
         if verdict == Verdict::Done {
@@ -48,7 +48,7 @@ impl ItemReconciliation {
     }
 
     async fn take_inventory_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
-        if self.leave_to_successors(state).await? {
+        if Box::pin(self.leave_to_successors(state)).await? {
             return Ok(Verdict::Done);
         }
         if state.inventory.0.is_empty() && !self.has_more(state).await {
@@ -73,7 +73,7 @@ impl ItemReconciliation {
         }
         if !matches!(state.progress, Some(Progress { step: ExecutionStep::Deleting, .. })) {
             self.adopt_order(state).await;
-            if let failed @ Verdict::Failed(_) = self.carry_on(Purpose::Uninstall, state).await? {
+            if let failed @ Verdict::Failed(_) = Box::pin(self.carry_on(Purpose::Uninstall, state)).await? {
                 return Ok(failed);
             }
             let now = self.gathered.host.clock.now();
@@ -85,7 +85,7 @@ impl ItemReconciliation {
         }
         state.notes.extend(self.gathered.retain_allowed(&mut state.deletion_order));
         let is_current = self.status.fence();
-        let result = delete(&self.gathered.job(Purpose::Uninstall, &is_current), state).await;
+        let result = Box::pin(delete(&self.gathered.job(Purpose::Uninstall, &is_current), state)).await;
         self.tell_what_stays(state);
         result.map(|()| Verdict::Done)
     }
