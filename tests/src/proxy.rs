@@ -115,16 +115,16 @@ struct Way {
 }
 
 /// A watch that goes on, and is counted until it is dropped.
-struct Watch(Arc<AtomicUsize>);
+struct CountedWatch(Arc<AtomicUsize>);
 
-impl Watch {
-    fn begin(count: &Arc<AtomicUsize>) -> Watch {
+impl CountedWatch {
+    fn begin(count: &Arc<AtomicUsize>) -> CountedWatch {
         count.fetch_add(1, Ordering::SeqCst);
-        Watch(Arc::clone(count))
+        CountedWatch(Arc::clone(count))
     }
 }
 
-impl Drop for Watch {
+impl Drop for CountedWatch {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -254,7 +254,7 @@ fn echoed(answer: Response<Body>, asked: ProxyRequest, way: Way) -> Answer {
         return Response::from_parts(head, body.boxed_unsync());
     }
     head.headers.remove(header::CONTENT_LENGTH);
-    let counted = Watch::begin(&way.watches);
+    let counted = CountedWatch::begin(&way.watches);
     let message = lines(body).map(move |line| {
         let _goes_on = &counted;
         echo(line, &asked, way.fates.as_ref())

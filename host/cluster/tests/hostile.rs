@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(watch(&one, &y, 1), Observed::Unknown);
         assert!(follow(&one, "m").is_ok() && follow(&other, "more").is_ok());
         assert_eq!(watch(&other, &x, MOST_WATCHES), Observed::Unknown);
-        // Who gives places back gets others.
+        // Places that are given back are given to others.
         drop((one, feed));
         assert_eq!(watch(&set("a"), &x, MOST_WATCHES + 1), Observed::Unknown);
     }
