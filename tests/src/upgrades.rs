@@ -70,12 +70,24 @@ async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &[String], bi
     wait_until_idle(&world.objects).await;
     // It leaves a mark of how far was looked, as there.
     drop(effects.until_now(&world.objects).await);
-    compare_objects(undisturbed, &end_state(&world.objects).await, &format!("after {}", file.display()));
+    let ended: Vec<String> =
+        end_state(&world.objects).await.iter().map(|object| without_label_of_source(object)).collect();
+    compare_objects(undisturbed, &ended, &format!("after {}", file.display()));
     world.objects.delete(&any("Installation", "tree")).await;
     for kind in ["Installation", "Execution", "DeployItem"] {
         world.objects.expect_absent(&serde_json::json!({"apiVersion": API, "kind": kind})).await;
     }
     world.end().await;
+}
+
+/// An object, but for what earlier builds wrote: a copy of a guarded Target had the label of its source, and has it until the
+/// next job writes it (C-151).
+fn without_label_of_source(object: &str) -> String {
+    let is_copy = object.contains(r#""kind":"Target""#) && object.contains("landscaper.gardener.cloud/sourceType");
+    match is_copy && !object.contains(r#""finalizers""#) {
+        true => object.replace(r#","orangery.dev/in-use":"true""#, ""),
+        false => object.to_owned(),
+    }
 }
 
 fn folder() -> TempDir {

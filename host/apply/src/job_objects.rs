@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
-    name::{ApiVersion, Kind},
+    name::{ApiVersion, Kind, is_label},
     step::{Halt, Until},
 };
 use orangery_proposal::{
@@ -192,23 +192,86 @@ pub(crate) fn or_before<T>(
     }
 }
 
-/// The kinds that a CustomResourceDefinition defines.
+/// The kinds that a CustomResourceDefinition defines, which no server has looked at yet. One that none would take defines nothing: it
+/// could lead a kind that is granted to the path of another (C-167).
 pub(crate) fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<ApiResource>)> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, kind) = (text("/spec/group"), Kind::from(text("/spec/names/kind")));
+    let (group, kind, plural) = (text("/spec/group"), Kind::from(text("/spec/names/kind")), text("/spec/names/plural"));
+    if text("/metadata/name") != format!("{plural}.{group}") || !is_label(plural, DNS_LABEL) || !is_group(group) {
+        return Vec::new();
+    }
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let served = versions.into_iter().flatten().filter(|version| version.get("served") != Some(&Value::Bool(false)));
     served
         .filter_map(|version| version.get("name").and_then(Value::as_str))
+        .filter(|version| is_label(version, DNS_LABEL))
         .map(|version| {
             let api_version = ApiVersion::from(format!("{group}/{version}"));
             let resource = ApiResource {
                 api_version: api_version.clone(),
                 kind: kind.clone(),
-                plural: text("/spec/names/plural").to_owned(),
+                plural: plural.to_owned(),
                 namespaced: text("/spec/scope") == "Namespaced",
             };
             ((on.clone(), api_version, kind.clone()), Arc::new(resource))
         })
         .collect()
+}
+
+/// The most letters of a part of a name that becomes one of a host.
+const DNS_LABEL: usize = 63;
+
+/// Groups of the API server itself that have a dot in their names; a definition is of another one.
+const OF_THE_SERVER: [&str; 16] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Whether a definition may be of this group.
+fn is_group(group: &str) -> bool {
+    group.contains('.') && group.split('.').all(|part| is_label(part, DNS_LABEL)) && !OF_THE_SERVER.contains(&group)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_167_a_definition_that_no_server_would_take_defines_no_path() {
+        let defined = |name: &str, group: &str, plural: &str, version: &str| {
+            let definition = json!({"metadata": {"name": name}, "spec": {"group": group, "scope": "Namespaced",
+                "names": {"kind": "X", "plural": plural}, "versions": [{"name": version}, {"name": "v2", "served": false}]}});
+            let kinds = kinds_of(&ClusterRef::Target, &definition).into_iter();
+            kinds.map(|(_, resource)| (resource.api_version.to_string(), resource.plural.clone())).collect::<Vec<_>>()
+        };
+        let sound = [("example.com/v1".to_owned(), "xs".to_owned())];
+        assert_eq!(defined("xs.example.com", "example.com", "xs", "v1"), sound);
+        for (name, group, plural, version) in [
+            ("other.example.com", "example.com", "xs", "v1"),
+            ("../secrets.example.com", "example.com", "../secrets", "v1"),
+            ("xs.example.com/..", "example.com/..", "xs", "v1"),
+            ("xs.example.com", "example.com", "xs", "v1/../v2"),
+            ("xs.", "", "xs", "v1"),
+            ("deployments.apps", "apps", "deployments", "v1"),
+            ("clusterrolebindings.rbac.authorization.k8s.io", "rbac.authorization.k8s.io", "clusterrolebindings", "v1"),
+        ] {
+            assert_eq!(defined(name, group, plural, version), [], "{name}");
+        }
+    }
 }

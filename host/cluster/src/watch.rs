@@ -22,7 +22,7 @@ pub use self::{
     feed::{FeedEvent, FeedHandle, Feeds, Observe},
     known::Observed,
 };
-use self::{follow::follow, known::KnownObjects, live::Live};
+use self::{follow::follow, known::KnownObjects, live::LiveEntries};
 use crate::{
     Error,
     object_memory::share_of,
@@ -104,7 +104,7 @@ pub struct Watches {
     wake: Wake,
     shares: ClusterShares,
     /// Protects the list of watches. Held for one look or one change.
-    live: Mutex<Live<Watch>>,
+    live: Mutex<LiveEntries<Watch>>,
 }
 
 /// One watch; ends when it is dropped.
@@ -223,7 +223,7 @@ impl Watches {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, Live<Watch>> {
+    fn live(&self) -> MutexGuard<'_, LiveEntries<Watch>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,7 +34,11 @@ pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference
         let reference = target.spec.get("secretRef").filter(|reference| !reference.is_null());
         object.spec.secret_ref =
             reference.map(|secret| LocalSecretReference { name: text(secret, "name"), key: text(secret, "key") });
-        // That its source is guarded does not guard the copy.
+        // That its source is guarded does not guard the copy; an earlier build has said so of it all the same.
+        let is_guarded = object.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == annotation::GUARD);
+        if let Some(labels) = object.metadata.labels.as_mut().filter(|_| !is_guarded) {
+            labels.remove(annotation::GUARD);
+        }
         let labels = target.labels.iter().filter(|(label, _)| *label != annotation::GUARD);
         let labels = labels.map(|(label, value)| (label.clone(), value.clone()));
         object.metadata.labels.get_or_insert_default().extend(labels);

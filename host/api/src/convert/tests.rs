@@ -95,6 +95,15 @@ fn c_151_a_copy_of_a_guarded_target_is_the_object_recorded_from_the_original() {
             "spec": source["spec"],
         })
     );
+    // Of a copy of an earlier build the label goes, and that of one that is guarded itself stays.
+    let again = |finalizers: Option<Vec<String>>| {
+        let mut copy = target.clone();
+        copy.metadata.labels.get_or_insert_default().insert(annotation::GUARD.to_owned(), "true".to_owned());
+        copy.metadata.finalizers = finalizers;
+        write_target(&records[0], &mut copy, &owner("Installation", "hello"));
+        copy.metadata.labels.unwrap_or_default().contains_key(annotation::GUARD)
+    };
+    assert_eq!([again(None), again(Some(vec![annotation::GUARD.to_owned()]))], [false, true]);
 }
 
 /// The recorded export of `tests/golden/hello-manifest`.

@@ -28,7 +28,7 @@ use super::{
     NamespacedName, Scope,
     follow::events,
     known::{place_of, version_of},
-    live::Live,
+    live::LiveEntries,
 };
 use crate::shares::no_watch_left;
 
@@ -78,7 +78,7 @@ pub struct Feeds {
     lists: Arc<Semaphore>,
     watches: Arc<SharedBytes>,
     /// Protects the list of feeds. Held for one look or one change.
-    live: Mutex<Live<Feed>>,
+    live: Mutex<LiveEntries<Feed>>,
     next: AtomicU64,
 }
 

@@ -12,19 +12,19 @@ const FEW: usize = 32;
 
 /// Those that live. One that nobody holds any more is removed when as many have come as there were: looking for them costs each
 /// that comes the same, however many there are.
-pub(super) struct Live<T> {
+pub(super) struct LiveEntries<T> {
     by_scope: BTreeMap<Scope, Weak<T>>,
     /// How many were left when they were looked through.
     left: usize,
 }
 
-impl<T> Default for Live<T> {
+impl<T> Default for LiveEntries<T> {
     fn default() -> Self {
         Self { by_scope: BTreeMap::new(), left: 0 }
     }
 }
 
-impl<T> Live<T> {
+impl<T> LiveEntries<T> {
     pub(super) fn get(&self, scope: &Scope) -> Option<Arc<T>> {
         self.by_scope.get(scope).and_then(Weak::upgrade)
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn c_164_what_nobody_holds_is_removed_when_as_many_have_come_as_were_left() {
-        let mut live = Live::default();
+        let mut live = LiveEntries::default();
         let held: Vec<_> =
             (0..FEW).map(|number| (scope("a", Some(format!("metadata.name=x{number}"))), Arc::new(()))).collect();
         for (scope, one) in &held {
