@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use crate::{
-    controller_context::ControllerContext, index::Index, object::uid_of, object_access::get,
-    secret_values::SecretSource, stores::Stores, target_kubeconfig::TargetKubeconfig,
+    controller_context::ControllerContext, index::Index, object_access::get, secret_values::SecretSource,
+    stores::Stores, target_kubeconfig::TargetKubeconfig,
 };
 
 /// The most bytes of a kubeconfig that is kept: the Secrets of all Targets lie in one namespace, which is not the tenants'.
@@ -41,8 +41,8 @@ pub(crate) struct KnownCredentials {
     by_secret: Mutex<BTreeMap<String, String>>,
     /// One for each Secret that is being kept or deleted. Held like the others.
     locks: Mutex<BTreeMap<String, Weak<RwLock<()>>>>,
-    /// The uids of the items that go and need none of them any more. Held like the others.
-    leaving: Mutex<BTreeSet<String>>,
+    /// The items that go and need none of them any more. Held like the others.
+    leaving: Mutex<BTreeSet<Key>>,
 }
 
 /// As long as this lives, nobody deletes the Secret for which it was given.
@@ -55,12 +55,12 @@ pub(crate) struct KeptSecret {
 #[must_use]
 pub(crate) struct LeavingItem<'h> {
     known: &'h KnownCredentials,
-    uid: String,
+    key: Key,
 }
 
 impl Drop for LeavingItem<'_> {
     fn drop(&mut self) {
-        self.known.leaving().remove(&self.uid);
+        self.known.leaving().remove(&self.key);
     }
 }
 
@@ -77,16 +77,16 @@ impl KnownCredentials {
         lock
     }
 
-    fn leaving(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn leaving(&self) -> MutexGuard<'_, BTreeSet<Key>> {
         self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An item is about to go, and what its status refers to is recorded: of two that go at the same time, none holds what the
     /// other one leaves.
     pub(crate) fn leave(&self, item: &DeployItem) -> LeavingItem<'_> {
-        let uid = uid_of(item).to_owned();
-        self.leaving().insert(uid.clone());
-        LeavingItem { known: self, uid }
+        let key = Key::of(item);
+        self.leaving().insert(key.clone());
+        LeavingItem { known: self, key }
     }
 
     fn has(&self, secret: &str, digest: &str) -> bool {
@@ -281,9 +281,9 @@ pub(crate) async fn release<'s>(
 /// Whether another item refers to a Secret, and does not go as well. The Secrets are those of Targets of the item's namespace, and so
 /// are all items that may need them.
 fn is_needed(host: &ControllerContext, item: &DeployItem, secret: &str) -> bool {
-    let leaving = host.kept_credentials.leaving();
-    let others = CREDENTIALS.find(&host.stores.deploy_items, &Key::of(item).namespace, secret);
-    others.iter().any(|other| other.metadata.uid != item.metadata.uid && !leaving.contains(uid_of(other.as_ref())))
+    let (leaving, key) = (host.kept_credentials.leaving(), Key::of(item));
+    let users = CREDENTIALS.keys(&host.stores.deploy_items, &key.namespace, secret);
+    users.iter().any(|other| *other != key && !leaving.contains(other))
 }
 
 /// Deploy items by the Secrets that they refer to.
