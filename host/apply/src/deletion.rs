@@ -18,7 +18,7 @@ use crate::{
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
     job_objects::JobObjects,
-    owner::{Deleted, OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, marked_by},
+    owner::{Deleted, marked_by, places_of_marks},
     scope::clusters_of,
     writer::{ObjectHandle, ObjectWriter},
 };
@@ -66,8 +66,7 @@ fn laid_over(live: &Value, patch: &Value, labels: &[String]) -> Value {
             overlay(&mut body, &json!({"metadata": {field: value}}));
         }
     }
-    let marks = [("annotations", OWNER_ANNOTATION), ("annotations", OWNER_CLUSTER_ANNOTATION)];
-    for (field, name) in marks.into_iter().chain(labels.iter().map(|label| ("labels", label.as_str()))) {
+    for (field, name) in places_of_marks(labels) {
         let place = format!("/metadata/{field}");
         if let Some(mark) = live.pointer(&place).and_then(|marks| marks.get(name)) {
             overlay(&mut body, &json!({"metadata": {field: {name: mark}}}));

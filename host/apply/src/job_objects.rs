@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
-    name::{ApiVersion, Kind, is_label},
+    name::{ApiVersion, Kind, LABEL_LENGTH, is_label},
     step::{Halt, Until},
 };
 use orangery_proposal::{
@@ -197,14 +197,14 @@ pub(crate) fn or_before<T>(
 pub(crate) fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<ApiResource>)> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, kind, plural) = (text("/spec/group"), Kind::from(text("/spec/names/kind")), text("/spec/names/plural"));
-    if text("/metadata/name") != format!("{plural}.{group}") || !is_label(plural, DNS_LABEL) || !is_group(group) {
+    if text("/metadata/name") != format!("{plural}.{group}") || !is_label(plural, LABEL_LENGTH) || !is_group(group) {
         return Vec::new();
     }
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let served = versions.into_iter().flatten().filter(|version| version.get("served") != Some(&Value::Bool(false)));
     served
         .filter_map(|version| version.get("name").and_then(Value::as_str))
-        .filter(|version| is_label(version, DNS_LABEL))
+        .filter(|version| is_label(version, LABEL_LENGTH))
         .map(|version| {
             let api_version = ApiVersion::from(format!("{group}/{version}"));
             let resource = ApiResource {
@@ -217,9 +217,6 @@ pub(crate) fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<
         })
         .collect()
 }
-
-/// The most letters of a part of a name that becomes one of a host.
-const DNS_LABEL: usize = 63;
 
 /// Groups of the API server itself that have a dot in their names; a definition is of another one.
 const OF_THE_SERVER: [&str; 16] = [
@@ -243,7 +240,7 @@ const OF_THE_SERVER: [&str; 16] = [
 
 /// Whether a definition may be of this group.
 fn is_group(group: &str) -> bool {
-    group.contains('.') && group.split('.').all(|part| is_label(part, DNS_LABEL)) && !OF_THE_SERVER.contains(&group)
+    group.contains('.') && group.split('.').all(|part| is_label(part, LABEL_LENGTH)) && !OF_THE_SERVER.contains(&group)
 }
 
 #[cfg(test)]

@@ -37,6 +37,12 @@ pub struct Owner {
     pub cluster: Option<String>,
 }
 
+/// Where an object says whose it is: the field of its metadata, and the name in it. `labels` are those that name an item (C-36).
+pub(crate) fn places_of_marks(labels: &[String]) -> impl Iterator<Item = (&'static str, &str)> {
+    let annotations = [OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION].map(|name| ("annotations", name));
+    annotations.into_iter().chain(labels.iter().map(|label| ("labels", label.as_str())))
+}
+
 impl Owner {
     /// The value of [`OWNER_ANNOTATION`].
     pub fn mark(&self) -> String {

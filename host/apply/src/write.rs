@@ -12,10 +12,7 @@ use orangery_proposal::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{
-    OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Owner, apply_error::ApplyError, job_objects::JobObjects,
-    writer::ObjectHandle,
-};
+use crate::{Owner, apply_error::ApplyError, job_objects::JobObjects, owner::places_of_marks, writer::ObjectHandle};
 use orangery_cluster::{Error, is_being_deleted};
 
 /// How often a write is tried that meets changes of others.
@@ -234,8 +231,7 @@ pub(crate) fn under_version_of(live: &Value, mut body: Value) -> Value {
 
 /// Says of an object whose it is from now on, whatever it has filled in.
 fn take_over(body: &mut Value, desired: &Value, labels: &[String]) {
-    let marks = [("annotations", OWNER_ANNOTATION), ("annotations", OWNER_CLUSTER_ANNOTATION)];
-    for (field, name) in marks.into_iter().chain(labels.iter().map(|label| ("labels", label.as_str()))) {
+    for (field, name) in places_of_marks(labels) {
         if let Some(value) = desired.pointer(&format!("/metadata/{field}")).and_then(|entries| entries.get(name)) {
             overlay(body, &json!({"metadata": {field: {name: value}}}));
         }

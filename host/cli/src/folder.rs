@@ -174,14 +174,18 @@ fn unreadable(path: &Path, cause: io::Error) -> FolderError {
     FolderError::Unreadable { path: path.to_owned(), cause }
 }
 
+/// The content of a file; `None` where it has more bytes than `longest`, of which no more are read.
+pub(crate) fn content_of(file: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::new();
+    fs::File::open(file)?.take(longest + 1).read_to_end(&mut content)?;
+    let is_whole = u64::try_from(content.len()).is_ok_and(|length| length <= longest);
+    Ok(is_whole.then_some(content))
+}
+
 /// The text of a file.
 pub(crate) fn text_of(file: &Path) -> Result<String, FolderError> {
-    let mut content = Vec::new();
-    let read = fs::File::open(file).and_then(|open| open.take(LONGEST + 1).read_to_end(&mut content));
-    read.map_err(|cause| unreadable(file, cause))?;
-    if u64::try_from(content.len()).unwrap_or(u64::MAX) > LONGEST {
-        return Err(FolderError::TooLong { path: file.to_owned() });
-    }
+    let content = content_of(file, LONGEST).map_err(|cause| unreadable(file, cause))?;
+    let content = content.ok_or_else(|| FolderError::TooLong { path: file.to_owned() })?;
     let not_text =
         |_| unreadable(file, io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"));
     String::from_utf8(content).map_err(not_text)

@@ -3,13 +3,14 @@
 
 use std::{
     fs,
-    io::Read as _,
     path::{Component, Path, PathBuf},
 };
 
 use orangery_blueprint::FileSystem;
 use orangery_ocm::Files;
 use serde_json::{Map, Value};
+
+use crate::folder::content_of;
 
 /// The longest file of a blueprint that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -94,12 +95,8 @@ impl Files for FolderFiles {
         if !found.is_file() {
             return Err(format!("{path} is no file of the blueprint, but a pipe, a socket or a device; remove it"));
         }
-        let mut content = Vec::new();
-        fs::File::open(&found).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content)).map_err(message)?;
-        if u64::try_from(content.len()).unwrap_or(u64::MAX) > LONGEST {
-            return Err(format!("the blueprint file {path} has more than {} MiB", LONGEST >> 20));
-        }
-        Ok(content)
+        let content = content_of(&found, LONGEST).map_err(message)?;
+        content.ok_or_else(|| format!("the blueprint file {path} has more than {} MiB", LONGEST >> 20))
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, String> {
