@@ -66,7 +66,7 @@ impl DeployItemController {
         let cache = Arc::new(ProposalCache::new(host.memory.proposals));
         let controller = Self { host, pool, queue, cache, limiter };
         controller.forget_deleted();
-        kept_credentials::forget_deleted(&controller.host);
+        kept_credentials::watch_deletions(&controller.host);
         wake_items(&controller.host, controller.queue.clone());
         controller
     }

@@ -37,6 +37,7 @@ use crate::{
     controller_context::ControllerContext,
     dependency::{Dependency, Dependents, Watch},
     index::Index,
+    kept_credentials,
     object_access::get,
     stores::{ConfigMapMeta, Queues, SecretMeta, Stored, StoredKind, Stores},
 };
@@ -52,6 +53,11 @@ pub trait Guarded: Stored + Marks {
 
     /// Guards the object of this name, and what it stands for, before it is used by this user.
     fn guard(host: &ControllerContext, key: &Key, user: &str) -> impl Future<Output = Step<()>> + Send;
+
+    /// Keeps what is needed of an object that nobody uses any more, before its guard goes.
+    fn before_release(_: &ControllerContext, _: &Key) -> impl Future<Output = Step<()>> + Send {
+        async { Ok(()) }
+    }
 }
 
 impl Guarded for Target {
@@ -72,6 +78,11 @@ impl Guarded for SecretMeta {
 
     async fn guard(host: &ControllerContext, key: &Key, user: &str) -> Step<()> {
         put_on_labelled::<Self>(host, key, user).await
+    }
+
+    /// Its Target may be gone without the items that were deployed by it.
+    async fn before_release(host: &ControllerContext, key: &Key) -> Step<()> {
+        kept_credentials::renew_from_secret(host, key).await
     }
 }
 

@@ -60,6 +60,7 @@ impl<K: Guarded> Controller for GuardController<K> {
 
 impl<K: Guarded> GuardController<K> {
     async fn let_go(&self, object: &Arc<K>) -> Step<()> {
+        K::before_release(&self.host, &Key::of(object.as_ref())).await?;
         let mut free = K::clone(object);
         free.meta_mut().finalizers.get_or_insert_default().retain(|name| name != GUARD);
         let writer = self.host.writer(K::store(&self.host.stores));

@@ -1,6 +1,8 @@
 //! How a cluster is reached that the Target of an item does not name any more: its kubeconfig is kept, as long as an item has
 //! objects there (C-35). In Secrets of the operator's own namespace, where no tenant reads them.
 
+mod renewal;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -18,9 +20,10 @@ use orangery_cluster::in_use;
 use orangery_core::{digest::sha256, name::Namespace, step::Step};
 use orangery_proposal::ClusterRef;
 use orangery_reconcile::Key;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
+pub(crate) use self::renewal::renew_from_secret;
 use crate::{
     controller_context::ControllerContext, index::Index, object_access::get, secret_values::SecretSource,
     stores::Stores, target_kubeconfig::TargetKubeconfig,
@@ -110,8 +113,9 @@ pub(crate) fn secret_of(target: &Key, cluster: &str) -> String {
     format!("orangery-cluster-{short}")
 }
 
-/// What somebody deletes is kept again by the next job that needs it.
-pub(crate) fn forget_deleted(host: &Arc<ControllerContext>) {
+/// Hears of what is deleted: what was kept is kept again by the next job that needs it, and what a Target had last is kept.
+pub(crate) fn watch_deletions(host: &Arc<ControllerContext>) {
+    renewal::renew_from_deleted(host);
     let (namespace, known) = (Namespace::from(host.client.default_namespace()), Arc::downgrade(host));
     host.stores.secrets.subscribe(move |change| {
         if let (None, Some(key), Some(host)) = (change.after, change.key(), known.upgrade())
@@ -296,9 +300,12 @@ pub(crate) fn index(stores: &Stores) {
 
 /// The Secrets that an item refers to, as far as its status says so.
 fn referred_to(item: &DeployItem) -> Vec<String> {
-    let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-    let credentials = status.and_then(|status| status.pointer("/orangery/credentials")).and_then(Value::as_object);
-    credentials.into_iter().flat_map(|all| all.values()).filter_map(Value::as_str).map(str::to_owned).collect()
+    credentials_of(item).into_iter().flat_map(|all| all.values()).filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// What the status of an item says of Secrets, by the uids of the clusters.
+fn credentials_of(item: &DeployItem) -> Option<&Map<String, Value>> {
+    item.status.as_ref()?.provider_status.as_ref()?.pointer("/orangery/credentials")?.as_object()
 }
 
 #[cfg(test)]

@@ -139,6 +139,11 @@ impl Targets<'_> {
     }
 }
 
+/// The kubeconfig that the content of a target has or is, whatever else could be made of it.
+pub(crate) fn kubeconfig_of(content: &Value) -> Option<String> {
+    kubeconfig_in(content).or_else(|| whole(content))
+}
+
 /// The kubeconfig that stands in the content of a target under its name.
 fn kubeconfig_in(content: &Value) -> Option<String> {
     content.get("kubeconfig").filter(|value| !value.is_null()).map(as_text)

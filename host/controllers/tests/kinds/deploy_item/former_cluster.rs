@@ -8,7 +8,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Config,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo},
     runtime::wait::await_condition,
 };
 use orangery_api::{deploy_item::DeployItem, job::Job as _, target::Target};
@@ -160,9 +160,9 @@ async fn c_35_a_cluster_that_is_swapped_in_the_middle_of_a_job_has_the_job_begin
     assert_eq!(status["providerStatus"].pointer("/orangery/former"), None);
 }
 
-/// An Installation, which has no job, that exports the Target `cluster`.
-async fn exported(world: &Items) {
-    let exports = json!({"exports": {"targets": [{"name": "out", "target": "cluster"}]}});
+/// An Installation, which has no job, that exports a Target.
+async fn exported(world: &Items, target: &str) {
+    let exports = json!({"exports": {"targets": [{"name": "out", "target": target}]}});
     let mut exporter = with(installation("exporter", &json!({})), &exports);
     exporter["metadata"]["annotations"] = json!({});
     world.objects().apply(&exporter).await;
@@ -174,7 +174,7 @@ async fn exported(world: &Items) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_28_c_35_an_item_whose_exported_target_is_gone_is_uninstalled_with_what_was_kept_of_it() {
     let world = Items::new().await;
-    exported(&world).await;
+    exported(&world, "cluster").await;
     world.create("item", &[proposal("x", json!({}))], json!({})).await;
     world.job("item", "one").await;
     world.lose_target("cluster").await;
@@ -184,10 +184,95 @@ async fn c_28_c_35_an_item_whose_exported_target_is_gone_is_uninstalled_with_wha
     assert_eq!((has(&world.client, "x").await, kept(&world).await), (false, 0));
 }
 
+/// What was kept of credentials is refused from now on.
+async fn expire_kept(world: &Items) {
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    for secret in world.kept().await {
+        let ByteString(content) = secret.data.unwrap().remove("kubeconfig").unwrap();
+        let mut kubeconfig: Value = serde_json::from_slice(&content).unwrap();
+        kubeconfig["users"][0]["user"] = json!({"token": "expired"});
+        let expired = Patch::Merge(json!({"data": {"kubeconfig": ByteString(kubeconfig.to_string().into_bytes())}}));
+        secrets.patch(&secret.metadata.name.unwrap(), &PatchParams::default(), &expired).await.unwrap();
+    }
+}
+
+/// Another kubeconfig that leads to the same place.
+fn rotated(world: &Items) -> String {
+    let mut kubeconfig = Kubeconfig::from_yaml(&world.kubeconfig()).unwrap();
+    kubeconfig.auth_infos.push(NamedAuthInfo { name: "another".to_owned(), ..NamedAuthInfo::default() });
+    serde_json::to_string(&kubeconfig).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_190_the_last_credentials_of_a_target_that_is_gone_are_kept_also_where_no_job_used_them() {
+    let world = Items::new().await;
+    exported(&world, "cluster").await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    expire_kept(&world).await;
+    retarget(&world, &rotated(&world)).await;
+    world.lose_target("cluster").await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert_eq!((has(&world.client, "x").await, kept(&world).await), (false, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_190_a_guarded_secret_goes_when_its_last_credentials_are_kept() {
+    let world = Items::with(Setup { guards: true, ..Setup::default() }).await;
+    let secret = |kubeconfig: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"},
+            "data": {"kubeconfig": ByteString(kubeconfig.as_bytes().to_vec())}})
+    };
+    world.objects().apply(&secret(&world.kubeconfig())).await;
+    let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "secretRef": {"name": "credentials"}});
+    world.target("copy", spec).await;
+    exported(&world, "copy").await;
+    let targets: Api<Target> = Api::default_namespaced(world.client.clone());
+    let label = json!({"metadata": {"labels": {"data.landscaper.gardener.cloud/sourceType": "import"}}});
+    targets.patch("copy", &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
+    world.create("item", &[proposal("x", json!({}))], json!({"target": {"name": "copy"}})).await;
+    world.job("item", "one").await;
+    expire_kept(&world).await;
+    world.objects().apply(&secret(&rotated(&world))).await;
+    // As a namespace goes.
+    world.objects().delete("Secret", "credentials").await;
+    world.lose_target("copy").await;
+    world.objects().gone("Secret", "credentials").await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert_eq!((has(&world.client, "x").await, kept(&world).await), (false, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_190_what_a_status_names_that_is_of_no_target_of_the_item_is_not_written() {
+    let world = Items::new().await;
+    exported(&world, "cluster").await;
+    world.create("item", &[proposal("x", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let of_another = json!({"metadata": {"name": "orangery-cluster-of-another"}, "type": "orangery.dev/kubeconfig",
+        "data": {"kubeconfig": ByteString(world.kubeconfig().into_bytes())}});
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    let of_another: Secret = serde_json::from_value(of_another).unwrap();
+    let before = secrets.create(&PostParams::default(), &of_another).await.unwrap();
+    let named =
+        json!({"status": {"providerStatus": {"orangery": {"credentials": {"uid": "orangery-cluster-of-another"}}}}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(named)).await.unwrap();
+    retarget(&world, &rotated(&world)).await;
+    world.lose_target("cluster").await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    let after = secrets.get("orangery-cluster-of-another").await.unwrap();
+    assert_eq!(after.data, before.data);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_35_a_deletion_that_is_cut_off_when_its_credentials_are_gone_ends_all_the_same() {
     let mut world = Items::new().await;
-    exported(&world).await;
+    exported(&world, "cluster").await;
     world.create("item", &[proposal("x", json!({}))], json!({})).await;
     world.job("item", "one").await;
     let targets: Api<Target> = Api::default_namespaced(world.client.clone());
@@ -239,7 +324,7 @@ async fn c_28_what_was_kept_of_a_target_that_its_user_deleted_is_not_used() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_28_c_35_what_was_kept_and_leads_to_another_cluster_deletes_nothing_there() {
     let world = Items::new().await;
-    exported(&world).await;
+    exported(&world, "cluster").await;
     world.create("item", &[proposal("x", json!({}))], json!({})).await;
     world.job("item", "one").await;
     let (server, second) = second().await;
