@@ -3,26 +3,23 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
-    name::{ApiVersion, Kind, LABEL_LENGTH, is_label},
+    name::{ApiVersion, Kind},
     step::{Halt, Until},
 };
 use orangery_proposal::{
     ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
-    executor::writes,
-    inventory::{Inventory, LocatedObject, is_definition},
+    inventory::{Inventory, LocatedObject},
 };
 use serde_json::Value;
 
 use crate::{
     Job,
     apply_error::ApplyError,
+    scope::{KindOn, defined_scopes},
     writer::{ObjectHandle, ObjectWriter},
 };
-use orangery_cluster::{Cluster, NamespacedName, Observed, unobserved};
-
-/// Group and version, and kind, on a cluster.
-pub(crate) type KindOn = (ClusterRef, ApiVersion, Kind);
+use orangery_cluster::{Cluster, Error, NamespacedName, Observed, unobserved};
 
 /// What is known of an object that is watched.
 pub(crate) enum SeenObject {
@@ -38,16 +35,15 @@ pub(crate) enum SeenObject {
 pub(crate) struct JobObjects<'a> {
     pub(crate) job: &'a Job<'a>,
     writer: &'a ObjectWriter,
-    /// Kinds that the proposal itself defines: known before discovery is.
-    defined: BTreeMap<KindOn, Arc<ApiResource>>,
+    /// Whether the kinds have namespaces that the proposal itself defines.
+    pub(crate) defined: BTreeMap<KindOn, bool>,
     /// What writes have answered since the controller was called, in the versions of the writes.
     pub(crate) answers: BTreeMap<LocatedObject, Arc<Value>>,
 }
 
 impl<'a> JobObjects<'a> {
     pub(crate) fn new(job: &'a Job<'a>, writer: &'a ObjectWriter, proposal: Option<&Proposal>) -> Self {
-        let definitions = proposal.into_iter().flat_map(writes).filter(|(located, _)| is_definition(&located.key));
-        let defined = definitions.flat_map(|(located, write)| kinds_of(&located.on, &write.object)).collect();
+        let defined = proposal.map(defined_scopes).unwrap_or_default();
         Self { job, writer, defined, answers: BTreeMap::new() }
     }
 
@@ -55,7 +51,7 @@ impl<'a> JobObjects<'a> {
         matches!(self.writer, ObjectWriter::DryRun(_))
     }
 
-    /// How the kind of an object is served.
+    /// How the kind of an object is served, as discovery has it: no definition of the proposal decides a path (C-167).
     pub(crate) async fn resource(
         &self,
         on: &ClusterRef,
@@ -63,12 +59,24 @@ impl<'a> JobObjects<'a> {
         kind: &Kind,
     ) -> Result<(Arc<Cluster>, Arc<ApiResource>), ApplyError> {
         let cluster = self.job.clusters.cluster(on).await?;
-        let named = (on.clone(), api_version.clone(), kind.clone());
-        let resource = match self.defined.get(&named) {
-            Some(resource) => Arc::clone(resource),
-            None => cluster.served(api_version, kind).await?,
-        };
+        let resource = cluster.served(api_version, kind).await?;
         Ok((cluster, resource))
+    }
+
+    /// Whether an object can be where it is said to be. Of a kind that its cluster does not serve yet the proposal's definition
+    /// says that; without one, it cannot be anywhere.
+    pub(crate) async fn is_placed(&self, located: &LocatedObject) -> Result<(), ApplyError> {
+        let unserved = match self.handle(located).await {
+            Ok(handle) if handle.is_served => return Ok(()),
+            Err(error) if !error.is_not_served() => return Err(error),
+            unserved => unserved.map(drop),
+        };
+        let LocatedObject { on, key } = located;
+        match self.defined.get(&(on.clone(), key.api_version.clone(), key.kind.clone())) {
+            Some(true) if key.namespace.is_none() => Err(Error::Unlocated { key: Box::new(key.clone()) }.into()),
+            Some(_) => Ok(()),
+            None => unserved,
+        }
     }
 
     /// The object with its cluster; one of a namespaced kind without a namespace is refused. For a dry run an object of a
@@ -189,86 +197,5 @@ pub(crate) fn or_before<T>(
     match seen {
         Err(ApplyError { halt: Halt::Wait(_), .. }) => Err(otherwise()),
         other => other,
-    }
-}
-
-/// The kinds that a CustomResourceDefinition defines, which no server has looked at yet. One that none would take defines nothing: it
-/// could lead a kind that is granted to the path of another (C-167).
-pub(crate) fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<ApiResource>)> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, kind, plural) = (text("/spec/group"), Kind::from(text("/spec/names/kind")), text("/spec/names/plural"));
-    if text("/metadata/name") != format!("{plural}.{group}") || !is_label(plural, LABEL_LENGTH) || !is_group(group) {
-        return Vec::new();
-    }
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
-    let served = versions.into_iter().flatten().filter(|version| version.get("served") != Some(&Value::Bool(false)));
-    served
-        .filter_map(|version| version.get("name").and_then(Value::as_str))
-        .filter(|version| is_label(version, LABEL_LENGTH))
-        .map(|version| {
-            let api_version = ApiVersion::from(format!("{group}/{version}"));
-            let resource = ApiResource {
-                api_version: api_version.clone(),
-                kind: kind.clone(),
-                plural: plural.to_owned(),
-                namespaced: text("/spec/scope") == "Namespaced",
-            };
-            ((on.clone(), api_version, kind.clone()), Arc::new(resource))
-        })
-        .collect()
-}
-
-/// Groups of the API server itself that have a dot in their names; a definition is of another one.
-const OF_THE_SERVER: [&str; 16] = [
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
-/// Whether a definition may be of this group.
-fn is_group(group: &str) -> bool {
-    group.contains('.') && group.split('.').all(|part| is_label(part, LABEL_LENGTH)) && !OF_THE_SERVER.contains(&group)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn c_167_a_definition_that_no_server_would_take_defines_no_path() {
-        let defined = |name: &str, group: &str, plural: &str, version: &str| {
-            let definition = json!({"metadata": {"name": name}, "spec": {"group": group, "scope": "Namespaced",
-                "names": {"kind": "X", "plural": plural}, "versions": [{"name": version}, {"name": "v2", "served": false}]}});
-            let kinds = kinds_of(&ClusterRef::Target, &definition).into_iter();
-            kinds.map(|(_, resource)| (resource.api_version.to_string(), resource.plural.clone())).collect::<Vec<_>>()
-        };
-        let sound = [("example.com/v1".to_owned(), "xs".to_owned())];
-        assert_eq!(defined("xs.example.com", "example.com", "xs", "v1"), sound);
-        for (name, group, plural, version) in [
-            ("other.example.com", "example.com", "xs", "v1"),
-            ("../secrets.example.com", "example.com", "../secrets", "v1"),
-            ("xs.example.com/..", "example.com/..", "xs", "v1"),
-            ("xs.example.com", "example.com", "xs", "v1/../v2"),
-            ("xs.", "", "xs", "v1"),
-            ("deployments.apps", "apps", "deployments", "v1"),
-            ("clusterrolebindings.rbac.authorization.k8s.io", "rbac.authorization.k8s.io", "clusterrolebindings", "v1"),
-        ] {
-            assert_eq!(defined(name, group, plural, version), [], "{name}");
-        }
     }
 }

@@ -1,9 +1,6 @@
 //! Where objects are: their cluster, which may be another one than it was, and whether their kind has namespaces.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_cluster::{ClusterSet, Error};
 use orangery_core::{
@@ -11,19 +8,17 @@ use orangery_core::{
     step::Step,
 };
 use orangery_proposal::{
-    ClusterRef, DeletionScope, Next, ObjectWrite, Proposal, Stage,
+    ClusterRef, DeletionGroup, DeletionScope, Next, Proposal, Stage,
     check::key_of,
-    deployer::ApiResource,
+    executor::{stages, writes},
     inventory::{InventoryEntry, LocatedObject, is_definition},
 };
 use serde_json::Value;
 
-use crate::{
-    ItemState,
-    apply_error::ApplyError,
-    job::Purpose,
-    job_objects::{JobObjects, KindOn, kinds_of},
-};
+use crate::{ItemState, apply_error::ApplyError, job::Purpose, job_objects::JobObjects};
+
+/// Group and version, and kind, on a cluster.
+pub(crate) type KindOn = (ClusterRef, ApiVersion, Kind);
 
 /// The clusters of objects.
 pub(crate) fn clusters_of(objects: &BTreeSet<LocatedObject>) -> BTreeSet<ClusterRef> {
@@ -88,7 +83,10 @@ impl JobObjects<'_> {
                 None => {
                     let found = match self.resource(on, &kind.0, &kind.1).await {
                         Ok((_, resource)) => resource.namespaced,
-                        Err(error) if error.is_not_served() => true,
+                        Err(error) if error.is_not_served() => {
+                            let named = (on.clone(), kind.0.clone(), kind.1.clone());
+                            self.defined.get(&named).copied().unwrap_or(true)
+                        }
                         Err(error) => return Err(error),
                     };
                     *kinds.entry(kind).or_insert(found)
@@ -143,32 +141,28 @@ fn restore_former(on: &ClusterRef, uid: &str, state: &mut ItemState) {
 /// # Errors
 /// A cluster cannot be asked.
 pub async fn without_stray_namespaces(clusters: &ClusterSet, mut proposal: Proposal) -> Step<Proposal> {
-    let definitions: Vec<(ClusterRef, Value)> = writes(&mut proposal)
-        .filter(|write| defines(write))
-        .map(|write| (write.on.clone(), write.object.clone()))
-        .collect();
-    let defined = definitions.iter().flat_map(|(on, object)| kinds_of(on, object)).collect();
-    let scopes = KindScopes { clusters, defined };
-    for write in writes(&mut proposal) {
-        let Ok(key) = key_of(&write.object) else { continue };
-        if key.namespace.is_some()
-            && !scopes.is_namespaced(&write.on, &key.api_version, &key.kind).await?
-            && let Some(metadata) = write.object.get_mut("metadata").and_then(Value::as_object_mut)
-        {
-            metadata.remove("namespace");
+    let kinds = kinds_without_namespaces(clusters, &proposal).await?;
+    let has_none =
+        |on: &ClusterRef, of: &ApiVersion, kind: &Kind| kinds.contains(&(on.clone(), of.clone(), kind.clone()));
+    for stage in stages_to_change(&mut proposal) {
+        for write in &mut stage.writes {
+            let Ok(key) = key_of(&write.object) else { continue };
+            if has_none(&write.on, &key.api_version, &key.kind)
+                && let Some(metadata) = write.object.get_mut("metadata").and_then(Value::as_object_mut)
+            {
+                metadata.remove("namespace");
+            }
         }
-    }
-    for removal in stages(&mut proposal).flat_map(|stage| &mut stage.removals) {
-        let key = &mut removal.key;
-        if key.namespace.is_some() && !scopes.is_namespaced(&removal.on, &key.api_version, &key.kind).await? {
-            key.namespace = None;
+        for removal in &mut stage.removals {
+            if has_none(&removal.on, &removal.key.api_version, &removal.key.kind) {
+                removal.key.namespace = None;
+            }
         }
     }
     for group in proposal.deletion_order.iter_mut().chain(&mut proposal.pruning_order) {
         for scope in &mut group.what {
             if let DeletionScope::Matching(selection) = scope
-                && selection.namespace.is_some()
-                && !scopes.is_namespaced(&group.on, &selection.api_version, &selection.kind).await?
+                && has_none(&group.on, &selection.api_version, &selection.kind)
             {
                 selection.namespace = None;
             }
@@ -183,72 +177,75 @@ pub async fn without_stray_namespaces(clusters: &ClusterSet, mut proposal: Propo
 /// # Errors
 /// A cluster cannot be asked.
 pub async fn has_stray_namespaces(clusters: &ClusterSet, proposal: &Proposal) -> Step<bool> {
-    let afterwards: &[Stage] = match &proposal.next {
-        Next::Finish(completion) => &completion.afterwards,
-        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
-    };
-    let mut defined = BTreeMap::new();
-    let mut placed = BTreeSet::new();
-    for stage in proposal.stages.iter().chain(afterwards) {
-        let definitions = stage.writes.iter().filter(|write| defines(write));
-        defined.extend(definitions.flat_map(|write| kinds_of(&write.on, &write.object)));
-        let written = stage.writes.iter().filter_map(|write| Some((&write.on, key_of(&write.object).ok()?)));
-        let removed = stage.removals.iter().map(|removal| (&removal.on, removal.key.clone()));
-        for (on, key) in written.chain(removed).filter(|(_, key)| key.namespace.is_some()) {
-            placed.insert((on.clone(), key.api_version, key.kind));
-        }
-    }
-    for group in proposal.deletion_order.iter().chain(&proposal.pruning_order) {
-        for scope in &group.what {
-            if let DeletionScope::Matching(selection) = scope
-                && selection.namespace.is_some()
-            {
-                placed.insert((group.on.clone(), selection.api_version.clone(), selection.kind.clone()));
-            }
-        }
-    }
-    let scopes = KindScopes { clusters, defined };
-    for (on, of_version, of_kind) in &placed {
-        if !scopes.is_namespaced(on, of_version, of_kind).await? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    kinds_without_namespaces(clusters, proposal).await.map(|kinds| !kinds.is_empty())
 }
 
-/// Which kinds have namespaces.
-struct KindScopes<'a> {
-    clusters: &'a ClusterSet,
-    /// The kinds that the proposal itself defines.
-    defined: BTreeMap<KindOn, Arc<ApiResource>>,
-}
-
-impl KindScopes<'_> {
-    async fn is_namespaced(&self, on: &ClusterRef, of_version: &ApiVersion, of_kind: &Kind) -> Step<bool> {
-        let named = (on.clone(), of_version.clone(), of_kind.clone());
-        if let Some(resource) = self.defined.get(&named) {
-            return Ok(resource.namespaced);
-        }
-        match self.clusters.cluster(on).await?.served(of_version, of_kind).await {
-            Ok(resource) => Ok(resource.namespaced),
-            Err(Error::NotServed { .. }) => Ok(true),
-            Err(error) => Err(error.into()),
+/// The kinds without namespaces of which a proposal has objects or selections with one: as their cluster serves them or, where it
+/// does not yet, as the proposal defines them. Each is asked for once.
+async fn kinds_without_namespaces(clusters: &ClusterSet, proposal: &Proposal) -> Step<BTreeSet<KindOn>> {
+    let defined = defined_scopes(proposal);
+    let mut found = BTreeSet::new();
+    for named in placed_kinds(proposal) {
+        let (on, api_version, kind) = &named;
+        let is_namespaced = match clusters.cluster(on).await?.served(api_version, kind).await {
+            Ok(resource) => resource.namespaced,
+            Err(Error::NotServed { .. }) => defined.get(&named).copied().unwrap_or(true),
+            Err(error) => return Err(error.into()),
+        };
+        if !is_namespaced {
+            found.insert(named);
         }
     }
+    Ok(found)
 }
 
-fn defines(write: &ObjectWrite) -> bool {
-    key_of(&write.object).is_ok_and(|key| is_definition(&key))
+/// The kinds of which a proposal has objects or selections with a namespace.
+fn placed_kinds(proposal: &Proposal) -> BTreeSet<KindOn> {
+    let (before, afterwards) = stages(proposal);
+    let removals = before.iter().chain(afterwards).flat_map(|stage| &stage.removals);
+    let removed = removals.map(|removal| LocatedObject { on: removal.on.clone(), key: removal.key.clone() });
+    let objects = writes(proposal).map(|(located, _)| located).chain(removed);
+    let placed = objects.filter(|located| located.key.namespace.is_some());
+    let mut kinds: BTreeSet<KindOn> =
+        placed.map(|located| (located.on, located.key.api_version, located.key.kind)).collect();
+    let groups = proposal.deletion_order.iter().chain(&proposal.pruning_order);
+    kinds.extend(groups.flat_map(placed_selections));
+    kinds
 }
 
-fn stages(proposal: &mut Proposal) -> impl Iterator<Item = &mut Stage> {
+fn placed_selections(group: &DeletionGroup) -> impl Iterator<Item = KindOn> {
+    group.what.iter().filter_map(|scope| {
+        let DeletionScope::Matching(selection) = scope else { return None };
+        selection.namespace.as_ref()?;
+        Some((group.on.clone(), selection.api_version.clone(), selection.kind.clone()))
+    })
+}
+
+/// Whether the kinds have namespaces that a proposal itself defines. That is all a definition says which no server has taken yet:
+/// by what path a kind is reached is for discovery to say (C-167).
+pub(crate) fn defined_scopes(proposal: &Proposal) -> BTreeMap<KindOn, bool> {
+    let definitions = writes(proposal).filter(|(located, _)| is_definition(&located.key));
+    definitions.flat_map(|(located, write)| scopes_of(&located.on, &write.object)).collect()
+}
+
+fn scopes_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, bool)> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind) = (text("/spec/group"), Kind::from(text("/spec/names/kind")));
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    let served = versions.into_iter().flatten().filter(|version| version.get("served") != Some(&Value::Bool(false)));
+    served
+        .filter_map(|version| version.get("name").and_then(Value::as_str))
+        .map(|version| {
+            let api_version = ApiVersion::from(format!("{group}/{version}"));
+            ((on.clone(), api_version, kind.clone()), text("/spec/scope") == "Namespaced")
+        })
+        .collect()
+}
+
+fn stages_to_change(proposal: &mut Proposal) -> impl Iterator<Item = &mut Stage> {
     let afterwards = match &mut proposal.next {
         Next::Finish(completion) => Some(&mut completion.afterwards),
         Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => None,
     };
     proposal.stages.iter_mut().chain(afterwards.into_iter().flatten())
-}
-
-fn writes(proposal: &mut Proposal) -> impl Iterator<Item = &mut ObjectWrite> {
-    stages(proposal).flat_map(|stage| &mut stage.writes)
 }

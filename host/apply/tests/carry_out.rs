@@ -4,6 +4,9 @@
 #[path = "carry_out/crash.rs"]
 mod crash;
 #[cfg(test)]
+#[path = "carry_out/definitions.rs"]
+mod definitions;
+#[cfg(test)]
 #[path = "carry_out/deletion.rs"]
 mod deletion;
 #[cfg(test)]

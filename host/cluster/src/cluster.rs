@@ -414,7 +414,7 @@ fn version_path(api_version: &ApiVersion) -> String {
 
 /// A name as one segment of a path. Components choose names: none may name another resource than the one that was
 /// granted, and one that no object can have is an object that does not exist.
-fn segment(name: &str) -> String {
+pub(crate) fn segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':');
     let only_dots = name.bytes().all(|byte| byte == b'.');
     name.bytes().fold(String::with_capacity(name.len()), |mut path, byte| {

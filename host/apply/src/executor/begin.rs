@@ -68,7 +68,7 @@ impl Executor<'_> {
     async fn refuse_unplaced(&self, stage: &Stage) -> Result<(), ApplyError> {
         let mut results = Vec::new();
         for write in &stage.writes {
-            results.push(self.objects.handle(&located(write)?).await.map(drop));
+            results.push(self.objects.is_placed(&located(write)?).await);
         }
         all(results).map(drop)
     }

@@ -20,6 +20,7 @@ use serde::{
 use serde_json::{Map, Value, json};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
+use crate::cluster::segment;
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;
@@ -30,18 +31,22 @@ pub(super) fn events(
     scope: &Scope,
     page: u32,
 ) -> impl Stream<Item = Result<Event<Watched>, watcher::Error>> + use<> {
-    let resource = kube_resource(&scope.resource);
-    let api: Api<Watched> = match &scope.namespace {
-        Some(namespace) if scope.resource.namespaced => Api::namespaced_with(client, namespace, &resource),
-        Some(_) | None => Api::all_with(client, &resource),
-    };
     let config = watcher::Config {
         label_selector: scope.labels.clone(),
         field_selector: scope.fields.clone(),
         page_size: Some(page),
         ..watcher::Config::default()
     };
-    watcher(api, config).default_backoff()
+    watcher(api(client, scope), config).default_backoff()
+}
+
+/// The requests for a scope, by the same path as those for its objects.
+fn api(client: Client, scope: &Scope) -> Api<Watched> {
+    let resource = kube_resource(&scope.resource);
+    match &scope.namespace {
+        Some(namespace) if scope.resource.namespaced => Api::namespaced_with(client, &segment(namespace), &resource),
+        Some(_) | None => Api::all_with(client, &resource),
+    }
 }
 
 /// Follows a scope until it is aborted.
@@ -73,13 +78,14 @@ fn take_in(known: &mut KnownObjects, event: Event<Watched>, resource: &ApiResour
     Vec::new()
 }
 
+/// The resource with each part as one segment of a path.
 fn kube_resource(resource: &ApiResource) -> KubeResource {
     KubeResource {
-        group: resource.api_version.group().to_owned(),
-        version: resource.api_version.version().to_owned(),
+        group: segment(resource.api_version.group()),
+        version: segment(resource.api_version.version()),
         api_version: resource.api_version.to_string(),
         kind: resource.kind.to_string(),
-        plural: resource.plural.clone(),
+        plural: segment(&resource.plural),
     }
 }
 
@@ -203,7 +209,32 @@ impl<'de> Visitor<'de> for Levels {
 
 #[cfg(test)]
 mod tests {
+    use kube::Config;
+
     use super::*;
+    use crate::cluster::at;
+
+    #[tokio::test]
+    async fn c_167_a_watch_takes_the_path_of_the_requests_for_its_objects() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let parts = [
+            ("v1", "configmaps", "a"),
+            ("g.example.org/v1", "../secrets", "a"),
+            ("../v1", "things?x#", "../b"),
+            ("a/../../api/v1", "secrets", "a/.."),
+        ];
+        for (api_version, plural, namespace) in parts {
+            for namespaced in [true, false] {
+                let (api_version, plural) = (api_version.into(), plural.to_owned());
+                let resource = ApiResource { api_version, kind: "K".into(), plural, namespaced };
+                for namespace in [Some(namespace.into()), None] {
+                    let expected = at(&resource, namespace.as_ref()).url_path;
+                    let scope = Scope::all(&resource, namespace);
+                    assert_eq!(api(client.clone(), &scope).resource_url(), expected);
+                }
+            }
+        }
+    }
 
     #[test]
     fn c_153_an_object_that_is_too_deep_is_seen_without_what_is_so() {

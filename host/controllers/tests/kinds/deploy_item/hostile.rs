@@ -11,10 +11,10 @@ use k8s_openapi::{
 };
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
-use orangery_api::job::Job;
+use orangery_api::{deploy_item::DeployItem, job::Job};
 use serde_json::{Value, json};
 
 use super::items::{Items, gated, proposal};
@@ -252,4 +252,38 @@ async fn c_78_a_stored_proposal_is_put_in_order_once_its_kind_is_served_without_
     let managed = status["providerStatus"]["managedResources"].as_array().unwrap();
     let thing = managed.iter().map(|entry| &entry["resource"]).find(|resource| resource["kind"] == "Thing").unwrap();
     assert_eq!((&thing["name"], thing.get("namespace")), (&json!("x"), None), "{status:#}");
+}
+
+/// A stage waits on a kind that a later stage would define, under the path of what others have: nothing of theirs lets it go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_167_a_definition_that_is_not_written_shows_no_stage_the_objects_of_others() {
+    let world = Items::new().await;
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = |name: &str, plural: &str, kind: &str| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{name}.example.org")}, "spec": {"group": "example.org", "scope": "Namespaced",
+                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}})
+    };
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let others = serde_json::from_value(definition("others", "others", "Other")).unwrap();
+    definitions.create(&PostParams::default(), &others).await.unwrap();
+    await_condition(definitions, "others.example.org", is_crd_established()).await.unwrap();
+    let of =
+        |kind: &str| json!({"apiVersion": "example.org/v1", "kind": kind, "namespace": "default", "name": "theirs"});
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.org", "v1", "Other"));
+    let theirs: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &resource);
+    let object = DynamicObject::new("theirs", &resource).data(json!({"data": {"k": "ready"}}));
+    theirs.create(&PostParams::default(), &object).await.unwrap();
+    for (name, defined, plural) in [("alias", "others", "others"), ("climbs", "xs", "others/../../configmaps")] {
+        let mut waiting = gated("ready");
+        waiting["stages"][0]["gate"]["ready"][0]["scope"] = json!({"keys": [of("X")]});
+        let alias = json!({"object": definition(defined, plural, "X"), "how": "replace"});
+        let then = json!({"name": "then", "gate": "accepted", "writes": [alias]});
+        waiting["stages"].as_array_mut().unwrap().push(then);
+        world.create(name, &[waiting], json!({})).await;
+        world.trigger(name, "one").await;
+        let says = |item: &DeployItem| json!(item.status).to_string().contains("does not serve example.org/v1 X");
+        world.wait(name, |item| item.is_some_and(says)).await;
+    }
 }
