@@ -6,7 +6,7 @@ use orangery_core::{
 };
 use orangery_proposal::{ClusterRef, ObjectKey};
 
-use orangery_cluster::{Error, NOT_SERVED};
+use orangery_cluster::{Error, NOT_SERVED, UNLOCATED};
 
 /// The reasons of writes that met another version of their object, or one that had not been there.
 const OVERTAKEN: [&str; 2] = ["Conflict", "AlreadyExists"];
@@ -98,6 +98,11 @@ impl ApplyError {
     /// Whether the cluster does not serve the kind of the object.
     pub(crate) fn is_not_served(&self) -> bool {
         self.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED)
+    }
+
+    /// Whether the object has no namespace, and its kind has them.
+    pub(crate) fn is_unlocated(&self) -> bool {
+        self.halt.failure().is_some_and(|failure| failure.reason == UNLOCATED)
     }
 
     /// Whether the object is not what it was when it was looked at.

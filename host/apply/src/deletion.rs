@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use orangery_core::step::{Halt, Step, Until};
+use orangery_core::step::{Halt, Step, Until, Waiting};
 use orangery_proposal::{
     ClusterRef, ObjectRemoval, Selection,
     check::key_of,
@@ -14,12 +14,13 @@ use orangery_proposal::{
 use serde_json::{Value, json};
 
 use crate::{
-    ItemState, Job,
+    ItemState, Job, Owner,
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
     job_objects::JobObjects,
     owner::{Deleted, marked_by, places_of_marks},
     scope::clusters_of,
+    write::put_marks,
     writer::{ObjectHandle, ObjectWriter},
 };
 use orangery_cluster::{Deletion, Error, Observed, Precondition, is_being_deleted};
@@ -156,17 +157,20 @@ impl JobObjects<'_> {
         if let Err(refusal) = self.job.grants.write(&located.on, &located.key) {
             return Ok(Some(refusal.to_string()));
         }
-        if let Some(item) = self.job.items.successor(located) {
-            return Ok(Some(format!("DeployItem {item} names it as well, and goes on with it")));
+        if let Some(successor) = self.job.items.successor(located) {
+            if successor.is_passed_over {
+                self.hand_over(located, &successor.item).await?;
+            }
+            return Ok(Some(format!("DeployItem {} names it as well, and goes on with it", successor.item.name)));
         }
-        let Some(mut handle) = self.handle_in_any_version(located).await? else { return Ok(None) };
+        let Some(mut handle) = self.handle_in_any_version(located).await? else { return self.unserved(located).await };
         if matches!(what, Deleted::Removal) {
             handle.is_as_checked(located)?;
         }
         let state = match self.begin(&handle, what).await {
             // What was known of the versions has changed.
             Err(error) if error.is_not_served() => match self.handle_in_any_version(located).await? {
-                None => return Ok(None),
+                None => return self.unserved(located).await,
                 Some(served) => {
                     handle = served;
                     self.begin(&handle, what).await?
@@ -180,6 +184,58 @@ impl JobObjects<'_> {
             DeletionState::Pending(_) if self.holds_the_item(&handle).await? => Ok(Some(HOLDS_THE_ITEM.to_owned())),
             DeletionState::Pending(uid) => self.until_gone(&handle, &uid, force).await.map(|()| None),
         }
+    }
+
+    /// An object of a kind that is not served is gone with the definition of the kind. As long as that is there the object may be,
+    /// too: it is waited for (C-191).
+    async fn unserved(&self, LocatedObject { on, key }: &LocatedObject) -> Result<Option<StaysBecause>, ApplyError> {
+        if self.is_dry_run() || !key.group().contains('.') {
+            return Ok(None);
+        }
+        let defines = |definition: &Arc<Value>| {
+            let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
+            text("/spec/group") == Some(key.group()) && text("/spec/names/kind") == Some(key.kind.as_str())
+        };
+        let waiting = |name: &str, why: String| Waiting {
+            detail: Some(why),
+            ..Waiting::target(&"CustomResourceDefinition".into(), None, &name.into(), Until::Ready)
+        };
+        match self.job.clusters.definitions(on).await? {
+            Ok(definitions) => match definitions.iter().find(|definition| defines(definition)) {
+                Some(definition) => {
+                    let name = definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                    let why = format!("it serves no version of {} {}, which may still be there", key.kind, key.name);
+                    Err(Halt::from(waiting(name, why)).into())
+                }
+                None => Ok(None),
+            },
+            Err(Observed::Forbidden(_)) => Ok(Some(format!(
+                "the cluster does not serve {} {}, and its definitions may not be read: where there is one, look for the object \
+                 once it is served",
+                key.api_version, key.kind
+            ))),
+            // The first list calls again.
+            Err(_) => Err(Halt::from(key.waiting(Until::Gone)).into()),
+        }
+    }
+
+    /// What another item goes on with gets its marks: an item that is passed over as unchanged writes none itself (C-174).
+    async fn hand_over(&self, located: &LocatedObject, to: &Owner) -> Result<(), ApplyError> {
+        let Some(handle) = self.handle_in_any_version(located).await? else { return Ok(()) };
+        for _ in 0..ATTEMPTS {
+            let Some(live) = handle.get().await?.filter(|live| self.job.owns(live) && !is_being_deleted(live)) else {
+                return Ok(());
+            };
+            let mut body = live;
+            put_marks(&mut body, to, self.job.labels);
+            self.job.fence()?;
+            match handle.replace(&body).await {
+                Ok(_) | Err(Error::Missing { .. }) => return Ok(()),
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Conflict { key: Box::new(handle.key.clone()) }.into())
     }
 
     /// Whether an object is the namespace that the item itself is in: it cannot be gone before the item is (C-176).

@@ -101,15 +101,20 @@ impl<'a> JobObjects<'a> {
     }
 
     /// The object in the version that it is named in or, where that is not served any more, in one that is (C-35). `None`
-    /// where the cluster does not serve the kind in any version: then there is no such object.
+    /// where the cluster does not serve the kind in any version, or an object without a namespace cannot be of it: a definition
+    /// that was made anew may give its kind namespaces (C-191).
     pub(crate) async fn handle_in_any_version(
         &self,
         located: &LocatedObject,
     ) -> Result<Option<ObjectHandle<'a>>, ApplyError> {
-        match self.handle(located).await {
+        let found = match self.handle(located).await {
             Err(error) if error.is_not_served() => self.handle_in_group(located).await,
             Ok(handle) if !handle.is_served => self.handle_in_group(located).await,
             found => found.map(Some),
+        };
+        match found {
+            Err(error) if error.is_unlocated() => Ok(None),
+            found => found,
         }
     }
 

@@ -29,7 +29,7 @@ pub use crate::{
     },
     dry_run::{DryRun, Effect, dry_run},
     executor::carry_out,
-    job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose},
+    job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose, Successor},
     owner::{OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Owner},
     scope::{has_stray_namespaces, without_stray_namespaces},
 };

@@ -133,7 +133,8 @@ pub(crate) fn labelled(write: &ObjectWrite, owner: &Owner, labels: &[String]) ->
     object
 }
 
-fn put_marks(object: &mut Value, owner: &Owner, labels: &[String]) {
+/// Puts the marks of an item on an object, in the place of those of another one.
+pub(crate) fn put_marks(object: &mut Value, owner: &Owner, labels: &[String]) {
     if !labels.is_empty() {
         let labels: Map<String, Value> = labels.iter().map(|label| (label.clone(), json!(owner.label()))).collect();
         overlay(object, &json!({"metadata": {"labels": labels}}));

@@ -13,6 +13,9 @@ use orangery_proposal::ObjectKey;
 /// The reason of a failure that names a kind which the cluster does not serve.
 pub const NOT_SERVED: &str = "KindNotServed";
 
+/// The reason of a failure that names an object without a namespace, whose kind has them.
+pub const UNLOCATED: &str = "NoNamespace";
+
 /// The reason of a failure that a namespace is to blame for which is being terminated.
 pub const TERMINATING: &str = "NamespaceTerminating";
 
@@ -310,9 +313,8 @@ impl From<Error> for Halt {
             }
             Error::Denied { by_policy: false, .. } => Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden)),
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
-            Error::Unlocated { .. } | Error::Invalid { .. } => {
-                Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
-            }
+            Error::Unlocated { .. } => Halt::Stall(failure(UNLOCATED).with_code(Code::ConfigurationProblem)),
+            Error::Invalid { .. } => Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem)),
             Error::TooLarge { .. } => Halt::Stall(failure("TooLarge").with_code(Code::LimitExceeded)),
             Error::Managed { .. } => Halt::Stall(failure("FieldsOfOthers").with_code(Code::ConfigurationProblem)),
             Error::Forbidden { .. } => Halt::Stall(failure("Forbidden").with_code(Code::Unauthorized)),

@@ -51,6 +51,12 @@ impl SharedStatus<'_> {
     }
 }
 
+/// The phase that a running job is in, as the conditions say: of one that has just been taken over its first, when the phase of the
+/// status is still the last of the job before.
+pub(crate) fn told_phase(conditions: &[Condition]) -> Option<&str> {
+    conditions.iter().find(|condition| condition.type_ == "Reconciling").map(|condition| condition.reason.as_str())
+}
+
 /// A status of the job protocol.
 pub(crate) trait JobStatus {
     /// Its shared fields.

@@ -87,7 +87,7 @@ fn ending(result: Step<Verdict>, end: Option<JobEnd>) -> Step<Verdict> {
 }
 
 /// The phase that a running job stands in: the one in the status, or the first of a job that has just been taken over; and
-/// whether it has.
+/// whether it has. `deleting`: whether that job deletes.
 pub fn standing_phase<P: Phase>(phase: Option<P>, deleting: bool) -> (P, bool) {
     match phase {
         Some(phase) if !phase.is_final() => (phase, false),

@@ -81,6 +81,45 @@ async fn c_35_a_version_that_was_served_when_it_was_last_asked_for_is_no_proof_t
     assert_eq!((world.get(THING).await, world.inventory().len()), (None, 0), "it is pruned");
 }
 
+/// What is switched off for a while is not gone, and a deletion waits for it.
+#[tokio::test]
+async fn c_191_an_object_whose_kind_is_defined_and_not_served_is_waited_for() {
+    let mut world = unserved(true).await;
+    world.send("PATCH", DEFINITION, &json!({"spec": definition([false, false])["spec"]})).await;
+    world.restart();
+    let waiting = "waiting for CustomResourceDefinition things.example.org to become ready: it serves no version of Thing x, which \
+                   may still be there";
+    let told = loop {
+        match world.look_at_deletion().await {
+            Err(Halt::Wait(wait)) if wait.to_string().contains("Definition") => break wait.to_string(),
+            // The definitions are not listed yet.
+            Err(Halt::Wait(_)) => world.wait().await,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(told, waiting);
+    assert_eq!(world.inventory(), ["x"]);
+    world.send("PATCH", DEFINITION, &json!({"spec": definition([false, true])["spec"]})).await;
+    world.delete().await;
+    assert_eq!((world.get(THING).await, world.inventory().len()), (None, 0));
+}
+
+/// With the definition all its objects went.
+#[tokio::test]
+async fn c_191_an_object_of_a_kind_that_has_namespaces_by_now_and_had_none_is_gone() {
+    let mut world = World::new().await;
+    let mut without = definition([true, true]);
+    without["spec"]["scope"] = json!("Cluster");
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    world.send("POST", DEFINITIONS, &without).await;
+    world.run("j", &of(&[json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "x"}})])).await;
+    world.send("DELETE", DEFINITION, &json!({})).await;
+    world.send("POST", DEFINITIONS, &definition([true, true])).await;
+    world.restart();
+    world.delete().await;
+    assert_eq!(world.inventory().len(), 0);
+}
+
 fn path(name: &str) -> String {
     format!("/api/v1/namespaces/default/configmaps/{name}")
 }

@@ -94,7 +94,7 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
     let denied = |by_policy| Error::Denied { cluster: cluster(), key: key(), message: message(), by_policy };
     vec![
         (unserved, "retry", NOT_SERVED, false),
-        (Error::Unlocated { key: key() }, "stall", "InvalidObject", true),
+        (Error::Unlocated { key: key() }, "stall", UNLOCATED, true),
         (Error::Conflict { key: key() }, "retry", "Conflict", true),
         (Error::Managed { key: key(), message: message() }, "stall", "FieldsOfOthers", true),
         (Error::AlreadyExists { key: key() }, "retry", "AlreadyExists", true),

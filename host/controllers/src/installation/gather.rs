@@ -9,7 +9,7 @@ use orangery_core::{
 };
 
 use super::reconciliation::InstallationWorker;
-use crate::tree::is_orphaned;
+use crate::{job::told_phase, tree::is_orphaned};
 
 pub(super) mod beginning;
 pub(super) mod blueprints;
@@ -39,6 +39,7 @@ pub(super) async fn gather(worker: &InstallationWorker, installation: &Installat
         ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
         phase: Phase::parse(installation.phase()),
         deleting: installation.is_deleting(),
+began: installation.status.as_ref().and_then(|status| Phase::parse(told_phase(&status.conditions)?)),
     };
     let facts = InstallationFacts { job, request: request_facts(installation), rest: None };
     if !facts.is_idle() {

@@ -26,6 +26,8 @@ pub struct JobFacts<P> {
     pub phase: Option<P>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// The phase that a running job began with, as far as its conditions say.
+    pub began: Option<P>,
 }
 
 impl<P: Phase> JobFacts<P> {
@@ -40,7 +42,9 @@ impl<P: Phase> JobFacts<P> {
     }
 
     fn continued(&self, job: JobId) -> RunningJob<P> {
-        let (phase, begins) = standing_phase(self.phase, self.deleting);
+        // A deletion has a job of its own: one that began before it ends as what it is, though no phase of it is written yet (INS-57).
+        let began = self.began.filter(|began| self.root && !began.is_final());
+        let (phase, begins) = standing_phase(self.phase, began.map_or(self.deleting, P::is_deletion));
         RunningJob { job, phase, begins }
     }
 }
@@ -166,7 +170,7 @@ mod tests {
     fn job<P: Phase>(ids: &str, phase: Option<P>, flags: &str) -> JobFacts<P> {
         let (job, finished) = ids.split_once('/').unwrap();
         let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
-        JobFacts { root: has("root"), ids: JobIds::new(job, finished), phase, deleting: has("deleting") }
+        JobFacts { root: has("root"), ids: JobIds::new(job, finished), phase, deleting: has("deleting"), began: None }
     }
 
     fn quiet(job: JobFacts<Installation>) -> InstallationFacts {
@@ -219,6 +223,20 @@ mod tests {
         let facts = quiet(job("b/a", ended, "root"));
         let request = RequestFacts { has_dependents: true, ..facts.request };
         check(InstallationFacts { request, ..facts }, "TriggerDependents");
+    }
+
+    #[test]
+    fn ins_57_a_job_of_a_root_that_began_before_its_deletion_is_none_that_deletes() {
+        let began = |phase, flags| {
+            let job = job("b/a", Some(Installation::Succeeded), flags);
+            quiet(JobFacts { began: Some(phase), ..job })
+        };
+        check(began(Installation::Init, "root deleting"), "Continue b Init true false");
+        check(began(Installation::Progressing, "root deleting"), "Continue b Init true false");
+        check(began(Installation::InitDelete, "root deleting"), "Continue b InitDelete true false");
+        check(began(Installation::Failed, "root deleting"), "Continue b InitDelete true false");
+        // What is handed a job follows those above it.
+        check(began(Installation::Init, "deleting"), "Continue b InitDelete true false");
     }
 
     #[test]

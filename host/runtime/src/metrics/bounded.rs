@@ -1,9 +1,9 @@
 //! Connections of whoever can reach the port of health and metrics: so many at once, and none for long.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll},
@@ -19,7 +19,8 @@ use tokio::{
     time::timeout,
 };
 
-/// The most connections at once: with one more the oldest one ends, so that a probe is answered however many are held open (C-165).
+/// The most connections at once: with one more the oldest one ends of the address that has the most, so that a probe is answered
+/// however many are held open or opened by others (C-165).
 pub(super) const MOST_CONNECTIONS: usize = 64;
 
 /// How long a connection lasts, whatever is said on it.
@@ -28,13 +29,26 @@ pub(super) const LONGEST_CONNECTION: Duration = Duration::from_secs(30);
 /// Accepts connections of which none keeps others away.
 pub(super) struct BoundedListener {
     listener: TcpListener,
-    /// How each that lives is told to end, the oldest first.
-    open: VecDeque<Weak<Notify>>,
+    /// Where each that lives is from, and how it is told to end; the oldest first.
+    open: VecDeque<(IpAddr, Weak<Notify>)>,
 }
 
 impl BoundedListener {
     pub(super) fn new(listener: TcpListener) -> Self {
         Self { listener, open: VecDeque::new() }
+    }
+
+    /// Ends one connection, so that there is room for another one.
+    fn make_room(&mut self) {
+        let mut by_address: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        self.open.iter().for_each(|(address, _)| *by_address.entry(*address).or_default() += 1);
+        let most = by_address.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address);
+        let oldest = self.open.iter().position(|(address, _)| Some(*address) == most);
+        if let Some((_, told)) = oldest.and_then(|oldest| self.open.remove(oldest))
+            && let Some(told) = told.upgrade()
+        {
+            told.notify_one();
+        }
     }
 }
 
@@ -44,14 +58,12 @@ impl Listener for BoundedListener {
 
     async fn accept(&mut self) -> (BoundedStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        self.open.retain(|one| one.strong_count() > 0);
-        if self.open.len() >= MOST_CONNECTIONS
-            && let Some(oldest) = self.open.pop_front().and_then(|oldest| oldest.upgrade())
-        {
-            oldest.notify_one();
+        self.open.retain(|(_, told)| told.strong_count() > 0);
+        if self.open.len() >= MOST_CONNECTIONS {
+            self.make_room();
         }
         let told = Arc::new(Notify::new());
-        self.open.push_back(Arc::downgrade(&told));
+        self.open.push_back((address.ip(), Arc::downgrade(&told)));
         (BoundedStream::new(stream, told), address)
     }
 

@@ -4,7 +4,7 @@ use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::Instant,
 };
 
@@ -168,6 +168,23 @@ async fn c_165_limits_health_connections_that_are_held_open_keep_no_probe_away()
     let youngest = held.last_mut().unwrap();
     youngest.write_all(b"connection: close\r\n\r\n").await.unwrap();
     assert!(rest(youngest).await.ends_with("\r\n\r\nok"));
+    stop.cancel();
+}
+
+/// However fast they come: who opens the most has his own end.
+#[tokio::test]
+async fn c_165_connections_of_one_address_end_none_of_another() {
+    let stop = CancellationToken::new();
+    let bound = figures().serve_health(SocketAddr::from(([0, 0, 0, 0], 0)), stop.clone()).await.unwrap();
+    let bound = SocketAddr::from(([127, 0, 0, 1], bound.port()));
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+    let mut probe = socket.connect(bound).await.unwrap();
+    probe.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    let mut held = held(bound, 2 * MOST_CONNECTIONS).await;
+    assert_eq!(rest(&mut held[0]).await, "");
+    probe.write_all(b"connection: close\r\n\r\n").await.unwrap();
+    assert!(rest(&mut probe).await.ends_with("\r\n\r\nok"));
     stop.cancel();
 }
 

@@ -140,6 +140,26 @@ async fn c_174_an_item_that_goes_leaves_its_objects_to_the_one_that_names_them_n
     cluster.expect_absent(&config_map("x")).await;
 }
 
+/// It is passed over, and yet what is left to it is its own.
+#[tokio::test]
+async fn c_174_an_item_that_is_passed_over_has_what_is_left_to_it() {
+    let cluster = crate::cluster().await;
+    let mut unchanged = deploys_all("a", &[], &["x"]);
+    unchanged["updateOnChangeOnly"] = json!(true);
+    let leaves = deploys_all("b", &["a"], &["x", "y"]);
+    cluster.apply(&deploying("root", &[unchanged.clone(), leaves])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let before = cluster.expect(&config_map("x")).await;
+    assert_eq!(before["data"], json!({"by": "b"}));
+    next_job(&cluster, &deploying("root", &[unchanged])).await;
+    cluster.expect_absent(&config_map("y")).await;
+    let after = cluster.expect(&config_map("x")).await;
+    assert_eq!((&after["metadata"]["uid"], &after["data"]), (&before["metadata"]["uid"], &before["data"]));
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("x")).await;
+}
+
 /// It would not write over what another item has written, and nobody would have it.
 #[tokio::test]
 async fn c_174_an_object_that_its_new_item_does_not_write_over_is_made_anew() {

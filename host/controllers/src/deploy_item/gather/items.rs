@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::{DeployItems, Owner};
+use orangery_apply::{DeployItems, Owner, Successor};
 use orangery_core::{
     error::Failure,
     name::ObjectName,
@@ -24,7 +24,12 @@ use orangery_reconcile::Key;
 use serde_json::Value;
 
 use super::GatheredItem;
-use crate::{deploy_item::dependencies::EXECUTION, host_cluster::UNTOLD, object::message_of, tree::MANAGED_BY};
+use crate::{
+    deploy_item::dependencies::EXECUTION,
+    host_cluster::UNTOLD,
+    object::{message_of, uid_of},
+    tree::MANAGED_BY,
+};
 
 impl DeployItems for GatheredItem {
     fn is_gone<'a>(&'a self, item: &'a Owner) -> BoxFuture<'a, Step<bool>> {
@@ -49,7 +54,7 @@ impl DeployItems for GatheredItem {
         named
     }
 
-    fn successor(&self, object: &LocatedObject) -> Option<ObjectName> {
+    fn successor(&self, object: &LocatedObject) -> Option<Successor> {
         self.successors.get(object).cloned()
     }
 
@@ -78,12 +83,20 @@ impl GatheredItem {
         Ok(execution.is_some_and(|execution| !execution.is_deleting()))
     }
 
-    /// The objects that other items of the Execution write over whoever has them, each with the name of that item (C-174).
-    pub(in crate::deploy_item) fn taken_over(&self) -> BTreeMap<LocatedObject, ObjectName> {
+    /// The objects that other items of the Execution write over whoever has them, each with that item (C-174).
+    pub(in crate::deploy_item) fn taken_over(&self) -> BTreeMap<LocatedObject, Successor> {
         let mut taken = BTreeMap::new();
         for item in self.beside() {
             let theirs = in_target(taken_over_objects(config(&item)));
-            taken.extend(theirs.into_iter().map(|located| (located, ObjectName::from(item.name_any()))));
+            let successor = Successor {
+                item: Owner {
+                    name: item.name_any().into(),
+                    uid: uid_of(item.as_ref()).to_owned(),
+                    ..self.owner.clone()
+                },
+                is_passed_over: item.spec.update_on_change_only,
+            };
+            taken.extend(theirs.into_iter().map(|located| (located, successor.clone())));
         }
         taken
     }

@@ -273,6 +273,25 @@ async fn ins_56_ins_57_a_deletion_in_whatever_phase_lets_the_job_end_and_leaves_
     }
 }
 
+/// No phase of the job is written yet, and what is below has failed in it: that says nothing of a deletion.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_57_a_deletion_that_comes_before_the_status_tells_of_the_phases_has_a_job_of_its_own() {
+    let world = World::new().await;
+    world.delay_write("/executions");
+    world.apply(&installation("root", &deploying(&[("r", &[])]))).await;
+    world.held().await;
+    world.delay_next_write("/installations/root/status");
+    world.held().await;
+    world.fail("r", "broken").await;
+    world.ended("Execution", "root", "Failed").await;
+    world.delete("Installation", "root").await;
+    world.let_pass();
+    let_go(&world, |root| root.is_none()).await;
+    for kind in ["Installation", "Execution", "DeployItem"] {
+        assert_eq!(world.list(kind).await, Vec::<Value>::new());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_49_orc_06_after_a_restart_in_whatever_phase_the_job_goes_on_where_it_was() {
     for place in PLACES {
