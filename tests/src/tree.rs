@@ -30,6 +30,19 @@ pub async fn ask(objects: &Objects, name: &str) {
     objects.annotate(&any("Installation", name), asks()).await;
 }
 
+/// Applies the Installation `root` anew, and waits until its next job has succeeded.
+pub async fn next_job(objects: &Objects, root: &Value) {
+    let job = objects.expect(&any("Installation", "root")).await["status"]["jobID"].clone();
+    objects.apply(root).await;
+    ask(objects, "root").await;
+    let is_done = |object: &Value| {
+        let status = &object["status"];
+        object["metadata"]["name"] == "root" && status["jobID"] != job && status["jobIDFinished"] == status["jobID"]
+    };
+    let done = objects.expect_that(&any("Installation", "root"), "did not end another job", is_done).await;
+    assert_eq!(done["status"]["phase"], "Succeeded", "{done:#}");
+}
+
 /// A blueprint with these fields.
 pub fn blueprint(fields: Value) -> Value {
     let mut blueprint = json!({"apiVersion": API, "kind": "Blueprint"});

@@ -15,7 +15,7 @@ pub use self::{
     component::{ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
     record::{export_occupant, write_data_object, write_target},
     request::{is_requested, request_facts},
-    template::{deploy_item, subinstallation},
+    template::{deploy_item, origin, subinstallation},
 };
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};
 use orangery_core::name::JobId;

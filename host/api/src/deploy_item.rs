@@ -16,7 +16,10 @@ use crate::{
     schema,
     waiting::{WaitingFor, is_zero},
 };
-use orangery_core::name::{ApiVersion, JobId, Kind, Namespace, ObjectName};
+use orangery_core::{
+    error::Failure,
+    name::{ApiVersion, JobId, Kind, Namespace, ObjectName},
+};
 use orangery_proposal::drift_rules::DriftRules;
 
 /// One thing to be deployed by the deployer of its type.
@@ -161,6 +164,23 @@ pub struct DeployItemStatus {
     pub transition_times: Option<TransitionTimes>,
 }
 
+/// Errors that an item remembers (`docs/wire.md` §3.3).
+const ERRORS: usize = 5;
+
+impl DeployItemStatus {
+    /// Keeps the error that was just written as the first one of the job, where it is that, and as the newest: the same error
+    /// again is the same error (`docs/wire.md` §3.3).
+    pub fn remember(&mut self, failure: &Failure) {
+        let Some(error) = self.last_error.clone() else { return };
+        self.first_error.get_or_insert_with(|| error.clone());
+        if self.last_errors.last().map(LastError::failure).as_ref() != Some(failure) {
+            self.last_errors.push(error);
+        }
+        let surplus = self.last_errors.len().saturating_sub(ERRORS);
+        self.last_errors.drain(..surplus);
+    }
+}
+
 /// What is not as an item has written it (C-56).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -222,3 +242,24 @@ pub struct DeployerInformation {
 }
 
 crate::job::implement_job!(DeployItem);
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn an_item_remembers_the_first_error_and_the_last_five_different_ones() {
+        let mut status = DeployItemStatus::default();
+        let now = Time(Timestamp::from_second(0).unwrap());
+        for message in ["a", "a", "b", "c", "d", "e", "f", "f"] {
+            let failure = Failure::new("O", "R", message);
+            status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
+            status.remember(&failure);
+        }
+        let messages: Vec<&str> = status.last_errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(messages, ["b", "c", "d", "e", "f"]);
+        assert_eq!(status.first_error.unwrap().message, "a");
+    }
+}

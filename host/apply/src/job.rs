@@ -51,8 +51,11 @@ pub trait DeployItems: Send + Sync {
 
     /// Those of these objects that the configuration of another item of the same Execution names, each with the name of that
     /// item (C-163).
-    fn named(&self, _: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
-        BTreeMap::new()
+    ///
+    /// # Errors
+    /// It is not known now whether that item has the same cluster.
+    fn named<'a>(&'a self, _: &'a BTreeSet<LocatedObject>) -> BoxFuture<'a, Step<BTreeMap<LocatedObject, ObjectName>>> {
+        Box::pin(async { Ok(BTreeMap::new()) })
     }
 
     /// The item of the same Execution that goes on with an object when this item is taken away (C-174).

@@ -9,4 +9,5 @@ pub mod idle;
 pub mod installation;
 pub mod pick_up;
 pub mod reconcile;
+pub mod renamed;
 pub mod request;

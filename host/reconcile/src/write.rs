@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::{HeaderValue, header::CONTENT_TYPE};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
@@ -14,12 +15,15 @@ use serde_json::{Value, json};
 pub use self::error::{CONFLICT, WriteError};
 use crate::{
     Key, Store, Watched,
-    difference::merge_patch,
+    difference::{Difference, difference},
     key::describe,
     watched_object::{WatchedObject, too_deep},
 };
 
 mod error;
+
+/// The media type of a JSON patch, which the client library sends only with a dependency of its own for it.
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The field manager of writes to our own kinds.
 const FIELD_MANAGER: &str = "orangery";
@@ -77,8 +81,8 @@ impl<K: Watched> Writer<K> {
         }
     }
 
-    /// Writes what differs between `before`, as it was read, and `after`, the status left out: a JSON merge patch
-    /// under `before`'s resource version. Sends nothing where nothing differs.
+    /// Writes what differs between `before`, as it was read, and `after`, the status left out: a JSON merge patch, or a JSON
+    /// patch where that could not say it (C-170), under `before`'s resource version. Sends nothing where nothing differs.
     ///
     /// # Errors
     /// [`WriteError`]
@@ -185,14 +189,25 @@ impl<K: Watched> Writer<K> {
     }
 
     async fn patch(&self, before: &K, after: &K, part: WrittenPart) -> Result<Arc<K>, WriteError> {
-        let Some(patch) = difference(before, after, part)? else { return Ok(Arc::new(before.clone())) };
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        check_levels(before, &patch)?;
-        let (api, name) = (self.api(before), Key::of(before).name);
-        let answer = match part {
-            WrittenPart::Main => api.patch(&name, &params, &Patch::Merge(patch)).await,
-            WrittenPart::Status => api.patch_status(&name, &params, &Patch::Merge(patch)).await,
+        let Some(patch) = change(before, after, part)? else { return Ok(Arc::new(before.clone())) };
+        let answer = async {
+            let (body, is_json) = match patch {
+                Difference::Merge(patch) => (patch, false),
+                Difference::Json(operations) => (Value::Array(operations), true),
+            };
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let (to, name, body) = (request(before), Key::of(before).name, Patch::Merge(body));
+            let asked = match part {
+                WrittenPart::Main => to.patch(&name, &params, &body),
+                WrittenPart::Status => to.patch_subresource("status", &name, &params, &body),
+            };
+            let mut asked = asked.map_err(kube::Error::BuildRequest)?;
+            if is_json {
+                asked.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON_PATCH));
+            }
+            self.client.request(asked).await
         };
+        let answer = answer.await;
         match answer {
             Ok(answer) => self.take_in(before, &answer),
             Err(error) => Err(self.refused(before, error).await),
@@ -265,24 +280,23 @@ fn document<K: Watched>(object: &K) -> Result<Value, WriteError> {
     })
 }
 
-/// The patch of one part of an object, under the version of `before`.
-fn difference<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<Value>, WriteError> {
+/// What changes of one part of an object, under the version of `before`.
+fn change<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<Difference>, WriteError> {
     let document = |object: &K| -> Result<Value, WriteError> {
         let mut document = document(object)?;
         let status = document.as_object_mut().and_then(|members| members.remove("status"));
-        Ok(match part {
-            WrittenPart::Main => document,
-            WrittenPart::Status => json!({ "status": status }),
+        Ok(match (part, status) {
+            (WrittenPart::Main, _) => document,
+            (WrittenPart::Status, Some(status)) => json!({ "status": status }),
+            (WrittenPart::Status, None) => json!({}),
         })
     };
-    let Some(mut patch) = merge_patch(&document(before)?, &document(after)?) else { return Ok(None) };
-    if let (Some(patch), Some(version)) = (patch.as_object_mut(), &before.meta().resource_version) {
-        let meta = patch.entry("metadata").or_insert_with(|| json!({}));
-        if let Some(meta) = meta.as_object_mut() {
-            meta.insert("resourceVersion".to_owned(), json!(version));
-        }
+    let after = document(after)?;
+    let difference = difference(&document(before)?, &after, before.meta().resource_version.as_deref());
+    if difference.is_some() {
+        check_levels(before, &after)?;
     }
-    Ok(Some(patch))
+    Ok(difference)
 }
 
 #[cfg(test)]

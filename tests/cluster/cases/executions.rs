@@ -1,5 +1,6 @@
 //! The order in which the items of an Execution run, and what one that fails does to the others.
 
 mod jobs;
+mod nulls;
 mod order;
 mod policies;

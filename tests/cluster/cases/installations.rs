@@ -3,3 +3,4 @@
 mod automatic_reconcile;
 mod jobs;
 mod long_names;
+mod renamed;

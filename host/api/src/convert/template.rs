@@ -2,8 +2,9 @@
 //! (`docs/wire.md` §4.1, §5.8).
 
 use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::GateExpressions};
-use orangery_core::name::Namespace;
+use orangery_core::{name::Namespace, plan::renamed::Origin};
 use orangery_ocm::Child;
+use serde_json::json;
 
 use crate::{
     deploy_item::OnDelete,
@@ -55,6 +56,23 @@ pub fn subinstallation(
         failure_policy: parent.failure_policy,
         max_parallel: parent.max_parallel,
     }
+}
+
+/// What a sub-installation is made from. The version of its component does not count: it changes with that of its parent.
+pub fn origin(spec: &InstallationSpec) -> Origin {
+    let component = spec.component_descriptor.as_ref().and_then(|source| source.reference.as_ref());
+    let component = component.map_or("", |reference| reference.component_name.as_str());
+    let blueprint =
+        spec.blueprint.reference.as_ref().map(|blueprint| format!("{component} {}", blueprint.resource_name));
+    let whole = json!({
+        "blueprint": blueprint,
+        "inline": spec.blueprint.inline,
+        "imports": spec.imports,
+        "importDataMappings": spec.import_data_mappings,
+        "exports": spec.exports,
+        "exportDataMappings": spec.export_data_mappings,
+    });
+    Origin { blueprint, whole: whole.to_string() }
 }
 
 /// A deploy item as its Execution lists it; `target` is the Target object that it deploys to, `conditions` are its own with
@@ -130,5 +148,25 @@ mod tests {
         let other = json!({"ref": {"componentName": "example.org/b", "version": "2.0.0"}});
         assert_eq!(spec(reference(), Some(&child)), expected(other, json!({"ref": {"resourceName": "other"}})));
         assert_eq!(spec(reference(), None), expected(own, json!({})));
+    }
+
+    #[test]
+    fn c_168_a_sub_installation_is_known_by_its_blueprint_and_what_is_bound_to_it() {
+        let of = |spec: Value| origin(&serde_json::from_value(spec).unwrap());
+        let spec = |version: &str, resource: &str, import: &str| {
+            json!({
+                "componentDescriptor": {"ref": {"componentName": "example.org/a", "version": version}},
+                "blueprint": {"ref": {"resourceName": resource}},
+                "imports": {"data": [{"name": "x", "dataRef": import}]},
+            })
+        };
+        let first = of(spec("1.0.0", "app", "y"));
+        assert_eq!(first.blueprint.as_deref(), Some("example.org/a app"));
+        assert_eq!(first, of(spec("2.0.0", "app", "y")));
+        assert_ne!(first.whole, of(spec("1.0.0", "app", "z")).whole);
+        assert_ne!(first.whole, of(spec("1.0.0", "other", "y")).whole);
+        let inline = |text: &str| of(json!({"blueprint": {"inline": {"filesystem": {"blueprint.yaml": text}}}}));
+        assert_eq!(inline("a").blueprint, None);
+        assert_ne!(inline("a").whole, inline("b").whole);
     }
 }

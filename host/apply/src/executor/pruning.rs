@@ -34,7 +34,7 @@ impl Executor<'_> {
         if leaving.is_empty() {
             return Ok(held);
         }
-        for (located, item) in self.objects.job.items.named(leaving) {
+        for (located, item) in self.objects.job.items.named(leaving).await? {
             let live = match self.objects.handle_in_any_version(&located).await? {
                 Some(handle) => handle.get().await?,
                 None => None,

@@ -167,10 +167,13 @@ impl DeployItems for KnownItems {
         Box::pin(async move { Ok(self.gone.lock().unwrap().contains(item)) })
     }
 
-    fn named(&self, objects: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
+    fn named<'a>(
+        &'a self,
+        objects: &'a BTreeSet<LocatedObject>,
+    ) -> BoxFuture<'a, Step<BTreeMap<LocatedObject, ObjectName>>> {
         let mut named = self.named.lock().unwrap().clone();
         named.retain(|located, _| objects.contains(located));
-        named
+        Box::pin(async { Ok(named) })
     }
 
     fn ignored(&self, objects: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {

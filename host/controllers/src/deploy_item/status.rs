@@ -14,13 +14,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
     condition,
     deploy_item::{DeployItem, DeployItemStatus, DeployerInformation},
-    error::LastError,
     job::Job,
 };
 use orangery_apply::{ItemState, ProgressStore};
 use orangery_core::{
-    condition::DriftReport, error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step,
-    walk::StatusUpdate,
+    condition::DriftReport, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::StatusUpdate,
 };
 use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
 use serde_json::Value;
@@ -44,9 +42,6 @@ mod item_secrets;
 pub(super) mod large_state;
 pub(super) mod proposal_cache;
 pub(super) mod provider_status;
-
-/// Errors that an item remembers (`docs/wire.md` §3.3).
-const ERRORS: usize = 5;
 
 /// Writes the status of one item in one job.
 pub(super) struct StatusWriter {
@@ -166,7 +161,7 @@ impl StatusWriter {
         let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
         status.rest(rest, generation, &now);
         if let Some(failure) = &rest.failure {
-            remember(status, failure);
+            status.remember(failure);
         }
         if !self.has_begun {
             (status.phase, status.last_error) = (phase, last_error);
@@ -372,17 +367,6 @@ pub(super) fn forget_drift(status: &mut DeployItemStatus, generation: i64, now: 
     status.conditions = condition::with_drift(&DriftReport::Unwatched, generation, &status.conditions, now);
 }
 
-/// `firstError` and `lastErrors` (`docs/wire.md` §3.3); the same error again is the same error.
-fn remember(status: &mut DeployItemStatus, failure: &Failure) {
-    let Some(error) = status.last_error.clone() else { return };
-    status.first_error.get_or_insert_with(|| error.clone());
-    if status.last_errors.last().map(LastError::failure).as_ref() != Some(failure) {
-        status.last_errors.push(error);
-    }
-    let surplus = status.last_errors.len().saturating_sub(ERRORS);
-    status.last_errors.drain(..surplus);
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -411,19 +395,5 @@ mod tests {
         }
         store.forget(&item(6, "a", ""));
         assert_eq!([fence(), fence()], [false, false], "it is gone");
-    }
-
-    #[test]
-    fn an_item_remembers_the_first_error_and_the_last_five_different_ones() {
-        let mut status = DeployItemStatus::default();
-        let now = Time(Timestamp::from_second(0).unwrap());
-        for message in ["a", "a", "b", "c", "d", "e", "f", "f"] {
-            let failure = Failure::new("O", "R", message);
-            status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
-            remember(&mut status, &failure);
-        }
-        let messages: Vec<&str> = status.last_errors.iter().map(|error| error.message.as_str()).collect();
-        assert_eq!(messages, ["b", "c", "d", "e", "f"]);
-        assert_eq!(status.first_error.unwrap().message, "a");
     }
 }

@@ -298,7 +298,8 @@ fn awaited(evaluation: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<
     Wait::each(waits)
 }
 
-/// Names every failed item with its own cause, and what they hold up; the codes of all of them (WF-44).
+/// Names every failed item with its own cause, and what they hold up; the codes of all of them (WF-44), and the original's for
+/// information where they have none.
 fn failures(
     evaluation: &WorkflowDecision<'_>,
     items: &BTreeMap<&str, &ItemState<'_>>,
@@ -325,6 +326,10 @@ fn failures(
             (Some(_), Some(failure)) => format!("{noun} {name} failed: {}", failure.message),
             (Some(object), None) => format!("{noun} {name} failed; see {} {}", kind.object(), object.object_name),
         });
+    }
+    if kind == ItemKind::DeployItem && codes.is_empty() {
+        // As of items that were interrupted: what has to be done stands in none of them.
+        codes.insert(Code::ForInfoOnly);
     }
     let blocked: Vec<&str> = evaluation.in_class(Class::Blocked).collect();
     if !blocked.is_empty() {

@@ -91,6 +91,8 @@ fn failed(operation: &str, reason: &str, related: &[&RelatedObject], besides: &[
         .iter()
         .filter_map(|related_object| related_object.failure.as_ref())
         .flat_map(|failure| failure.codes.iter().cloned())
+        // It is about the object that has it, and says nothing of those above.
+        .filter(|code| *code != Code::ForInfoOnly)
         .collect();
     let causes = related.iter().map(|related_object| related_object.cause());
     let causes: Vec<String> = causes.chain(besides.iter().cloned()).collect();
@@ -140,11 +142,9 @@ pub fn predecessors(related: &[RelatedObject], root: bool, job: &JobId) -> Step<
             }
         })
         .collect();
-    Err(Halt::Stall(Failure::new(
-        "CheckPredecessors",
-        "PredecessorNotSucceeded",
-        format!("an installation whose exports are imported here has not succeeded: {}", joined(&causes)),
-    )))
+    let message = format!("an installation whose exports are imported here has not succeeded: {}", joined(&causes));
+    let failure = Failure::new("CheckPredecessors", "PredecessorNotSucceeded", message);
+    Err(Halt::Stall(failure.with_code(Code::ForInfoOnly)))
 }
 
 /// What a root under the policy `OnChange` may start a job by: the hashes of its last job, and those of now.
@@ -318,13 +318,13 @@ pub fn unchanged(generation: (i64, i64), imports_hash: (&str, &str)) -> Step<()>
     };
     match change {
         None => Ok(()),
-        Some((operation, what)) => Err(Halt::Stall(Failure::new(
-            operation,
-            "ChangedDuringJob",
-            format!(
+        Some((operation, what)) => {
+            let message = format!(
                 "{what} changed while the job was running; reconcile the root installation to take the change into account"
-            ),
-        ))),
+            );
+            let failure = Failure::new(operation, "ChangedDuringJob", message);
+            Err(Halt::Stall(failure.with_code(Code::ForInfoOnly)))
+        }
     }
 }
 

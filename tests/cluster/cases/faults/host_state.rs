@@ -2,7 +2,7 @@
 
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
-    tree::{any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster},
+    tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, next_job, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -64,19 +64,6 @@ fn deploys_all(name: &str, after: &[&str], objects: &[&str]) -> Value {
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
-}
-
-/// Applies the Installation anew, and waits for the end of the next job.
-async fn next_job(cluster: &Objects, root: &Value) {
-    let job = cluster.expect(&any("Installation", "root")).await["status"]["jobID"].clone();
-    cluster.apply(root).await;
-    ask(cluster, "root").await;
-    let is_done = |object: &Value| {
-        let status = &object["status"];
-        object["metadata"]["name"] == "root" && status["jobID"] != job && status["jobIDFinished"] == status["jobID"]
-    };
-    let done = cluster.expect_that(&any("Installation", "root"), "did not end another job", is_done).await;
-    assert_eq!(done["status"]["phase"], "Succeeded", "{done:#}");
 }
 
 #[tokio::test]

@@ -12,10 +12,10 @@ impl ItemReconciliation {
         if !self.gathered.leaves_its_execution().await? {
             return Ok(false);
         }
-        let item = match self.gathered.successor_of_release() {
+        let item = match self.gathered.successor_of_release().await? {
             Some(item) if self.is_where_it_was(state).await? => item,
             Some(_) | None => {
-                self.gathered.successors = self.gathered.taken_over();
+                self.gathered.successors = self.gathered.taken_over(&state.inventory).await?;
                 return Ok(false);
             }
         };

@@ -18,7 +18,7 @@ use orangery_core::{
 use orangery_proposal::{
     ClusterRef, ObjectKey,
     check::{ignored_objects, named_objects, release_of, taken_over_objects},
-    inventory::LocatedObject,
+    inventory::{Inventory, LocatedObject},
 };
 use orangery_reconcile::Key;
 use serde_json::Value;
@@ -44,14 +44,21 @@ impl DeployItems for GatheredItem {
         })
     }
 
-    fn named(&self, objects: &BTreeSet<LocatedObject>) -> BTreeMap<LocatedObject, ObjectName> {
-        let mut named = BTreeMap::new();
-        for item in self.beside() {
-            let theirs = in_target(named_objects(config(&item)));
-            let of_item = objects.intersection(&theirs).cloned();
-            named.extend(of_item.map(|located| (located, ObjectName::from(item.name_any()))));
-        }
-        named
+    fn named<'a>(
+        &'a self,
+        objects: &'a BTreeSet<LocatedObject>,
+    ) -> BoxFuture<'a, Step<BTreeMap<LocatedObject, ObjectName>>> {
+        Box::pin(async move {
+            let mut named = BTreeMap::new();
+            for item in self.beside() {
+                let theirs = in_target(named_objects(config(&item)));
+                let of_item: Vec<_> = objects.intersection(&theirs).cloned().collect();
+                if !of_item.is_empty() && self.is_on_the_cluster_of(&item).await? {
+                    named.extend(of_item.into_iter().map(|located| (located, ObjectName::from(item.name_any()))));
+                }
+            }
+            Ok(named)
+        })
     }
 
     fn successor(&self, object: &LocatedObject) -> Option<Successor> {
@@ -65,14 +72,33 @@ impl DeployItems for GatheredItem {
 }
 
 impl GatheredItem {
-    /// The other items of the Execution that deploy to the same Target and stay.
+    /// The other items of the Execution that stay.
     fn beside(&self) -> Vec<Arc<DeployItem>> {
         let Some(execution) = self.item.label(label::MANAGED_BY) else { return Vec::new() };
         let mut items = MANAGED_BY.find(&self.host.stores.deploy_items, &self.key.namespace, execution);
-        items.retain(|item| {
-            Key::of(item.as_ref()) != self.key && item.spec.target == self.item.spec.target && !item.is_deleting()
-        });
+        items.retain(|item| Key::of(item.as_ref()) != self.key && !item.is_deleting());
         items
+    }
+
+    /// Whether this item deploys to the cluster of another one: by the same Target, or by one of another name that leads there
+    /// (C-169). As long as one of both cannot be asked, that is not known, and waited for.
+    async fn is_on_the_cluster_of(&self, item: &DeployItem) -> Step<bool> {
+        let (own, other) = (&self.item.spec.target, &item.spec.target);
+        if own == other {
+            return Ok(true);
+        }
+        let (Some(_), Some(other)) = (own, other) else { return Ok(false) };
+        let there = self.uid_of_cluster(&ClusterRef::Named(other.name.to_string())).await?;
+        Ok(there.is_some() && there == self.uid_of_cluster(&ClusterRef::Target).await?)
+    }
+
+    /// The uid of a cluster, where there is such a Target and one may know it.
+    async fn uid_of_cluster(&self, on: &ClusterRef) -> Step<Option<String>> {
+        match self.clusters.cluster(on).await {
+            Ok(cluster) => Ok(cluster.uid().await?),
+            Err(Halt::Stall(_)) => Ok(None),
+            Err(halt @ (Halt::Wait(_) | Halt::Retry(_))) => Err(halt),
+        }
     }
 
     /// Whether the item goes and its Execution stays.
@@ -83,31 +109,40 @@ impl GatheredItem {
         Ok(execution.is_some_and(|execution| !execution.is_deleting()))
     }
 
-    /// The objects that other items of the Execution write over whoever has them, each with that item (C-174).
-    pub(in crate::deploy_item) fn taken_over(&self) -> BTreeMap<LocatedObject, Successor> {
+    /// The objects that other items of the Execution write over whoever has them, each with that item (C-174). What a cluster is, is
+    /// asked for those that have one of these alone.
+    pub(in crate::deploy_item) async fn taken_over(
+        &self,
+        inventory: &Inventory,
+    ) -> Step<BTreeMap<LocatedObject, Successor>> {
         let mut taken = BTreeMap::new();
         for item in self.beside() {
             let theirs = in_target(taken_over_objects(config(&item)));
-            let successor = Successor {
-                item: Owner {
-                    name: item.name_any().into(),
-                    uid: uid_of(item.as_ref()).to_owned(),
-                    ..self.owner.clone()
-                },
-                is_passed_over: item.spec.update_on_change_only,
-            };
-            taken.extend(theirs.into_iter().map(|located| (located, successor.clone())));
+            let concerns = item.spec.target == self.item.spec.target
+                || theirs.iter().any(|located| inventory.0.contains_key(located));
+            if concerns && self.is_on_the_cluster_of(&item).await? {
+                let (name, uid) = (item.name_any().into(), uid_of(item.as_ref()).to_owned());
+                let successor = Successor {
+                    item: Owner { name, uid, ..self.owner.clone() },
+                    is_passed_over: item.spec.update_on_change_only,
+                };
+                taken.extend(theirs.into_iter().map(|located| (located, successor.clone())));
+            }
         }
-        taken
+        Ok(taken)
     }
 
     /// Another item of the Execution that makes the release that this one has made (C-175).
-    pub(in crate::deploy_item) fn successor_of_release(&self) -> Option<ObjectName> {
-        let release = release_of(config(&self.item))?;
-        let goes_on = |item: &Arc<DeployItem>| {
-            item.spec.type_ == self.item.spec.type_ && release_of(config(item)).as_ref() == Some(&release)
-        };
-        self.beside().into_iter().find(goes_on).map(|item| item.name_any().into())
+    pub(in crate::deploy_item) async fn successor_of_release(&self) -> Step<Option<ObjectName>> {
+        let Some(release) = release_of(config(&self.item)) else { return Ok(None) };
+        for item in self.beside() {
+            let is_same =
+                item.spec.type_ == self.item.spec.type_ && release_of(config(&item)).as_ref() == Some(&release);
+            if is_same && self.is_on_the_cluster_of(&item).await? {
+                return Ok(Some(item.name_any().into()));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the namespace of an item is one of this host. An item of a namespace that is not here may be there, in that of

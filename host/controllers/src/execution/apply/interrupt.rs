@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orangery_api::{deploy_item::DeployItem, error::LastError, execution::Execution, job::Job};
+use orangery_api::{deploy_item::DeployItem, execution::Execution, job::Job};
 use orangery_core::{
     job::JobEnd,
     name::JobId,
@@ -52,13 +52,15 @@ async fn fail(host: &ControllerContext, object: &DeployItem, job: &JobId) -> Ste
     // One that waited for others gets the job only to end it.
     if status.job_id != *job {
         status.trigger(job, phase, generation_of(object), &now);
+        status.first_error = None;
+        status.last_errors.clear();
     }
     status.rest(
         &StatusUpdate { phase, ended: true, failure: Some(failure.clone()), wait: None },
         generation_of(object),
         &now,
     );
-    status.last_errors.push(LastError::following(None, &failure, &now));
+    status.remember(&failure);
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
     Ok(())

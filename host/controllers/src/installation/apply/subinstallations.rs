@@ -12,7 +12,10 @@ use orangery_api::{
 };
 use orangery_core::{
     name::{self, ObjectName},
-    plan::installation::{self as plan, Existing},
+    plan::{
+        installation::{self as plan, Existing},
+        renamed::renamed,
+    },
     step::{Halt, Step, Verdict},
 };
 use orangery_reconcile::WriteError;
@@ -20,11 +23,44 @@ use orangery_render::Subinstallation;
 
 use super::super::{gather::related::related, reconciliation::InstallationReconciliation};
 use crate::{
+    event,
     object::{add_finalizer, controller_reference, uid_of},
     tree::{check_room, end_of_making},
 };
 
 impl InstallationReconciliation<'_> {
+    /// Those that are called otherwise now go on under their new name, with their objects below: what is deleted and made anew loses
+    /// what is in it (C-168). Until the name is written the object is an orphan, and from then on that of its template.
+    pub(in crate::installation) async fn rename_subinstallations(&self, wanted: &[Subinstallation]) -> Step<()> {
+        let mut objects = self.subinstallations();
+        let mut missing: Vec<&Subinstallation> = wanted.iter().collect();
+        missing.retain(|sub| !objects.iter().any(|object| template_of(object) == Some(sub.template.name.as_str())));
+        objects.retain(|object| {
+            let template = template_of(object);
+            let has_left = template.is_some() && !wanted.iter().any(|sub| template == Some(sub.template.name.as_str()));
+            has_left && !object.is_deleting()
+        });
+        let names: Vec<String> = objects.iter().map(|object| object.name_any()).collect();
+        let origins = objects.iter().map(|object| convert::origin(&object.spec));
+        let templates = missing.iter().map(|sub| {
+            let spec = convert::subinstallation(&self.draft.spec, &sub.template, sub.child.as_ref());
+            (sub.template.name.as_str(), convert::origin(&spec))
+        });
+        let pairs = renamed(templates.collect(), names.iter().map(String::as_str).zip(origins).collect());
+        let writer = self.host.writer(&self.host.stores.installations);
+        for object in &objects {
+            let name = object.name_any();
+            let (Some(before), Some(template)) = (template_of(object), pairs.get(&name)) else { continue };
+            let mut after = Installation::clone(object);
+            after.annotations_mut().insert(annotation::SUBINSTALLATION_NAME.to_owned(), template.clone());
+            writer.update(object, &after).await.map_err(|error| error.halt("RenameSubinstallation"))?;
+            let note =
+                format!("sub-installation {before} is called {template} now; Installation {name} goes on with it");
+            event::tell(self.host, &self.draft, "SubinstallationRenamed", &note);
+        }
+        Ok(())
+    }
+
     /// Brings the sub-installation objects to their templates. Those that are made when they start are left as they are.
     pub(in crate::installation) async fn ensure_subinstallations(&mut self, wanted: &[Subinstallation]) -> Step<()> {
         let wanted: Vec<&Subinstallation> =
@@ -35,7 +71,7 @@ impl InstallationReconciliation<'_> {
             .iter()
             .map(|object| Existing {
                 object: object.name_any(),
-                template: object.annotation(annotation::SUBINSTALLATION_NAME).map(str::to_owned),
+                template: template_of(object).map(str::to_owned),
                 deleting: object.is_deleting(),
             })
             .collect();
@@ -120,4 +156,9 @@ impl InstallationReconciliation<'_> {
             Err(error) => Err(error.halt("CreateSubinstallation")),
         }
     }
+}
+
+/// The template that a sub-installation was made from; `None` where somebody has taken that off.
+fn template_of(sub: &Installation) -> Option<&str> {
+    sub.annotation(annotation::SUBINSTALLATION_NAME)
 }

@@ -48,6 +48,7 @@ impl InstallationReconciliation<'_> {
         let subobjects = async {
             let templates = rendering.subinstallations(&values, imported).await;
             let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
+            self.rename_subinstallations(&templates).await?;
             self.begin_workflow(&loaded.blueprint, &templates, (&values, imported)).await?;
             self.ensure_subinstallations(&templates).await?;
             let items = rendering.items(&values, imported).await;

@@ -1,4 +1,4 @@
-//! An object that moves from one item to another (C-163).
+//! An object that moves from one item to another (C-163, C-169).
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,9 @@ fn of(execution: &str) -> Value {
 /// What becomes of an object that has left the proposals of an item, with another item beside it that names it.
 async fn stays(execution: &str, target: &str, is_deleting: bool) -> bool {
     let world = Items::new().await;
+    let kubeconfig = world.kubeconfig();
+    let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig}});
+    world.target("again", spec).await;
     world.create("item", &[two()], json!({})).await;
     world.patch("item", of("tree")).await;
     world.job("item", "one").await;
@@ -32,12 +35,13 @@ async fn stays(execution: &str, target: &str, is_deleting: bool) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_163_only_an_item_of_the_same_execution_and_target_that_is_not_on_its_way_out_takes_an_object_over() {
+async fn c_163_c_169_only_an_item_of_the_same_execution_and_cluster_that_is_not_on_its_way_out_takes_an_object_over() {
     let kept = [
         stays("tree", "cluster", false).await,
         stays("other", "cluster", false).await,
+        stays("tree", "again", false).await,
         stays("tree", "elsewhere", false).await,
         stays("tree", "cluster", true).await,
     ];
-    assert_eq!(kept, [true, false, false, false]);
+    assert_eq!(kept, [true, false, true, false, false]);
 }

@@ -66,7 +66,7 @@ async fn exe_27_orc_20_the_whole_status_of_a_failure_and_its_only_event() {
         "phase": "Failed",
         "jobID": "one",
         "jobIDFinished": "one",
-        "lastError": format!("Progressing/DeployItemsFailed: {message} []"),
+        "lastError": format!("Progressing/DeployItemsFailed: {message} [ERR_FOR_INFO_ONLY]"),
         "conditions": [
             format!("Ready=False DeployItemsFailed: {message} (1)"),
             format!("Stalled=True DeployItemsFailed: {message} (1)"),

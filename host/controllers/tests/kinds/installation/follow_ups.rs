@@ -87,7 +87,7 @@ async fn c_06_ins_52_under_the_policy_manual_a_change_during_a_job_stays_unobser
         "importsHash": "HASH",
         "executionRef": {"name": "a", "namespace": "default"},
         "subInstCache": {},
-        "lastError": format!("CheckObservedGeneration/ChangedDuringJob: {CHANGED} []"),
+        "lastError": format!("CheckObservedGeneration/ChangedDuringJob: {CHANGED} [ERR_FOR_INFO_ONLY]"),
         "conditions": [
             format!("Ready=False ChangedDuringJob: {CHANGED} (2)"),
             format!("Stalled=True ChangedDuringJob: {CHANGED} (2)"),
