@@ -32,15 +32,16 @@ pub async fn ask(objects: &Objects, name: &str) {
 
 /// Applies the Installation `root` anew, and waits until its next job has succeeded.
 pub async fn next_job(objects: &Objects, root: &Value) {
-    let job = objects.expect(&any("Installation", "root")).await["status"]["jobID"].clone();
+    let field = |object: &Value, name: &str| object.pointer(&format!("/status/{name}")).cloned();
+    let job = field(&objects.expect(&any("Installation", "root")).await, "jobID");
     objects.apply(root).await;
     ask(objects, "root").await;
     let is_done = |object: &Value| {
-        let status = &object["status"];
-        object["metadata"]["name"] == "root" && status["jobID"] != job && status["jobIDFinished"] == status["jobID"]
+        let (now, finished) = (field(object, "jobID"), field(object, "jobIDFinished"));
+        object.pointer("/metadata/name") == Some(&json!("root")) && now != job && finished == now
     };
     let done = objects.expect_that(&any("Installation", "root"), "did not end another job", is_done).await;
-    assert_eq!(done["status"]["phase"], "Succeeded", "{done:#}");
+    assert_eq!(field(&done, "phase"), Some(json!("Succeeded")), "{done:#}");
 }
 
 /// A blueprint with these fields.

@@ -33,7 +33,7 @@ mod tests {
         },
         Wall {
             name: "orangery-egress",
-            ours: &["orangery-core"],
+            ours: &["orangery-core", "orangery-turns"],
             never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "tracing"],
         },
         Wall {

@@ -81,6 +81,10 @@ fn laid_over(live: &Value, patch: &Value, labels: &[String]) -> Value {
 /// Why nobody waits for a namespace that is being deleted with the item in it.
 const HOLDS_THE_ITEM: &str = "it is being deleted, and goes when this item is gone, which is in it";
 
+/// Why an object stays that a stage removes for which nobody vouches.
+const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches for what its release says, by a signature or an \
+                           approval as the policy of the namespace requires them";
+
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 
@@ -261,6 +265,9 @@ impl JobObjects<'_> {
                     None => return Ok(DeletionState::Gone),
                 },
             };
+            if matches!(what, Deleted::Removal) && self.job.removes_its_own_alone && !self.job.owns(&live) {
+                return Ok(DeletionState::Left(NOT_ITS_OWN.to_owned()));
+            }
             if let Some(why) = what.stays(&live, self.job.owner, self.job.labels)
                 && !(matches!(what, Deleted::Removal) && self.is_left_over(&live).await?)
             {

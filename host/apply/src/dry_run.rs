@@ -220,6 +220,7 @@ mod tests {
             clusters: &clusters,
             items: &Stopped,
             clock: &Stopped,
+            removes_its_own_alone: false,
             is_current: &|| true,
         };
         let created: ObjectWrite = serde_json::from_value(json!({"object": config_map("a"), "how": "create"})).unwrap();

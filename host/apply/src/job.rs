@@ -87,6 +87,8 @@ pub struct Job<'a> {
     pub items: &'a dyn DeployItems,
     /// The time.
     pub clock: &'a dyn Clock,
+    /// Whether what a stage removes has to have the mark of the item (C-192); else it may be nobody's as well.
+    pub removes_its_own_alone: bool,
     /// Whether this job is still the item's current one, as far as the host knows without asking (C-24).
     pub is_current: &'a (dyn Fn() -> bool + Send + Sync),
 }

@@ -10,6 +10,7 @@ use std::{
 
 use http::header::InvalidHeaderValue;
 use orangery_core::{digest::sha256, name::Namespace, network::AllowedNetworks};
+use orangery_turns::Tenant;
 
 use crate::{
     Cluster, ClusterSet, KubeconfigError, MOST_OBJECT_BYTES,
@@ -84,7 +85,8 @@ impl ClusterPool {
         Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default(), shares }
     }
 
-    /// The cluster of a kubeconfig, for those who may connect to these networks.
+    /// The cluster of a kubeconfig, for those who may connect to these networks. `tenant` is who asks: the name of the server is
+    /// looked up for it, where nobody has asked for the cluster before.
     ///
     /// # Errors
     /// [`KubeconfigError`]
@@ -92,13 +94,14 @@ impl ClusterPool {
         &self,
         kubeconfig: &str,
         networks: &Arc<AllowedNetworks>,
+        tenant: &Tenant,
     ) -> Result<Arc<Cluster>, KubeconfigError> {
         let key = ClusterKey { digest: sha256(kubeconfig.as_bytes()), networks: Arc::clone(networks) };
         if let Some(cluster) = self.lookup(&key) {
             return Ok(cluster);
         }
         let kubeconfig::KubeconfigClient { client, address, reached } =
-            kubeconfig::client(kubeconfig, networks).await?;
+            kubeconfig::client(kubeconfig, networks, tenant).await?;
         Ok(self.insert(key, client, address, &reached))
     }
 
@@ -206,9 +209,9 @@ mod tests {
     async fn orc_26_one_kubeconfig_is_one_cluster_and_another_is_another() {
         let pool = pool();
         let all = Arc::default();
-        let first = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all).await.unwrap();
-        let again = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all).await.unwrap();
-        let other = pool.connect(&kubeconfig("http://127.0.0.1:2"), &all).await.unwrap();
+        let first = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all, &None).await.unwrap();
+        let again = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all, &None).await.unwrap();
+        let other = pool.connect(&kubeconfig("http://127.0.0.1:2"), &all, &None).await.unwrap();
         assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
     }
 
@@ -217,10 +220,10 @@ mod tests {
         let (pool, kubeconfig) = (pool(), kubeconfig("http://127.0.0.1:1"));
         let rule = |line: &str| NetworkRule { networks: Vec::new(), servers: Vec::new(), line: line.to_owned() };
         let networks = |line: &str| Arc::new(AllowedNetworks { rules: vec![rule(line)] });
-        let all = pool.connect(&kubeconfig, &Arc::default()).await.unwrap();
-        let first = pool.connect(&kubeconfig, &networks("line a")).await.unwrap();
-        let again = pool.connect(&kubeconfig, &networks("line a")).await.unwrap();
-        let other = pool.connect(&kubeconfig, &networks("line b")).await.unwrap();
+        let all = pool.connect(&kubeconfig, &Arc::default(), &None).await.unwrap();
+        let first = pool.connect(&kubeconfig, &networks("line a"), &None).await.unwrap();
+        let again = pool.connect(&kubeconfig, &networks("line a"), &None).await.unwrap();
+        let other = pool.connect(&kubeconfig, &networks("line b"), &None).await.unwrap();
         assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&all, &first) && !Arc::ptr_eq(&first, &other));
         assert!(!first.is_same(&all) && !first.is_same(&other));
     }

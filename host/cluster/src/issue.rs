@@ -12,6 +12,7 @@ use orangery_core::{
     step::Halt,
 };
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
+use orangery_turns::Tenant;
 use serde_json::{Value, json};
 
 use crate::{Cluster, Error, cluster::at, error, kubeconfig};
@@ -73,9 +74,11 @@ impl Subject {
 pub async fn issue_credential(
     text: &str,
     networks: &Arc<AllowedNetworks>,
+    tenant: &Tenant,
     wanted: &Credential,
 ) -> Result<IssuedCredential, Fault> {
-    let connection = kubeconfig::client(text, networks).await.map_err(|refused| error::fault(Halt::from(refused)))?;
+    let connection = kubeconfig::client(text, networks, tenant).await;
+    let connection = connection.map_err(|refused| error::fault(Halt::from(refused)))?;
     let cluster = Cluster::new(connection.client, connection.address, Arc::new(|_| {}));
     let (resource, below, mut body) = wanted.subject.request();
     let Credential { name, namespace, seconds, .. } = wanted;
@@ -196,7 +199,7 @@ users:
             namespace: "ns".into(),
             seconds: 600,
         };
-        let fault = issue_credential(TEXT, &Arc::default(), &wanted).await.err().unwrap();
+        let fault = issue_credential(TEXT, &Arc::default(), &None, &wanted).await.err().unwrap();
         assert_eq!(fault.to_string(), "\"../secrets/x\" is no name of a ServiceAccount; correct the template");
     }
 }

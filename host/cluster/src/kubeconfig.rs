@@ -20,6 +20,7 @@ use orangery_core::{
     yaml::{self, YamlError, YamlFault},
 };
 use orangery_egress::EgressConnector;
+use orangery_turns::Tenant;
 use secrecy::{ExposeSecret as _, SecretString};
 use tower::{BoxError, ServiceBuilder};
 
@@ -119,8 +120,12 @@ pub(crate) struct KubeconfigClient {
     pub(crate) reached: String,
 }
 
-/// A client for a kubeconfig, whose connections go to these networks alone.
-pub(crate) async fn client(text: &str, networks: &Arc<AllowedNetworks>) -> Result<KubeconfigClient, KubeconfigError> {
+/// A client for a kubeconfig, whose connections go to these networks alone. The name of its server is looked up for `tenant`.
+pub(crate) async fn client(
+    text: &str,
+    networks: &Arc<AllowedNetworks>,
+    tenant: &Tenant,
+) -> Result<KubeconfigClient, KubeconfigError> {
     let kubeconfig = read(text)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
@@ -133,7 +138,7 @@ pub(crate) async fn client(text: &str, networks: &Arc<AllowedNetworks>) -> Resul
     let address = config.cluster_url.to_string();
     let address = address.trim_end_matches('/');
     let reached = format!("{address} {}", config.tls_server_name.as_deref().unwrap_or_default());
-    let client = connected(&config, networks).map_err(|_source| KubeconfigError::Incomplete)?;
+    let client = connected(&config, networks, tenant).map_err(|_source| KubeconfigError::Incomplete)?;
     Ok(KubeconfigClient { client, address: format!("cluster {address}"), reached })
 }
 
@@ -182,8 +187,9 @@ pub fn server_at(address: &str) -> Result<String, KubeconfigError> {
 }
 
 /// A client as kube makes it, whose connections go only where a client of the host may connect to, and whoever asks (C-101).
-fn connected(config: &Config, networks: &Arc<AllowedNetworks>) -> Result<Client, kube::Error> {
-    let https = config.rustls_https_connector_with_connector(EgressConnector::new(config.connect_timeout, networks))?;
+fn connected(config: &Config, networks: &Arc<AllowedNetworks>, tenant: &Tenant) -> Result<Client, kube::Error> {
+    let egress = EgressConnector::new(config.connect_timeout, networks, tenant);
+    let https = config.rustls_https_connector_with_connector(egress)?;
     let mut connector = TimeoutConnector::new(https);
     connector.set_connect_timeout(config.connect_timeout);
     let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);

@@ -51,7 +51,7 @@ mod tests {
     /// The cluster behind a router, reached as a target is.
     async fn target(router: Router) -> (ClusterPool, Arc<Cluster>) {
         let pool = ClusterPool::new(|_| {});
-        let cluster = pool.connect(&kubeconfig(&serve(router).await, "t"), &Arc::default()).await.unwrap();
+        let cluster = pool.connect(&kubeconfig(&serve(router, &None).await, "t"), &Arc::default()).await.unwrap();
         (pool, cluster)
     }
 
@@ -129,7 +129,7 @@ mod tests {
     #[tokio::test]
     async fn c_95_nobody_reaches_a_metadata_service_by_a_kubeconfig_or_a_redirect() {
         let pool = ClusterPool::new(|_| {});
-        let cluster = pool.connect(&kubeconfig("http://169.254.169.254", "t"), &Arc::default()).await.unwrap();
+        let cluster = pool.connect(&kubeconfig("http://169.254.169.254", "t"), &Arc::default(), &None).await.unwrap();
         let denied = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
         let Err(Error::Denied { message, .. }) = &denied else { panic!("{denied:?}") };
         let sentence = "169.254.169.254 leads to 169.254.169.254, a link-local address, where clouds have their metadata \
@@ -163,7 +163,7 @@ mod tests {
         let pool = ClusterPool::new(|_| {});
         let by_name = server.replace("127.0.0.1", "localhost");
         let read = async |server: &str, networks: &Arc<AllowedNetworks>| {
-            let cluster = pool.connect(&kubeconfig(server, "t"), networks).await.unwrap();
+            let cluster = pool.connect(&kubeconfig(server, "t"), networks, &None).await.unwrap();
             timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time")
         };
         for server in [&server, &by_name] {
@@ -242,8 +242,8 @@ mod tests {
         let pool = ClusterPool::with_memory(1 << 20, move |waiter: &Waiter| woken.send(waiter.clone()).unwrap());
         let (first, second) = (serve(route()).await, serve(route()).await);
         let clusters = [
-            pool.connect(&kubeconfig(&first, "t"), &Arc::default()).await.unwrap(),
-            pool.connect(&kubeconfig(&second, "t"), &Arc::default()).await.unwrap(),
+            pool.connect(&kubeconfig(&first, "t"), &Arc::default(), &None).await.unwrap(),
+            pool.connect(&kubeconfig(&second, "t"), &Arc::default(), &None).await.unwrap(),
         ];
         let map = config_maps();
         let set = |namespace: &str| {
@@ -289,7 +289,7 @@ mod tests {
         let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps/{name}", get(answer))).await;
         let connected = async |memory: u64| {
             let pool = ClusterPool::with_memory(memory, |_: &Waiter| {});
-            pool.connect(&kubeconfig(&server, "t"), &Arc::default()).await.unwrap()
+            pool.connect(&kubeconfig(&server, "t"), &Arc::default(), &None).await.unwrap()
         };
         let single = connected(64 << 20).await;
         let largest = async |name: &str| {
@@ -378,7 +378,7 @@ mod tests {
         let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
         let (woken, mut wakes) = mpsc::unbounded_channel();
         let pool = ClusterPool::new(move |waiter: &Waiter| woken.send(waiter.name.clone()).unwrap());
-        let cluster = pool.connect(&kubeconfig(&server, "t"), &Arc::default()).await.unwrap();
+        let cluster = pool.connect(&kubeconfig(&server, "t"), &Arc::default(), &None).await.unwrap();
         let waiter = |name: &str| Waiter { kind: "DeployItem".into(), namespace: "a".into(), name: name.into() };
         let (map, set, other) = (
             config_maps(),
@@ -640,7 +640,7 @@ mod tests {
         let tokens = ["one", "two", "three"];
         let clusters = join_all(tokens.map(|token| {
             let (pool, kubeconfig) = (&pool, kubeconfig(&server, token));
-            async move { pool.connect(&kubeconfig, &Arc::default()).await.unwrap() }
+            async move { pool.connect(&kubeconfig, &Arc::default(), &None).await.unwrap() }
         }))
         .await;
         let (config_maps, name) = (config_maps(), key());
@@ -664,7 +664,7 @@ mod tests {
         let begin = Instant::now();
         assert!(matches!(two.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
         assert!(begin.elapsed() < Duration::from_secs(1));
-        let below = pool.connect(&kubeconfig(&format!("{server}/below"), "one"), &Arc::default()).await.unwrap();
+        let below = pool.connect(&kubeconfig(&format!("{server}/below"), "one"), &Arc::default(), &None).await.unwrap();
         assert!(!matches!(below.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
     }
 
@@ -686,7 +686,7 @@ mod tests {
     /// The server as a namespace asks it, with these credentials.
     async fn asked(pool: &ClusterPool, server: &str, namespace: &'static str, token: &str) -> (Cluster, Call) {
         let call = Call::default().of(&Namespace::from_static(namespace));
-        (pool.connect(&kubeconfig(server, token), &Arc::default()).await.unwrap().during(&call), call)
+        (pool.connect(&kubeconfig(server, token), &Arc::default(), &None).await.unwrap().during(&call), call)
     }
 
     #[tokio::test]

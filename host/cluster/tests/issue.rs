@@ -52,10 +52,11 @@ mod tests {
         let accounts: Api<ServiceAccount> = Api::namespaced(client(&administrator).await, "default");
         let robot = serde_json::from_value(json!({"metadata": {"name": "robot"}})).unwrap();
         accounts.create(&PostParams::default(), &robot).await.unwrap();
-        let issued = issue_credential(&administrator, &Arc::default(), &wanted(Subject::ServiceAccount, "robot"))
-            .await
-            .ok()
-            .unwrap();
+        let issued =
+            issue_credential(&administrator, &Arc::default(), &None, &wanted(Subject::ServiceAccount, "robot"))
+                .await
+                .ok()
+                .unwrap();
         assert_eq!(issued.expires, "2027-01-15T09:00:00Z");
         let kubeconfig = decoded(&issued.kubeconfig);
         assert_eq!(Kubeconfig::from_yaml(&kubeconfig).unwrap().auth_infos[0].name, "robot");
@@ -69,15 +70,16 @@ mod tests {
     #[tokio::test]
     async fn what_does_not_exist_or_is_too_short_fails_with_the_words_of_the_server() {
         let server = server().await;
-        let fault = issue_credential(&server.kubeconfig(), &Arc::default(), &wanted(Subject::ServiceAccount, "nobody"))
-            .await
-            .err()
-            .unwrap();
+        let fault =
+            issue_credential(&server.kubeconfig(), &Arc::default(), &None, &wanted(Subject::ServiceAccount, "nobody"))
+                .await
+                .err()
+                .unwrap();
         let message = fault.to_string();
         assert!(matches!(&fault, Fault::Invalid(problem) if problem.code == Code::ConfigurationProblem), "{fault:?}");
         assert!(message.contains("nobody") && message.ends_with("create it and reconcile again"), "{message}");
         let short = Credential { seconds: 1, ..wanted(Subject::ServiceAccount, "default") };
-        let fault = issue_credential(&server.kubeconfig(), &Arc::default(), &short).await.err().unwrap();
+        let fault = issue_credential(&server.kubeconfig(), &Arc::default(), &None, &short).await.err().unwrap();
         assert!(fault.to_string().contains("less than 10 minutes"), "{fault}");
         server.stop().await;
     }
@@ -111,8 +113,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_shoot_admin_kubeconfig_is_what_the_garden_answers() {
-        let issued =
-            issue_credential(&garden().await, &Arc::default(), &wanted(Subject::ShootAdmin, "red")).await.ok().unwrap();
+        let issued = issue_credential(&garden().await, &Arc::default(), &None, &wanted(Subject::ShootAdmin, "red"))
+            .await
+            .ok()
+            .unwrap();
         let asked = json!({
             "apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest",
             "metadata": {"name": "red", "namespace": "default"}, "spec": {"expirationSeconds": 3600},
@@ -124,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_garden_that_cannot_answer_now_is_asked_again_later() {
-        let fault = issue_credential(&garden().await, &Arc::default(), &wanted(Subject::ShootAdmin, "blue"))
+        let fault = issue_credential(&garden().await, &Arc::default(), &None, &wanted(Subject::ShootAdmin, "blue"))
             .await
             .err()
             .unwrap();

@@ -1,6 +1,7 @@
 //! How a cluster is reached that the Target of an item does not name any more: its kubeconfig is kept, as long as an item has
 //! objects there (C-35). In Secrets of the operator's own namespace, where no tenant reads them.
 
+mod orphans;
 mod renewal;
 
 use std::{
@@ -42,6 +43,8 @@ const OWN: &str = "own";
 pub(crate) struct KnownCredentials {
     /// Held for one look-up or one change, never across an await.
     by_secret: Mutex<BTreeMap<String, String>>,
+    /// What this process has deleted and not kept again. Held like the others.
+    released: Mutex<BTreeSet<String>>,
     /// One for each Secret that is being kept or deleted. Held like the others.
     locks: Mutex<BTreeMap<String, Weak<RwLock<()>>>>,
     /// The items that go and need none of them any more. Held like the others.
@@ -97,7 +100,18 @@ impl KnownCredentials {
         by_secret.get(secret).is_some_and(|known| known == digest)
     }
 
+    /// It is deleted now.
+    fn release(&self, secret: &str) {
+        self.forget(secret);
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).insert(secret.to_owned());
+    }
+
+    fn is_released(&self, secret: &str) -> bool {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(secret)
+    }
+
     fn insert(&self, secret: &str, digest: String) {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).remove(secret);
         self.by_secret.lock().unwrap_or_else(PoisonError::into_inner).insert(secret.to_owned(), digest);
     }
 
@@ -116,6 +130,7 @@ pub(crate) fn secret_of(target: &Key, cluster: &str) -> String {
 /// Hears of what is deleted: what was kept is kept again by the next job that needs it, and what a Target had last is kept.
 pub(crate) fn watch_deletions(host: &Arc<ControllerContext>) {
     renewal::renew_from_deleted(host);
+    orphans::forget_with_items(host);
     let (namespace, known) = (Namespace::from(host.client.default_namespace()), Arc::downgrade(host));
     host.stores.secrets.subscribe(move |change| {
         if let (None, Some(key), Some(host)) = (change.after, change.key(), known.upgrade())
@@ -272,10 +287,10 @@ pub(crate) async fn release<'s>(
         }
         // An item that is about to refer to it does so first.
         let _alone = host.kept_credentials.lock(secret).write_owned().await;
-        if is_needed(host, item, secret) {
+        if is_needed(host, item, secret) || host.kept_credentials.is_released(secret) {
             continue;
         }
-        host.kept_credentials.forget(secret);
+        host.kept_credentials.release(secret);
         if let Err(error) = api.delete(secret, &DeleteParams::default()).await {
             tracing::debug!(%error, secret, "credentials that are not needed any more stay");
         }

@@ -8,7 +8,7 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,7 +19,8 @@ use hyper_util::{
     rt::TokioIo,
 };
 use orangery_core::network::{AllowedNetworks, RefusedAddress, denied};
-use tokio::net::TcpStream;
+use orangery_turns::{SharedBytes, Tenant};
+use tokio::{net::TcpStream, task::JoinError};
 use tower::Service;
 
 /// Why there is no connection.
@@ -52,9 +53,11 @@ pub struct EgressConnector {
 
 impl EgressConnector {
     /// A connector for `http` and, below TLS, for `https`. `within` is the time for a connection by TCP; `None` is what
-    /// the system takes. `allowed` are the networks of whoever asks: its connections are for nobody else.
-    pub fn new(within: Option<Duration>, allowed: &Arc<AllowedNetworks>) -> Self {
-        let mut connector = HttpConnector::new_with_resolver(CheckedResolver { allowed: Arc::clone(allowed) });
+    /// the system takes. `allowed` are the networks of whoever asks: its connections are for nobody else. Names are looked up for
+    /// `tenant`, or for nobody in particular.
+    pub fn new(within: Option<Duration>, allowed: &Arc<AllowedNetworks>, tenant: &Tenant) -> Self {
+        let resolver = CheckedResolver { allowed: Arc::clone(allowed), tenant: tenant.clone() };
+        let mut connector = HttpConnector::new_with_resolver(resolver);
         connector.enforce_http(false);
         connector.set_nodelay(true);
         connector.set_connect_timeout(within);
@@ -133,10 +136,18 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a ConnectRefusal> {
     wrapped.and_then(|error| error.downcast_ref()).or_else(|| error.downcast_ref())
 }
 
+/// The most names that are looked up at once. Each takes a thread until the resolver of the system has answered, which may be long
+/// after nobody waits for it (C-193).
+pub const MOST_LOOKUPS: u64 = 64;
+
+/// Names that are looked up, which tenants share: one has half of them at most.
+static LOOKUPS: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(MOST_LOOKUPS));
+
 /// The resolver of the system, whose answers are held against the lists.
 #[derive(Clone, Debug)]
 struct CheckedResolver {
     allowed: Arc<AllowedNetworks>,
+    tenant: Tenant,
 }
 
 impl Service<Name> for CheckedResolver {
@@ -149,17 +160,31 @@ impl Service<Name> for CheckedResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let allowed = Arc::clone(&self.allowed);
+        let (allowed, tenant) = (Arc::clone(&self.allowed), self.tenant.clone());
         Box::pin(async move {
             let asked = name.clone();
-            // The system's resolver blocks.
             let resolve = move || (asked.as_str(), 0).to_socket_addrs();
-            // By a task of the executor: a thread that is started here may have a lower priority, and keeps it.
-            let resolved = tokio::spawn(async { tokio::task::spawn_blocking(resolve).await }).await.flatten();
+            let resolved = look_up(&LOOKUPS, &tenant, resolve).await;
             let addresses: Vec<SocketAddr> = resolved.map_err(io::Error::other)??.collect();
             checked(name.as_str(), addresses, &allowed).map(Vec::into_iter)
         })
     }
+}
+
+/// What the system's resolver answers, which blocks, and keeps its thread and its place when nobody waits for it any more.
+async fn look_up<T: Send + 'static>(
+    places: &Arc<SharedBytes>,
+    tenant: &Tenant,
+    resolve: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    let place = places.acquire(tenant, 1).await;
+    let resolve = move || {
+        let resolved = resolve();
+        drop(place);
+        resolved
+    };
+    // By a task of the executor: a thread that is started here may have a lower priority, and keeps it.
+    tokio::spawn(async { tokio::task::spawn_blocking(resolve).await }).await.flatten()
 }
 
 /// The addresses of a name, where all of them may be connected to.
@@ -187,7 +212,7 @@ mod tests {
     }
 
     async fn connect(uri: &str, allowed: &Arc<AllowedNetworks>) -> Result<(), String> {
-        let mut connector = EgressConnector::new(Some(Duration::from_secs(5)), allowed);
+        let mut connector = EgressConnector::new(Some(Duration::from_secs(5)), allowed, &None);
         connector.call(uri.parse().unwrap()).await.map(|_| ()).map_err(|error| error.to_string())
     }
 
@@ -242,7 +267,7 @@ mod tests {
     async fn an_allowed_address_is_connected_to() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let uri = format!("http://localhost:{}/", listener.local_addr().unwrap().port());
-        let mut connector = EgressConnector::new(None, &Arc::default());
+        let mut connector = EgressConnector::new(None, &Arc::default(), &None);
         let accepted = tokio::spawn(async move { listener.accept().await.map(|_| ()) });
         connector.call(uri.parse().unwrap()).await.unwrap();
         accepted.await.unwrap().unwrap();
@@ -297,5 +322,40 @@ mod tests {
         assert_eq!(found, Some(refused.to_string()));
         assert!(matches!(refusal(error), ConnectRefusal::NotAllowed(same) if same == refused));
         assert!(denial(&ConnectRefusal::Failed("no".into())).is_none());
+    }
+
+    /// Resolvers that take their time hold places of their own tenant alone, also when nobody waits for them any more.
+    #[tokio::test]
+    async fn c_193_limits_lookups_a_tenant_has_half_of_the_places_until_its_lookups_end() {
+        let places = SharedBytes::new(4);
+        let (one, other) = (Some("one".into()), Some("other".into()));
+        let (answer, answers) = std::sync::mpsc::channel::<()>();
+        let answers = Arc::new(std::sync::Mutex::new(answers));
+        let slow = || {
+            let answers = Arc::clone(&answers);
+            move || answers.lock().unwrap().recv()
+        };
+        let begun: Vec<_> = (0..2).map(|_| Box::pin(look_up(&places, &one, slow()))).collect();
+        // Each is asked, and given up.
+        for mut lookup in begun {
+            assert!(futures_poll(lookup.as_mut()).await.is_pending());
+        }
+        assert_eq!(places.taken(), 2);
+        let mut third = Box::pin(look_up(&places, &one, || ()));
+        assert!(futures_poll(third.as_mut()).await.is_pending());
+        look_up(&places, &other, || ()).await.unwrap();
+        answer.send(()).unwrap();
+        third.await.unwrap();
+        answer.send(()).unwrap();
+        while places.taken() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// A look at a future.
+    async fn futures_poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        let mut future = Some(future);
+        std::future::poll_fn(|context| Poll::Ready(future.take().map_or(Poll::Pending, |future| future.poll(context))))
+            .await
     }
 }

@@ -37,6 +37,7 @@ async fn with_job<T>(world: &World, work: impl AsyncFnOnce(&Job<'_>, &ItemState)
         clusters: &clusters,
         items: &world.items,
         clock: &Still,
+        removes_its_own_alone: false,
         is_current: &|| true,
     };
     work(&job, &world.status.state).await

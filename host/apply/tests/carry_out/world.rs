@@ -379,6 +379,7 @@ impl World {
             clusters: &clusters,
             items: &self.items,
             clock: &self.clock,
+            removes_its_own_alone: false,
             is_current: &is_current,
         };
         let mut store = TestStore { status: &mut self.status, traffic: &self.traffic };
@@ -434,6 +435,7 @@ impl World {
             clusters: &clusters,
             items: &self.items,
             clock: &self.clock,
+            removes_its_own_alone: false,
             is_current: &is_current,
         };
         let mut state = self.status.state.clone();
@@ -458,6 +460,7 @@ impl World {
             clusters: &clusters,
             items: &self.items,
             clock: &self.clock,
+            removes_its_own_alone: false,
             is_current: &|| true,
         };
         dry_run(&job, proposal, &self.status.state).await

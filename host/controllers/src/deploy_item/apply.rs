@@ -243,7 +243,7 @@ impl ItemReconciliation {
         }
         match proposal_action(state.progress.as_ref(), stored.as_deref(), self.gathered.host.clock.now()) {
             ProposalAction::Resume => match stored {
-                Some(proposal) => self.gathered.check(proposal).await.map(Some),
+                Some(proposal) => self.gathered.check(proposal, purpose).await.map(Some),
                 None => Ok(None),
             },
             ProposalAction::CallIn(left) => Err(Halt::Wait(Wait::poll(left))),

@@ -145,7 +145,11 @@ impl GatheredItem {
             Some(proposal) => {
                 self.check_grants(&proposal)?;
                 let proposal = without_stray_namespaces(&self.clusters, proposal).await?;
-                self.check_policy(&proposal)?;
+                let proposal = match purpose {
+                    Purpose::Install => proposal,
+                    Purpose::Uninstall => self.bounded_uninstall(proposal),
+                };
+                self.check_policy(&proposal, purpose)?;
                 Ok(Some(Arc::new(proposal)))
             }
         }
@@ -153,14 +157,14 @@ impl GatheredItem {
 
     /// Nothing is carried out that is not checked, also where it was checked before: what was stored may come from a time
     /// with other grants, with another policy, or when one of its kinds was not served. Answers what may be carried out.
-    pub(super) async fn check(&self, proposal: Arc<Proposal>) -> Step<Arc<Proposal>> {
+    pub(super) async fn check(&self, proposal: Arc<Proposal>, purpose: Purpose) -> Step<Arc<Proposal>> {
         self.check_grants(&proposal)?;
         let proposal = if has_stray_namespaces(&self.clusters, &proposal).await? {
             Arc::new(without_stray_namespaces(&self.clusters, Arc::unwrap_or_clone(proposal)).await?)
         } else {
             proposal
         };
-        self.check_policy(&proposal)?;
+        self.check_policy(&proposal, purpose)?;
         Ok(proposal)
     }
 
@@ -172,7 +176,7 @@ impl GatheredItem {
             let failure = Failure::new("Drift", "ScopeChanged", message).with_code(Code::ConfigurationProblem);
             return Err(Halt::Stall(failure));
         }
-        self.check_policy(proposal)
+        self.check_policy(proposal, Purpose::Install)
     }
 
     fn check_grants(&self, proposal: &Proposal) -> Step<()> {
@@ -199,6 +203,7 @@ impl GatheredItem {
             clusters: &self.clusters,
             items: self,
             clock: self.host.clock.as_ref(),
+            removes_its_own_alone: self.removes_its_own_alone(purpose),
             is_current,
         }
     }

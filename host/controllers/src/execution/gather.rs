@@ -61,7 +61,7 @@ pub(super) async fn gather(worker: &ExecutionWorker, execution: &Arc<Execution>)
             ids: JobIds::new(execution.job_id(), execution.job_id_finished()),
             phase: Phase::parse(execution.phase()),
             deleting: execution.is_deleting(),
-began: execution.status.as_ref().and_then(|status| Phase::parse(told_phase(&status.conditions)?)),
+            began: execution.status.as_ref().and_then(|status| Phase::parse(told_phase(&status.conditions)?)),
         },
         is_to_end: execution.operation() == Some(Operation::Interrupt),
         is_interrupted: status.is_some_and(|status| status.interrupted_job == status.job_id),

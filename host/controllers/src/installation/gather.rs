@@ -39,7 +39,7 @@ pub(super) async fn gather(worker: &InstallationWorker, installation: &Installat
         ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
         phase: Phase::parse(installation.phase()),
         deleting: installation.is_deleting(),
-began: installation.status.as_ref().and_then(|status| Phase::parse(told_phase(&status.conditions)?)),
+        began: installation.status.as_ref().and_then(|status| Phase::parse(told_phase(&status.conditions)?)),
     };
     let facts = InstallationFacts { job, request: request_facts(installation), rest: None };
     if !facts.is_idle() {

@@ -8,7 +8,6 @@ use orangery_api::{deploy_item::DeployItem, target::Target};
 use orangery_cluster::server_of;
 use orangery_core::{name::Namespace, step::Step, yaml::decode_or_text};
 use orangery_reconcile::Key;
-use serde_json::Value;
 
 use super::{credentials_of, find, secret_of, write};
 use crate::{
@@ -53,25 +52,28 @@ pub(crate) async fn renew_from_secret(host: &ControllerContext, key: &Key) -> St
     renew(host, &key.namespace, &kubeconfigs).await
 }
 
-/// The Secrets with what was kept for items of this namespace whose Targets are gone. Only such as are of these very Targets: what
-/// else a status names is somebody's word.
+/// The Secrets with what was kept for items of this namespace whose Targets are gone.
 fn needing(host: &ControllerContext, namespace: &Namespace) -> BTreeSet<String> {
     let mut secrets = BTreeSet::new();
     host.stores.deploy_items.for_each(|item| {
-        let Some(target) = target_of(item).filter(|target| target.namespace == *namespace) else { return };
-        if host.stores.targets.get(&target).is_some() {
-            return;
+        let target = target_of(item).filter(|target| target.namespace == *namespace);
+        if target.is_some_and(|target| host.stores.targets.get(&target).is_none()) {
+            secrets.extend(own_credentials(item));
         }
-        let of_target = |(uid, secret): &(&String, &Value)| secret.as_str() == Some(&secret_of(&target, uid));
-        secrets.extend(
-            credentials_of(item).into_iter().flatten().filter(of_target).map(|(uid, _)| secret_of(&target, uid)),
-        );
     });
     secrets
 }
 
 fn target_of(item: &DeployItem) -> Option<Key> {
     Some(Key { name: item.spec.target.as_ref()?.name.clone(), ..Key::of(item) })
+}
+
+/// The Secrets for the Target of an item, as its status names them: what else that names is somebody's word.
+pub(super) fn own_credentials(item: &DeployItem) -> Vec<String> {
+    let Some(target) = target_of(item) else { return Vec::new() };
+    let named = credentials_of(item).into_iter().flatten();
+    let own = named.filter(|(uid, secret)| secret.as_str() == Some(secret_of(&target, uid).as_str()));
+    own.map(|(uid, _)| secret_of(&target, uid)).collect()
 }
 
 /// Keeps each of these kubeconfigs in the place of one that leads to the same server. Which cluster that is, is looked at in use.

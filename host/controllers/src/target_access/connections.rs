@@ -149,7 +149,8 @@ impl Connections for TargetConnections {
             }
             let kubeconfig = self.kubeconfig(on).await?;
             let networks = self.host.policies.networks(&self.namespace, &kubeconfig)?;
-            let cluster = self.pool.connect(&kubeconfig.text, &networks).await.map_err(Halt::from)?;
+            let cluster = self.pool.connect(&kubeconfig.text, &networks, &Some(self.namespace.clone())).await;
+            let cluster = cluster.map_err(Halt::from)?;
             self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), kubeconfig);
             Ok(cluster)
         })

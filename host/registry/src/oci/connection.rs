@@ -139,7 +139,7 @@ impl RegistryConnections {
         if let Some(client) = self.clients.get(networks) {
             return client;
         }
-        let connector = EgressConnector::new(Some(self.settings.limits.connect), networks);
+        let connector = EgressConnector::new(Some(self.settings.limits.connect), networks, &None);
         let https = HttpsConnectorBuilder::new().with_tls_config(self.tls.clone());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

@@ -127,6 +127,40 @@ async fn c_174_an_item_that_goes_leaves_its_objects_to_the_one_that_names_them_n
     cluster.expect_absent(&config_map("x")).await;
 }
 
+/// The namespace that a configuration gives to an object of a kind without namespaces says nothing.
+#[tokio::test]
+async fn c_163_c_174_c_162_an_object_without_a_namespace_lives_whatever_namespace_its_manifest_has() {
+    let cluster = crate::cluster().await;
+    let role =
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "kept"}});
+    let with = |name: &str, after: &[&str], has_role: bool, policy: &str| {
+        let mut item = deploys_all(name, after, &[&format!("of-{name}")]);
+        if has_role {
+            let mut manifest = role.clone();
+            manifest["metadata"]["namespace"] = json!(NAMESPACE);
+            let manifests = item["config"]["manifests"].as_array_mut().unwrap();
+            manifests.push(json!({"policy": policy, "manifest": manifest}));
+        }
+        item
+    };
+    cluster.apply(&deploying("root", &[with("a", &[], true, "manage")])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let uid = cluster.expect(&role).await["metadata"]["uid"].clone();
+    for items in [
+        // Its item is called otherwise, it moves to one that comes later, and it is left to itself.
+        vec![with("b", &[], true, "manage")],
+        vec![with("b", &[], false, ""), with("c", &["b"], true, "manage")],
+        vec![with("b", &[], false, ""), with("c", &["b"], true, "ignore")],
+    ] {
+        next_job(&cluster, &deploying("root", &items)).await;
+        assert_eq!(cluster.expect(&role).await["metadata"]["uid"], uid, "{items:#?}");
+    }
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    assert_eq!(cluster.expect(&role).await["metadata"]["uid"], uid);
+    cluster.delete(&role).await;
+}
+
 /// It is passed over, and yet what is left to it is its own.
 #[tokio::test]
 async fn c_174_an_item_that_is_passed_over_has_what_is_left_to_it() {

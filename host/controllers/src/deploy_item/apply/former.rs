@@ -110,7 +110,8 @@ impl ItemReconciliation {
         let GatheredItem { host, key, .. } = &self.gathered;
         let Some(kubeconfig) = kept_credentials::usable(host, &key.namespace, secret).await? else { return Ok(None) };
         let networks = host.policies.networks(&key.namespace, &kubeconfig)?;
-        self.gathered.pool.connect(&kubeconfig.text, &networks).await.map(Some).map_err(Halt::from)
+        let tenant = Some(key.namespace.clone());
+        self.gathered.pool.connect(&kubeconfig.text, &networks, &tenant).await.map(Some).map_err(Halt::from)
     }
 
     /// What is left is recorded before its credentials go: whoever still found it in the status could not look for it any more.

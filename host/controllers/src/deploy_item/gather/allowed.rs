@@ -1,11 +1,12 @@
 //! What the policy of the namespace allows an item: its type, and everything that its proposal writes, removes and deletes.
 
+use orangery_apply::Purpose;
 use orangery_core::step::{Halt, Step};
 use orangery_policy::{PolicyRequest, PolicySubject};
-use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Next, Proposal, Stage, check::key_of};
+use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Gate, Next, Proposal, Stage, check::key_of};
 
 use super::GatheredItem;
-use crate::{namespace_policy::refused, signed_origin::SignedOrigin};
+use crate::{event, namespace_policy::refused, signed_origin::SignedOrigin};
 
 impl GatheredItem {
     /// Whether the item may do something.
@@ -43,17 +44,61 @@ impl GatheredItem {
         if component.is_pinned { Ok(()) } else { self.allowed(PolicyRequest::UnpinnedPlugin(&component.name)) }
     }
 
-    /// Whether everything that a proposal writes, removes and deletes is allowed.
-    pub(super) fn check_policy(&self, proposal: &Proposal) -> Step<()> {
-        let afterwards: &[Stage] = match &proposal.next {
-            Next::Finish(completion) => &completion.afterwards,
-            Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
+    /// Whether what a component reads in a cluster may say what is written when its item is taken away. It may not where nobody
+    /// vouches for the item, nor where signatures are required: what lies in a cluster has none (C-192).
+    fn trusts_what_is_deployed(&self) -> bool {
+        let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
+        !is_required && self.check_origin().is_ok()
+    }
+
+    /// What a component proposes for an uninstall, as far as it may be carried out: otherwise nothing is written, and what is removed
+    /// and deleted has to be the item's (C-192).
+    pub(super) fn bounded_uninstall(&self, mut proposal: Proposal) -> Proposal {
+        if self.trusts_what_is_deployed() {
+            return proposal;
+        }
+        let is_bare = |stage: &Stage| stage.writes.is_empty();
+        let note = (!stages_of(&proposal).all(is_bare)).then_some(
+            "the hooks of its deletion are not run: nobody vouches for what its release says, by a signature or an approval as the \
+             policy of the namespace requires them",
+        );
+        if let Some(note) = note {
+            tracing::warn!(item = %self.key, "{note}");
+            event::warn(&self.host, self.item.as_ref(), "HooksLeftOut", note);
+        }
+        let bare = |stage: &mut Stage| {
+            if !is_bare(stage) {
+                (stage.writes, stage.gate) = (Vec::new(), Gate::Accepted);
+            }
+            !stage.removals.is_empty()
         };
-        if proposal.stages.iter().chain(afterwards).any(|stage| !stage.removals.is_empty() || !stage.writes.is_empty())
-        {
+        proposal.stages.retain_mut(bare);
+        if let Next::Finish(completion) = &mut proposal.next {
+            completion.afterwards.retain_mut(bare);
+        }
+        let groups = proposal.deletion_order.iter_mut().chain(&mut proposal.pruning_order);
+        groups.for_each(|group| {
+            let on = group.on.clone();
+            group.what.retain(|scope| self.selects(&(&on, scope)).is_ok());
+        });
+        proposal
+    }
+
+    /// Whether what a stage removes has to have the mark of the item.
+    pub(super) fn removes_its_own_alone(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Uninstall && !self.trusts_what_is_deployed()
+    }
+
+    /// Whether everything that a proposal writes, removes and deletes is allowed. What is removed for an uninstall is the item's own
+    /// where nobody vouches for it.
+    pub(super) fn check_policy(&self, proposal: &Proposal, purpose: Purpose) -> Step<()> {
+        let is_asked = |stage: &Stage| {
+            !stage.writes.is_empty() || (!stage.removals.is_empty() && !self.removes_its_own_alone(purpose))
+        };
+        if stages_of(proposal).any(is_asked) {
             self.check_origin()?;
         }
-        for stage in proposal.stages.iter().chain(afterwards) {
+        for stage in stages_of(proposal) {
             for removal in &stage.removals {
                 self.reaches(&removal.on)?;
                 self.allowed(PolicyRequest::Object(&removal.key))?;
@@ -107,6 +152,15 @@ impl GatheredItem {
             ClusterRef::Target | ClusterRef::Named(_) => Ok(()),
         }
     }
+}
+
+/// The stages of a proposal, in order.
+fn stages_of(proposal: &Proposal) -> impl Iterator<Item = &Stage> {
+    let afterwards: &[Stage] = match &proposal.next {
+        Next::Finish(completion) => &completion.afterwards,
+        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
+    };
+    proposal.stages.iter().chain(afterwards)
 }
 
 fn selections(group: &DeletionGroup) -> impl Iterator<Item = (&ClusterRef, &DeletionScope)> {

@@ -161,8 +161,11 @@ fn config(item: &DeployItem) -> &Value {
     item.spec.config.as_ref().unwrap_or(&Value::Null)
 }
 
+/// Objects that a configuration names, on the Target. It may give a namespace to what has none, and an inventory does not (C-35):
+/// each is there as one without a namespace, too.
 fn in_target(keys: BTreeSet<ObjectKey>) -> BTreeSet<LocatedObject> {
-    keys.into_iter().map(|key| LocatedObject { on: ClusterRef::Target, key }).collect()
+    let both = |key: ObjectKey| [ObjectKey { namespace: None, ..key.clone() }, key];
+    keys.into_iter().flat_map(both).map(|key| LocatedObject { on: ClusterRef::Target, key }).collect()
 }
 
 fn unread(item: &Owner, error: &kube::Error) -> Halt {

@@ -84,7 +84,7 @@ impl TargetKubeconfigs {
         targets.allowed(PolicyRequest::Credential(credential_kind)).map_err(fault)?;
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
         let networks = self.host.policies.networks(&self.namespace, &kubeconfig).map_err(fault)?;
-        let issued = issue_credential(&kubeconfig.text, &networks, &key.1).await?;
+        let issued = issue_credential(&kubeconfig.text, &networks, &Some(self.namespace.clone()), &key.1).await?;
         let source = SecretSource::Issued(format!("{:?} of {}", key.1, self.whose));
         self.host.secrets.learn_kubeconfig(&self.namespace, source, &issued.kubeconfig);
         self.issued.lock().unwrap_or_else(PoisonError::into_inner).insert(key, issued.clone());

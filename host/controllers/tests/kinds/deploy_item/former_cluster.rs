@@ -247,6 +247,21 @@ async fn c_190_a_guarded_secret_goes_when_its_last_credentials_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_200_what_was_kept_for_an_item_goes_also_where_somebody_took_its_finalizers_off() {
+    let world = Items::new().await;
+    for name in ["item", "another"] {
+        world.create(name, &[proposal(name, json!({}))], json!({})).await;
+        world.job(name, "one").await;
+    }
+    assert_eq!(kept(&world).await, 1);
+    for (name, left) in [("item", 1), ("another", 0)] {
+        world.objects().delete_by_force("DeployItem", name).await;
+        let is_as_wanted = async || (kept(&world).await == left).then_some(());
+        assert!(world.in_time(is_as_wanted).await.is_some(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_190_what_a_status_names_that_is_of_no_target_of_the_item_is_not_written() {
     let world = Items::new().await;
     exported(&world, "cluster").await;

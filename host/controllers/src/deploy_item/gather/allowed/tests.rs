@@ -114,9 +114,37 @@ async fn c_75_nothing_is_written_for_an_unsigned_item_and_what_it_has_is_taken_a
     ];
     for act in &acts {
         let proposal = proposal(act.clone());
-        let checked = |is_signed| refused(gathered(required(), is_signed, true).check_policy(&proposal));
+        let checked =
+            |is_signed| refused(gathered(required(), is_signed, true).check_policy(&proposal, Purpose::Install));
         assert_eq!((checked(false).as_deref(), checked(true)), (Some(UNSIGNED), None), "{act}");
     }
     let own = proposal(json!({"deletionOrder": [{"on": "target", "what": ["namespaced", "clusterScoped"]}]}));
-    assert_eq!(refused(gathered(required(), false, true).check_policy(&own)), None);
+    assert_eq!(refused(gathered(required(), false, true).check_policy(&own, Purpose::Install)), None);
+}
+
+/// What a release in the cluster says is nobody's word there, whoever wrote the item.
+#[tokio::test]
+async fn c_192_an_uninstall_writes_nothing_that_nobody_vouches_for_and_removes_the_items_own() {
+    let proposed: Proposal = serde_json::from_value(json!({
+        "stages": [
+            {"name": "hook", "gate": {"completed": []}, "writes": [{"object": {"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"namespace": "n", "name": "hook"}}, "how": "apply"}]},
+            {"name": "delete", "gate": "accepted", "removals": [{"key": {"apiVersion": "v1", "kind": "ConfigMap",
+                "namespace": "n", "name": "x"}}]},
+        ],
+        "deletionOrder": [{"on": "target", "what": ["namespaced", {"matching": {"apiVersion": "v1", "kind": "Secret"}}]}],
+        "next": {"finish": {}},
+    }))
+    .unwrap();
+    let bounded = |signatures: Value, is_signed| {
+        let item = gathered(signatures, is_signed, true);
+        let bounded = item.bounded_uninstall(proposed.clone());
+        assert_eq!(refused(item.check_policy(&bounded, Purpose::Uninstall)), None);
+        let left: Vec<&str> = bounded.stages.iter().map(|stage| stage.name.as_str()).collect();
+        (left.join(" "), bounded.deletion_order[0].what.len(), item.removes_its_own_alone(Purpose::Uninstall))
+    };
+    assert_eq!(bounded(json!({}), false), ("hook delete".to_owned(), 2, false));
+    assert_eq!(bounded(required(), true), ("delete".to_owned(), 2, true));
+    assert_eq!(bounded(required(), false), ("delete".to_owned(), 1, true));
+    assert!(!gathered(required(), true, true).removes_its_own_alone(Purpose::Install));
 }
