@@ -40,6 +40,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "kube_only",
         &[
+            ("components", "the operator of the embedded server has the mock deployer, and `run` has not"),
             ("garbage", "the garbage collector of the embedded server is in its process, and never slow"),
             ("host_cluster", "the embedded server holds nobody to the rights of roles"),
             ("lease", "the embedded server has one operator, which is in its process"),

@@ -241,13 +241,18 @@ impl Kube {
         }
     }
 
-    /// Starts an operator as one of the two users, with these arguments.
+    /// Starts an operator as one of the two users, with these arguments, which has the mock deployer.
     pub fn operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
+        self.plain_operator(binary, user, &[&["--mock-deployer"], arguments].concat())
+    }
+
+    /// The same with nothing but what `run` has by itself.
+    pub fn plain_operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
         let kubeconfig = self.path(&format!("{user}.kubeconfig"));
         write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of_operator(user));
         let chosen = arguments.iter().any(|argument| argument.starts_with("--default-policy"));
         let policy: &[&str] = if chosen { &[] } else { &["--default-policy=compatible"] };
-        binary.start_logging(&[&["run", "--mock-deployer", "--kubeconfig", &kubeconfig], policy, arguments].concat())
+        binary.start_logging(&[&["run", "--kubeconfig", &kubeconfig], policy, arguments].concat())
     }
 
     /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.

@@ -7,7 +7,11 @@ mod plans;
 mod quotas;
 mod refusals;
 
-use orangery_tests::{cluster::Cluster, objects::NAMESPACE, tree::any};
+use orangery_tests::{
+    cluster::Cluster,
+    objects::{NAMESPACE, Objects},
+    tree::any,
+};
 use serde_json::{Value, json};
 
 /// The code of what a policy refuses.
@@ -24,7 +28,7 @@ pub(crate) fn policy(name: &str, fields: Value) -> Value {
 }
 
 /// Applies a policy, and waits until the operator knows this version of it.
-pub(crate) async fn put(cluster: &Cluster, policy: &Value) {
+pub(crate) async fn put(cluster: &Objects, policy: &Value) {
     let generation = cluster.apply(policy).await.metadata.generation;
     let is_known = |object: &Value| {
         object["metadata"]["name"] == policy["metadata"]["name"]
@@ -33,8 +37,9 @@ pub(crate) async fn put(cluster: &Cluster, policy: &Value) {
     cluster.expect_that(policy, "the policy was not read in time", is_known).await;
 }
 
-/// Waits until an object of ours has ended its job as refused by this line, in this phase; answers the sentence.
-pub(crate) async fn refused(cluster: &Cluster, object: &Value, phase: &str, line: &str) -> String {
+/// Waits until an object of ours has ended its job as refused by this line, in this phase, and its condition says so as well;
+/// answers the sentence.
+pub(crate) async fn refused(cluster: &Objects, object: &Value, phase: &str, line: &str) -> String {
     let line = format!("line {line}");
     let is_refused = |found: &Value| {
         let error = &found["status"]["lastError"];
@@ -45,10 +50,20 @@ pub(crate) async fn refused(cluster: &Cluster, object: &Value, phase: &str, line
             && found["status"]["jobID"] == found["status"]["jobIDFinished"]
             && has_code
             && message.contains(&line)
+            && is_told(found, &line)
     };
     let what = format!("was not refused in time by {line}");
     let found = cluster.expect_that(object, &what, is_refused).await;
     found["status"]["lastError"]["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Whether the condition `Ready` of an object says this.
+fn is_told(object: &Value, text: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+    ready.any(|ready| {
+        ready["status"] == "False" && ready["message"].as_str().is_some_and(|message| message.contains(text))
+    })
 }
 
 /// Waits until an item has this status of the condition `Drifted`, with a message that has this text.

@@ -19,6 +19,8 @@ use orangery_tests::{
 use serde_json::{Value, json};
 use tokio::time::interval;
 
+use crate::cases::policies::{self, policy, put};
+
 const ACCOUNT: &str = "system:serviceaccount:default:default";
 
 /// A component that may write everything to the cluster of the resources, and writes what the configuration of its items is.
@@ -178,5 +180,24 @@ async fn c_38_what_the_account_of_a_namespace_may_not_write_to_the_host_cluster_
     ask(&objects, &item("Secret")).await;
     objects.expect_absent(&item("Secret")).await;
     objects.expect_absent(&object("Secret")).await;
+
+    // By a policy: as an account that it names, where the operator may act as that; and not at all.
+    let rules = |fields: Value| policy("team", json!({"profile": "compatible", "targets": {"hostCluster": fields}}));
+    put(&objects, &rules(json!({"serviceAccount": "worker"}))).await;
+    objects.apply(&item("ConfigMap")).await;
+    ask(&objects, &item("ConfigMap")).await;
+    let sentence = "serviceaccounts \"worker\" is forbidden: User \"first-operator\" cannot impersonate resource \
+                    \"serviceaccounts\" in API group \"\" in the namespace \"default\"";
+    refused(&objects, &item("ConfigMap"), "Failed", sentence).await;
+    put(&objects, &rules(json!({"allow": false}))).await;
+    ask(&objects, &item("ConfigMap")).await;
+    policies::refused(&objects, &any("DeployItem", "configmap"), "Failed", "spec.targets.hostCluster.allow").await;
+    let mut other = rules(json!({"serviceAccount": "other"}));
+    other["metadata"]["name"] = json!("other");
+    put(&objects, &other).await;
+    put(&objects, &rules(json!({"serviceAccount": "worker"}))).await;
+    ask(&objects, &item("ConfigMap")).await;
+    let line = "spec.targets.hostCluster.serviceAccount (NamespacePolicy other names another account)";
+    policies::refused(&objects, &any("DeployItem", "configmap"), "Failed", line).await;
     operator.stop().await;
 }

@@ -1,5 +1,7 @@
 //! Targets that name a service account, with real tokens (`docs/wire.md` §1.4).
 
+use std::net::TcpListener;
+
 use orangery_tests::{
     kube::{Kube, OPERATOR},
     objects::{NAMESPACE, Objects},
@@ -129,6 +131,64 @@ async fn c_38_a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}});
     there.expect(&map).await;
     objects.expect_absent(&map).await;
+}
+
+/// A server elsewhere, which a tenant has, is sent no token that would be good for this cluster: none is even asked for.
+#[tokio::test]
+async fn c_38_a_server_elsewhere_is_sent_no_token_that_is_good_here() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::start_audited(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let annotations = json!({"orangery.dev/allow-targets": "true"});
+    let metadata = json!({"name": "deployer", "annotations": annotations});
+    objects.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})).await;
+    for object in may_have_tokens("deployer") {
+        objects.apply(&object).await;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.set_nonblocking(true).expect("a socket");
+    let address = listener.local_addr().expect("an address");
+    let _operator = server.operator(&binary, OPERATOR[0], &[]);
+    let refused = async |name: &str, audience: Value, sentence: &str| {
+        let account = json!({"name": "deployer"});
+        let mut config =
+            json!({"server": format!("https://{address}"), "serviceAccount": account, "audience": audience});
+        if audience.is_null() {
+            config.as_object_mut().expect("an object").remove("audience");
+        }
+        let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"oidcConfig": config}});
+        objects.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": name}, "spec": spec})).await;
+        let mut root = tree(name);
+        root["metadata"]["name"] = json!(name);
+        objects.apply(&root).await;
+        let failed = objects.expect(&in_phase("Installation", name, "Failed")).await;
+        let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+        let expected = format!("Target {NAMESPACE}/{name} cannot be used: oidcConfig {sentence}");
+        assert!(message.contains(&expected), "{message}");
+    };
+    let asked = || {
+        let mut writes = server.writes(OPERATOR[0]);
+        writes.retain(|write| write.contains(" serviceaccounts "));
+        writes
+    };
+    let needs = "needs an audience, since the server is not this cluster's own: the token without one would be good for this \
+                 cluster; name in audience what the server expects of its tokens";
+    for (name, audience) in [("none", Value::Null), ("empty", json!([])), ("nothing", json!([""]))] {
+        refused(name, audience, needs).await;
+        assert_eq!(asked(), [""; 0], "{name}");
+    }
+    // Which audiences are this cluster's own the API server says with a token that stays here, once.
+    let own = |audience: &str| {
+        format!(
+            "asks for the audience {audience:?} of this cluster's own API server, which no other server may have; name in \
+             audience what the server expects of its tokens"
+        )
+    };
+    refused("own", json!([server.address()]), &own(&server.address())).await;
+    refused("beside", json!([AUDIENCE, server.address()]), &own(&server.address())).await;
+    refused("half", json!([AUDIENCE, ""]), &own("")).await;
+    assert_eq!(asked(), ["create serviceaccounts deployer 201"]);
+    assert!(listener.accept().is_err(), "the server elsewhere was asked");
 }
 
 /// Rights that spread: the credentials are those of somebody who may do nothing, until a role is bound to him.

@@ -32,19 +32,30 @@ async fn c_151_a_deletion_of_what_is_in_use_is_answered_with_a_warning() {
     cluster.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "free"}, "spec": spec})).await;
     cluster.apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "used"}, "spec": spec})).await;
     cluster.apply(&json!({"apiVersion": API, "kind": "Context", "metadata": {"name": "used"}})).await;
-    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("cm", &[], "1")])});
+    for name in ["settings", "free"] {
+        cluster
+            .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}}))
+            .await;
+    }
+    let mut imports = imports_cluster();
+    let settings = json!({"name": "settings", "type": "data", "schema": {"type": "string"}});
+    imports.as_array_mut().expect("a list").push(settings);
+    let fields = json!({"imports": imports, "deployExecutions": executions(&[deploys("cm", &[], "1")])});
     let mut root = on_cluster(installation("root", &blueprint(fields)));
     root["spec"]["imports"]["targets"][0]["target"] = json!("used");
     root["spec"]["context"] = json!("used");
+    root["spec"]["imports"]["data"] = json!([{"name": "settings", "configMapRef": {"name": "settings", "key": "k"}}]);
     cluster.apply(&root).await;
     let ours = API.split('/').next().map(|group| format!("apis/{group}/v1alpha1")).unwrap_or_default();
     let used = [
         ("Target", "used", path(&ours, "targets", "used")),
         ("Context", "used", path(&ours, "contexts", "used")),
         ("Secret", "credentials", path("api/v1", "secrets", "credentials")),
+        ("ConfigMap", "settings", path("api/v1", "configmaps", "settings")),
     ];
+    let api_of = |kind: &str| if ["Secret", "ConfigMap"].contains(&kind) { "v1" } else { API };
     for (kind, name, _) in &used {
-        let api = if *kind == "Secret" { "v1" } else { API };
+        let api = api_of(kind);
         let is_guarded = |object: &Value| {
             object["metadata"]["name"] == *name && object["metadata"]["finalizers"].to_string().contains(GUARD)
         };
@@ -69,13 +80,14 @@ async fn c_151_a_deletion_of_what_is_in_use_is_answered_with_a_warning() {
         };
         cluster.expect_that(&event, "no event says who uses it", is_told).await;
     }
-    for path in [path(&ours, "targets", "free"), path("api/v1", "secrets", "free")] {
+    let free =
+        [path(&ours, "targets", "free"), path("api/v1", "secrets", "free"), path("api/v1", "configmaps", "free")];
+    for path in free {
         assert_eq!(delete(&cluster, &path).await, [""; 0], "{path}");
     }
     cluster.delete(&any("Installation", "root")).await;
     cluster.expect_absent(&any("Installation", "root")).await;
     for (kind, name, _) in &used {
-        let api = if *kind == "Secret" { "v1" } else { API };
-        cluster.expect_absent(&json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}})).await;
+        cluster.expect_absent(&json!({"apiVersion": api_of(kind), "kind": kind, "metadata": {"name": name}})).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Deploy items of an external deployer.
 
-use orangery_tests::tree;
+use orangery_tests::{external_deployer::ExternalDeployer, objects::NAMESPACE, tree};
 use serde_json::{Value, json};
 
 const INSTALLATION: &str = r#"
@@ -116,4 +116,35 @@ async fn c_159_a_type_that_nobody_takes_is_corrected_in_the_blueprint_and_holds_
     cluster.expect(&is("deleted", "Failed")).await;
     cluster.delete(&tree::any("Installation", "deleted")).await;
     cluster.expect_absent(&tree::any("Installation", "deleted")).await;
+}
+
+/// Whatever namespace a reference to exports names, its Secret is looked for in that of its item: one of another is not read.
+#[tokio::test]
+async fn c_139_exports_are_read_in_the_namespace_of_their_item() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})).await;
+    let secret = |namespace: &str, value: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "exported", "namespace": namespace},
+            "stringData": {"config": json!({"k": value}).to_string()}})
+    };
+    cluster.apply(&secret("other", "value-of-the-other-namespace")).await;
+    let execution =
+        json!({"name": "e", "type": "Jinja", "template": "exports:\n  out: {{ values.deployitems.x.k }}\n"});
+    let blueprint = json!({
+        "exports": [{"name": "out", "type": "data", "schema": {"type": "string"}}],
+        "deployExecutions": tree::items(&[("x", &[])], "1"), "exportExecutions": [execution],
+    });
+    let mut root = tree::installation("root", &tree::blueprint(blueprint));
+    root["spec"]["exports"] = json!({"data": [{"name": "out", "dataRef": "out"}]});
+    cluster.apply(&root).await;
+    let deployer = ExternalDeployer(&cluster);
+    let triggered = deployer.triggered("x").await;
+    cluster.patch_status(&triggered, json!({"exportRef": {"name": "exported", "namespace": "other"}})).await;
+    deployer.succeed("x").await;
+    let says = |object: &Value| object["status"].to_string().contains("in Secret exported do not exist");
+    cluster.expect_that(&tree::any("Execution", "root"), "does not miss the Secret", says).await;
+    cluster.apply(&secret(NAMESPACE, "value-of-its-own")).await;
+    cluster.expect(&tree::in_phase("Installation", "root", "Succeeded")).await;
+    let exported = |object: &Value| object["data"] == "value-of-its-own";
+    cluster.expect_that(&tree::any("DataObject", ""), "was not exported", exported).await;
 }

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use orangery_tests::{
+    chart,
     cluster::Cluster,
     objects::NAMESPACE,
     tree::{
@@ -94,6 +95,38 @@ async fn each_line_of_a_policy_refuses_what_it_does_not_allow_before_anything_is
     tries("server", deploys("server", &[], "1"), servers, "spec.targets.servers").await;
     let narrowed = json!({"items": {"types": [{"type": "*/kubernetes-manifest", "kinds": [{"kind": "Secret"}]}]}});
     tries("narrowed", deploys("narrowed", &[], "1"), narrowed, "spec.items.types[0].kinds").await;
+    let narrowed = json!({"items": {"types": [{"type": "*/kubernetes-manifest", "namespaces": ["apps-*"]}]}});
+    tries("placed", deploys("placed", &[], "1"), narrowed, "spec.items.types[0].namespaces").await;
+}
+
+/// Charts of registries and repositories, by the lines for all and by those for a type.
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn each_line_about_sources_keeps_items_from_asking_them() {
+    let cluster = crate::cluster().await;
+    let source = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    source.set_nonblocking(true).expect("a socket");
+    let address = source.local_addr().expect("an address");
+    let repository = json!({"helmChartRepo": {
+        "helmChartRepoUrl": format!("http://{address}/stable"), "helmChartName": "app", "helmChartVersion": "1.0.0",
+    }});
+    let registry = json!({"ref": format!("{address}/charts/app:1.0.0")});
+    let of_type = |field: &str, allowed: &str| json!({"items": {"types": [{"type": "*/helm", field: [allowed]}]}});
+    let lines = [
+        ("hosts", json!({"sources": {"hosts": ["charts.example.org"]}}), &repository, "spec.sources.hosts"),
+        ("registries", json!({"sources": {"registries": ["ghcr.io/acme/*"]}}), &registry, "spec.sources.registries"),
+        ("hosts-of", of_type("hosts", "charts.example.org"), &repository, "spec.items.types[0].hosts"),
+        ("registries-of", of_type("registries", "ghcr.io/acme/*"), &registry, "spec.items.types[0].registries"),
+    ];
+    for (name, fields, chart, line) in lines {
+        put(&cluster, &policy("team", fields)).await;
+        let mut item = chart::item("", &json!({"config": {"chart": chart}}));
+        item["metadata"]["name"] = json!(name);
+        chart::deploy(&cluster, &item).await;
+        let message = refused(&cluster, &any("DeployItem", name), "Failed", line).await;
+        assert!(message.contains("NamespacePolicy team"), "{message}");
+        assert!(source.accept().is_err(), "{name}: the source was asked");
+    }
 }
 
 /// No item is made whose type is refused, also where others of its Execution are allowed.

@@ -7,9 +7,11 @@ use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
+use orangery_policy::Profile;
 use serde_json::{Value, json};
 
 use super::items::{Items, gate, proposal};
+use crate::world::Setup;
 
 /// The service account that the operator acts as for the namespace of the tests.
 const ACCOUNT: &str = "system:serviceaccount:default:default";
@@ -79,4 +81,20 @@ async fn c_38_a_target_names_a_service_account_that_has_opted_in_and_nothing_is_
     // What is taken back counts at once, though the token is good for longer.
     accounts.patch("robot", &PatchParams::default(), &Patch::Merge(allow("no"))).await.unwrap();
     assert_eq!(refusal(&world, "three").await.0, expected);
+}
+
+/// By the profile of the chart, which has no namespace reach the cluster of the resources without a Target.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_38_an_item_reaches_the_host_cluster_where_the_policy_allows_it() {
+    let mut world = Items::with(Setup { profile: Profile::Restricted, ..Setup::default() }).await;
+    world.restart_granting(json!({"clusters": {"host": true}, "reads": [{}], "writes": [{}]}));
+    world.create("item", &[on_host("a")], json!({})).await;
+    let status = world.job("item", "one").await;
+    let error = &status["lastError"];
+    assert_eq!((&status["phase"], &error["codes"]), (&json!("Failed"), &json!(["ERR_POLICY_VIOLATION"])), "{status:#}");
+    let message =
+        "the cluster that the operator runs in is refused by the default policy, line spec.targets.hostCluster.allow";
+    assert!(error["message"].as_str().is_some_and(|said| said.contains(message)), "{error:#}");
+    assert_eq!(world.value("a").await, None);
+    assert_eq!(world.asked_about("/configmaps"), []);
 }
