@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// A change of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Difference {
+pub(crate) enum PatchDocument {
     /// A JSON merge patch (RFC 7396): what it does not name stays as the server has it.
     Merge(Value),
     /// The operations of a JSON patch (RFC 6902): where a value to be written is or has a `null`, which a merge patch cannot say and
@@ -18,13 +18,13 @@ pub(crate) enum Difference {
 const OPENED: [&str; 3] = ["metadata", "spec", "status"];
 
 /// The change from `before` to `after`, where it is written under this resource version; `None` where they are the same.
-pub(crate) fn difference(before: &Value, after: &Value, version: Option<&str>) -> Option<Difference> {
+pub(crate) fn difference(before: &Value, after: &Value, version: Option<&str>) -> Option<PatchDocument> {
     if before == after {
         return None;
     }
     if !is_sayable(before, after) {
         let version = version.map(|version| put("/metadata/resourceVersion", &json!(version)));
-        return Some(Difference::Json(version.into_iter().chain(operations(before, after)).collect()));
+        return Some(PatchDocument::Json(version.into_iter().chain(operations(before, after)).collect()));
     }
     let mut patch = merge_patch(before, after);
     if let (Some(patch), Some(version)) = (patch.as_object_mut(), version) {
@@ -33,7 +33,7 @@ pub(crate) fn difference(before: &Value, after: &Value, version: Option<&str>) -
             meta.insert("resourceVersion".to_owned(), json!(version));
         }
     }
-    Some(Difference::Merge(patch))
+    Some(PatchDocument::Merge(patch))
 }
 
 /// Whether a merge patch can bring `before` to `after`: it writes no `null`.
@@ -116,7 +116,7 @@ mod tests {
 
     #[track_caller]
     fn check(before: Value, after: Value, patch: Option<Value>) {
-        assert_eq!(difference(&before, &after, None), patch.map(Difference::Merge));
+        assert_eq!(difference(&before, &after, None), patch.map(PatchDocument::Merge));
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         for value in nulls {
             for before in [json!({"data": 1, "kept": 1}), json!({"data": {"n": 1}, "kept": 1}), json!({"kept": 1})] {
                 let after = json!({"data": value, "kept": 1});
-                let patch = Some(Difference::Json(vec![json!({"op": "add", "path": "/data", "value": value})]));
+                let patch = Some(PatchDocument::Json(vec![json!({"op": "add", "path": "/data", "value": value})]));
                 assert_eq!(difference(&before, &after, None), patch, "{before} {after}");
             }
         }
@@ -196,9 +196,9 @@ mod tests {
             json!({"op": "remove", "path": "/spec/gone"}),
             json!({"op": "add", "path": "/spec/values", "value": {"a": null}}),
         ];
-        assert_eq!(difference(&before, &after, Some("7")), Some(Difference::Json(operations)));
+        assert_eq!(difference(&before, &after, Some("7")), Some(PatchDocument::Json(operations)));
         let status = json!({"status": {"n": null}});
         let operations = vec![json!({"op": "add", "path": "/status", "value": {"n": null}})];
-        assert_eq!(difference(&json!({}), &status, None), Some(Difference::Json(operations)));
+        assert_eq!(difference(&json!({}), &status, None), Some(PatchDocument::Json(operations)));
     }
 }

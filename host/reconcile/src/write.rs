@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub use self::error::{CONFLICT, WriteError};
 use crate::{
     Key, Store, Watched,
-    difference::{Difference, difference},
+    difference::{PatchDocument, difference},
     key::describe,
     watched_object::{WatchedObject, too_deep},
 };
@@ -192,8 +192,8 @@ impl<K: Watched> Writer<K> {
         let Some(patch) = change(before, after, part)? else { return Ok(Arc::new(before.clone())) };
         let answer = async {
             let (body, is_json) = match patch {
-                Difference::Merge(patch) => (patch, false),
-                Difference::Json(operations) => (Value::Array(operations), true),
+                PatchDocument::Merge(patch) => (patch, false),
+                PatchDocument::Json(operations) => (Value::Array(operations), true),
             };
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
             let (to, name, body) = (request(before), Key::of(before).name, Patch::Merge(body));
@@ -281,7 +281,7 @@ fn document<K: Watched>(object: &K) -> Result<Value, WriteError> {
 }
 
 /// What changes of one part of an object, under the version of `before`.
-fn change<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<Difference>, WriteError> {
+fn change<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<PatchDocument>, WriteError> {
     let document = |object: &K| -> Result<Value, WriteError> {
         let mut document = document(object)?;
         let status = document.as_object_mut().and_then(|members| members.remove("status"));

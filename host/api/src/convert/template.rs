@@ -11,8 +11,8 @@ use crate::{
     duration::Duration,
     execution::DeployItemTemplate,
     installation::{
-        BlueprintReference, BlueprintSource, ImportPolicy, InlineBlueprint, InstallationSpec, Optimization,
-        ReconcilePolicy,
+        BlueprintReference, BlueprintSource, Exports, ImportPolicy, Imports, InlineBlueprint, InstallationSpec,
+        Optimization, ReconcilePolicy,
     },
     reference::ObjectReference,
 };
@@ -64,15 +64,16 @@ pub fn origin(spec: &InstallationSpec) -> Origin {
     let component = component.map_or("", |reference| reference.component_name.as_str());
     let blueprint =
         spec.blueprint.reference.as_ref().map(|blueprint| format!("{component} {}", blueprint.resource_name));
-    let whole = json!({
-        "blueprint": blueprint,
-        "inline": spec.blueprint.inline,
+    let is_bound = spec.imports != Imports::default() || spec.exports != Exports::default();
+    let bound = json!({
         "imports": spec.imports,
         "importDataMappings": spec.import_data_mappings,
         "exports": spec.exports,
         "exportDataMappings": spec.export_data_mappings,
     });
-    Origin { blueprint, whole: whole.to_string() }
+    let whole = json!({"blueprint": blueprint, "inline": spec.blueprint.inline, "bound": bound}).to_string();
+    let kept = blueprint.or_else(|| is_bound.then(|| bound.to_string()));
+    Origin { kept, whole }
 }
 
 /// A deploy item as its Execution lists it; `target` is the Target object that it deploys to, `conditions` are its own with
@@ -161,12 +162,18 @@ mod tests {
             })
         };
         let first = of(spec("1.0.0", "app", "y"));
-        assert_eq!(first.blueprint.as_deref(), Some("example.org/a app"));
+        assert_eq!(first.kept.as_deref(), Some("example.org/a app"));
         assert_eq!(first, of(spec("2.0.0", "app", "y")));
         assert_ne!(first.whole, of(spec("1.0.0", "app", "z")).whole);
         assert_ne!(first.whole, of(spec("1.0.0", "other", "y")).whole);
         let inline = |text: &str| of(json!({"blueprint": {"inline": {"filesystem": {"blueprint.yaml": text}}}}));
-        assert_eq!(inline("a").blueprint, None);
+        assert_eq!(inline("a").kept, None);
+        let bound = |text: &str, import: &str| {
+            let imports = json!({"data": [{"name": "x", "dataRef": import}]});
+            of(json!({"blueprint": {"inline": {"filesystem": {"blueprint.yaml": text}}}, "imports": imports}))
+        };
+        assert!(bound("a", "y").kept.is_some() && bound("a", "y").kept == bound("b", "y").kept);
+        assert_ne!(bound("a", "y").kept, bound("a", "z").kept);
         assert_ne!(inline("a").whole, inline("b").whole);
     }
 }

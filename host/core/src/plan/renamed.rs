@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 /// What a sub-installation is made from, as far as it is known by that once it is called otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Component and resource of the blueprint, without a version; `None` where the blueprint is written out.
-    pub blueprint: Option<String>,
-    /// The blueprint with the imports and exports that are bound to it.
+    /// What it keeps where something else of it changes: component and resource of its blueprint, without a version, and of a blueprint
+    /// that is written out, and so has no name, what is bound to its imports and exports. `None` where that is nothing.
+    pub kept: Option<String>,
+    /// The blueprint with all that is bound to it.
     pub whole: String,
 }
 
 /// Of templates without an object and objects without a template, each by its name, those that belong together: object to
 /// template.
 ///
-/// Such as say the same belong together; then those of the same blueprint, where no other has it; and of blueprints that are written
-/// out, which have no name, the only ones that are left.
+/// Such as say the same belong together; then those that have kept what they are known by, where no other has it.
 pub fn renamed(mut templates: BTreeMap<&str, Origin>, mut objects: BTreeMap<&str, Origin>) -> BTreeMap<String, String> {
     let mut pairs = BTreeMap::new();
     objects.retain(|object, origin| {
@@ -29,8 +29,8 @@ pub fn renamed(mut templates: BTreeMap<&str, Origin>, mut objects: BTreeMap<&str
             None => true,
         }
     });
-    for (object, origin) in &objects {
-        let is_of = |other: &Origin| other.blueprint == origin.blueprint;
+    for (object, origin) in objects.iter().filter(|(_, origin)| origin.kept.is_some()) {
+        let is_of = |other: &Origin| other.kept == origin.kept;
         let mut same = templates.iter().filter(|(_, wanted)| is_of(wanted));
         let is_alone = objects.values().filter(|other| is_of(other)).count() == 1;
         if let (true, Some((template, _)), None) = (is_alone, same.next(), same.next()) {
@@ -44,14 +44,14 @@ pub fn renamed(mut templates: BTreeMap<&str, Origin>, mut objects: BTreeMap<&str
 mod tests {
     use super::*;
 
-    /// `a=app/x b=/y`: name, blueprint, and the whole of it.
+    /// `a=app/x b=/y`: name, what is kept, and the whole of it.
     fn origins(text: &str) -> BTreeMap<&str, Origin> {
         text.split_whitespace()
             .map(|word| {
                 let (name, rest) = word.split_once('=').unwrap();
-                let (blueprint, whole) = rest.split_once('/').unwrap();
-                let blueprint = Some(blueprint.to_owned()).filter(|blueprint| !blueprint.is_empty());
-                (name, Origin { blueprint, whole: whole.to_owned() })
+                let (kept, whole) = rest.split_once('/').unwrap();
+                let kept = Some(kept.to_owned()).filter(|kept| !kept.is_empty());
+                (name, Origin { kept, whole: whole.to_owned() })
             })
             .collect()
     }
@@ -82,11 +82,10 @@ mod tests {
     }
 
     #[test]
-    fn c_168_of_blueprints_that_are_written_out_the_only_one_goes_on() {
-        check("new=/x", "old=/y", &[("old", "new")]);
-        check("n=/x m=/y", "p=/z", &[]);
+    fn c_168_what_has_kept_nothing_is_another_one() {
+        check("new=/x", "old=/y", &[]);
         check("new=/x", "old=app/y", &[]);
-        check("", "old=/y", &[]);
-        check("new=/x", "", &[]);
+        check("", "old=app/y", &[]);
+        check("new=app/x", "", &[]);
     }
 }

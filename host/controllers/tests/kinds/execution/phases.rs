@@ -201,6 +201,7 @@ async fn ins_72_ins_73_exe_25_an_interrupt_ends_each_item_that_has_not_finished_
             "jobIDFinished": "one",
             "deployer": {"identity": "", "name": "", "version": ""},
             "lastError": format!("InterruptOperation/InterruptOperation: {message} []"),
+            "firstError": format!("InterruptOperation/InterruptOperation: {message} []"),
             "lastErrors": [format!("InterruptOperation/InterruptOperation: {message} []")],
             "conditions": [
                 format!("Ready=False InterruptOperation: {message} (1)"),
