@@ -16,8 +16,9 @@ mod golden;
 mod helm;
 mod imports_and_exports;
 mod installations;
+mod metrics;
 pub(crate) mod policies;
-mod secrets;
+pub(crate) mod secrets;
 mod waiting;
 
 /// Why a suite runs on one server only.
@@ -40,9 +41,11 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "kube_only",
         &[
+            ("canaries", "the embedded server and its operator are one process"),
             ("garbage", "the garbage collector of the embedded server is in its process, and never slow"),
             ("host_cluster", "the embedded server holds nobody to the rights of roles"),
             ("lease", "the embedded server has one operator, which is in its process"),
+            ("metrics", "the embedded server holds nobody to the rights of roles"),
             ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
             ("restarts", "the embedded server ends with its operator"),

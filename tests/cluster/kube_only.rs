@@ -1,8 +1,10 @@
 //! Suites that run on a real server only; `cases.rs` says why.
 
+mod canaries;
 mod garbage;
 mod host_cluster;
 mod lease;
+mod metrics;
 mod panics;
 mod policies;
 mod restarts;

@@ -19,7 +19,12 @@ use orangery_api::{
 };
 use orangery_apply::{ItemState, ProgressStore};
 use orangery_core::{
-    condition::DriftReport, error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step,
+    condition::DriftReport,
+    error::{LONGEST_REPEATED, cut},
+    name::JobId,
+    phase::item::Item as Phase,
+    port::BoxFuture,
+    step::Step,
     walk::StatusUpdate,
 };
 use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
@@ -165,8 +170,8 @@ impl StatusWriter {
         let status = self.draft.status.get_or_insert_default();
         let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
         status.rest(rest, generation, &now);
-        if let Some(failure) = &rest.failure {
-            remember(status, failure);
+        if rest.failure.is_some() {
+            remember(status);
         }
         if !self.has_begun {
             (status.phase, status.last_error) = (phase, last_error);
@@ -372,11 +377,12 @@ pub(super) fn forget_drift(status: &mut DeployItemStatus, generation: i64, now: 
     status.conditions = condition::with_drift(&DriftReport::Unwatched, generation, &status.conditions, now);
 }
 
-/// `firstError` and `lastErrors` (`docs/wire.md` §3.3); the same error again is the same error.
-fn remember(status: &mut DeployItemStatus, failure: &Failure) {
-    let Some(error) = status.last_error.clone() else { return };
+/// `firstError` and `lastErrors` (`docs/wire.md` §3.3); the same error again is the same error. The newest is whole in `lastError`.
+fn remember(status: &mut DeployItemStatus) {
+    let Some(mut error) = status.last_error.clone() else { return };
     status.first_error.get_or_insert_with(|| error.clone());
-    if status.last_errors.last().map(LastError::failure).as_ref() != Some(failure) {
+    error.message = cut(error.message, LONGEST_REPEATED);
+    if status.last_errors.last().map(LastError::failure) != Some(error.failure()) {
         status.last_errors.push(error);
     }
     let surplus = status.last_errors.len().saturating_sub(ERRORS);
@@ -385,6 +391,10 @@ fn remember(status: &mut DeployItemStatus, failure: &Failure) {
 
 #[cfg(test)]
 mod tests {
+    use orangery_core::{
+        condition::ConditionInput,
+        error::{Failure, LONGEST_MESSAGE},
+    };
     use serde_json::json;
 
     use super::*;
@@ -420,10 +430,29 @@ mod tests {
         for message in ["a", "a", "b", "c", "d", "e", "f", "f"] {
             let failure = Failure::new("O", "R", message);
             status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
-            remember(&mut status, &failure);
+            remember(&mut status);
         }
         let messages: Vec<&str> = status.last_errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(messages, ["b", "c", "d", "e", "f"]);
         assert_eq!(status.first_error.unwrap().message, "a");
+    }
+
+    #[test]
+    fn c_144_limits_status_a_long_message_is_whole_in_few_places() {
+        let mut status = DeployItemStatus::default();
+        let now = Time(Timestamp::from_second(0).unwrap());
+        for round in 0..20 {
+            let failure = Failure::new("O", "R", format!("{round:02}{}", "x".repeat(100_000)));
+            status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
+            remember(&mut status);
+            remember(&mut status);
+            let failed = ConditionInput::Failed { failure, retry: false };
+            status.conditions = condition::following(&failed, 1, &[], &now).conditions;
+        }
+        let lengths: Vec<usize> = status.last_errors.iter().map(|error| error.message.len()).collect();
+        assert!(lengths.len() == ERRORS && lengths.iter().all(|length| *length < LONGEST_REPEATED + 32), "{lengths:?}");
+        assert!(status.last_errors[0].message.starts_with("15x"), "{:?}", status.last_errors[0]);
+        let whole = serde_json::to_string(&status).unwrap().len();
+        assert!(whole < 3 * LONGEST_MESSAGE + (ERRORS + 1) * LONGEST_REPEATED + (3 << 10), "{whole}");
     }
 }
