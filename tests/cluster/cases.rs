@@ -26,6 +26,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "embedded_only",
         &[
+            ("chart", "no server is asked what a chart renders"),
             ("command_line", "the commands start the embedded server themselves, or need none"),
             ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),
@@ -42,6 +43,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
         "kube_only",
         &[
             ("canaries", "the embedded server and its operator are one process"),
+            ("chart", "the embedded server holds nobody to the rights of roles"),
             ("garbage", "the garbage collector of the embedded server is in its process, and never slow"),
             ("host_cluster", "the embedded server holds nobody to the rights of roles"),
             ("lease", "the embedded server has one operator, which is in its process"),

@@ -1,6 +1,7 @@
 //! Suites that run on a real server only; `cases.rs` says why.
 
 mod canaries;
+mod chart;
 mod garbage;
 mod host_cluster;
 mod lease;
