@@ -22,10 +22,17 @@ use orangery_core::{
     pattern,
     yaml::{self, MOST_ALIASED_BYTES, MOST_YAML_BYTES, MOST_YAML_DEPTH},
 };
-use orangery_expression::{Expression, Type};
+use orangery_expression::{Expression, ExpressionScope, Type};
 use orangery_ocm::{Descriptor, KeylessSigner, Normalisation, ResourceKey, ResourceReference, SignerIdentity};
 use orangery_policy::{Policy, PolicySet, Profile};
-use orangery_proposal::inventory::Inventory;
+use orangery_proposal::{
+    Proposal,
+    check::{self, Bounds},
+    executor::writes,
+    grant::Grants,
+    inventory::Inventory,
+    overlay::{Ignored, drift},
+};
 use orangery_registry::oci::{DockerConfig, ManifestDocument, OcmConfig, manifest};
 use serde_json::{Map, Value, json};
 
@@ -33,7 +40,7 @@ use serde_json::{Map, Value, json};
 pub type Parser = fn(&[u8]);
 
 /// All parsers by name: that of the target and of the folder of its corpus.
-pub const ALL: [(&str, Parser); 23] = [
+pub const ALL: [(&str, Parser); 28] = [
     ("address", address),
     ("archive", archive),
     ("blueprint", blueprint),
@@ -41,8 +48,11 @@ pub const ALL: [(&str, Parser); 23] = [
     ("certificate", certificate),
     ("component", component),
     ("credentials", credentials),
+    ("definition", definition),
     ("descriptor", descriptor),
+    ("event", event),
     ("expression", expression),
+    ("frame", frame),
     ("inventory", inventory),
     ("json", json_text),
     ("jsonpath", jsonpath),
@@ -52,10 +62,12 @@ pub const ALL: [(&str, Parser); 23] = [
     ("output", output),
     ("pattern", name_pattern),
     ("policy", policy),
+    ("proposal", proposal),
     ("reference", reference),
     ("root", trusted_root),
     ("schedule", schedule),
     ("schema", schema),
+    ("scope", scope),
     ("yaml", yaml_text),
 ];
 
@@ -134,6 +146,55 @@ fn expression(bytes: &[u8]) {
     let _ = expression.check(&[("imports", Type::Any)]);
     let _ = expression.reads();
     let _ = expression.holds_of(&document);
+}
+
+/// Expressions of admission, one a line: each but the last has a name for those behind it.
+fn scope(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let expressions: Vec<Expression> = text.lines().filter_map(|line| Expression::compile(line).ok()).collect();
+    let Some((last, others)) = expressions.split_last() else { return };
+    let mut scope = ExpressionScope::new();
+    scope.name(
+        "object",
+        &json!({"metadata": {"name": "a"}, "spec": {"list": [1, 2, 3], "text": "abc", "map": {"a": 1}}}),
+    );
+    scope.name("oldObject", &Value::Null);
+    for (number, expression) in others.iter().enumerate() {
+        scope.define(&format!("v{number}"), expression);
+    }
+    let _ = last.holds(&scope);
+    let _ = last.text(&scope);
+}
+
+/// The schema of a version of a custom kind.
+fn definition(bytes: &[u8]) {
+    let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return };
+    let _ = orangery_embedded::schema_problems(schema);
+}
+
+/// What the server of a Target tells a watch, one event a line.
+fn event(bytes: &[u8]) {
+    let _ = orangery_cluster::read_events(bytes);
+}
+
+/// What a worker says, and the proposal in it.
+fn frame(bytes: &[u8]) {
+    let _ = orangery_plugin::read_worker_frame(bytes);
+}
+
+/// A proposal in JSON: what was read is the same when it is read again, and drift from it is told within its limits.
+fn proposal(bytes: &[u8]) {
+    let Ok(proposal) = serde_json::from_slice::<Proposal>(bytes) else { return };
+    let grants = json!({"clusters": {"host": true}, "reads": [{}], "writes": [{}]});
+    let grants: Grants = serde_json::from_value(grants).expect("grants");
+    let _ = check::check(&proposal, &grants, Bounds::default());
+    let written = serde_json::to_value(&proposal).expect("a proposal is JSON");
+    assert_eq!(serde_json::from_value::<Proposal>(written).ok().as_ref(), Some(&proposal), "it is the same");
+    for (_, write) in writes(&proposal) {
+        assert_eq!(drift(&write.object, &write.object, &Ignored::default()), [], "nothing has drifted");
+        let told = drift(&write.object, &json!({}), &Ignored::default());
+        assert!(told.iter().map(|one| one.pointer().len()).sum::<usize>() <= 1 << 20, "pointers share a megabyte");
+    }
 }
 
 /// A component descriptor in YAML, and its normal forms.

@@ -16,8 +16,9 @@ mod golden;
 mod helm;
 mod imports_and_exports;
 mod installations;
+mod metrics;
 pub(crate) mod policies;
-mod secrets;
+pub(crate) mod secrets;
 mod waiting;
 
 /// Why a suite runs on one server only.
@@ -25,6 +26,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "embedded_only",
         &[
+            ("chart", "no server is asked what a chart renders"),
             ("command_line", "the commands start the embedded server themselves, or need none"),
             ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),
@@ -40,10 +42,13 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "kube_only",
         &[
+            ("canaries", "the embedded server and its operator are one process"),
+            ("chart", "the embedded server holds nobody to the rights of roles"),
             ("components", "the operator of the embedded server has the mock deployer, and `run` has not"),
             ("garbage", "the garbage collector of the embedded server is in its process, and never slow"),
             ("host_cluster", "the embedded server holds nobody to the rights of roles"),
             ("lease", "the embedded server has one operator, which is in its process"),
+            ("metrics", "the embedded server holds nobody to the rights of roles"),
             ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
             ("restarts", "the embedded server ends with its operator"),

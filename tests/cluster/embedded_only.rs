@@ -1,5 +1,6 @@
 //! Suites that run on the embedded server only; `cases.rs` says why.
 
+mod chart;
 mod command_line;
 mod component_versions;
 mod kinds;

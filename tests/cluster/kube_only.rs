@@ -1,9 +1,12 @@
 //! Suites that run on a real server only; `cases.rs` says why.
 
+mod canaries;
+mod chart;
 mod components;
 mod garbage;
 mod host_cluster;
 mod lease;
+mod metrics;
 mod panics;
 mod policies;
 mod restarts;

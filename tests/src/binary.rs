@@ -206,8 +206,13 @@ impl Running {
         self.child.stderr = Some(log.into_inner().into_inner());
     }
 
+    /// The file that it logs into.
+    pub(crate) fn log_file(&self) -> Option<&Path> {
+        self.log.as_deref()
+    }
+
     /// What it has logged into its file so far.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         logged(self.log.as_deref())
     }
 

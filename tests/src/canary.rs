@@ -1,9 +1,13 @@
 //! No value of a Secret leaves the operator: at the end of a case everything that others can read is searched for the values of
-//! its Secrets, and for the credentials of its Target (C-82).
+//! its Secrets, for the credentials of its Target, for what the operator keeps secret itself, and for tokens of service accounts
+//! (C-82).
 
 use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use data_encoding::{BASE64, BASE64_NOPAD};
@@ -14,7 +18,9 @@ use kube::{
 use orangery_core::yaml;
 use serde_json::Value;
 
-use crate::tree::API;
+use tokio::time::timeout;
+
+use crate::{objects::connect, tree::API};
 
 /// Values below this many bytes are no canaries: they may stand anywhere for other reasons.
 const SHORTEST: usize = 12;
@@ -25,8 +31,21 @@ const CREDENTIALS: [&str; 5] = ["token", "password", "client-key-data", "auth", 
 /// Commands whose answer has what somebody asks to be rendered.
 const RENDERING: [&str; 2] = ["render", "blueprint"];
 
-/// Of each kind, which part of its objects the operator alone fills: of what templates made of imports, the rest is.
-const SEARCHED: [(&str, &str, Option<&str>); 9] = [
+/// How a token of a service account begins, whoever has issued it: with a header that names its algorithm.
+const TOKEN: &str = "eyJhbGciOi";
+
+/// The Secret with the operator's own key, and the type of those with credentials that it keeps.
+const OWN_KEY: &str = "orangery-seed";
+const KEPT: &str = "orangery.dev/kubeconfig";
+
+/// How long it may take to list what is searched.
+const LISTED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Of each kind, which part of its objects the operator alone fills, beside the metadata of those that the case has not applied: of
+/// what templates made of imports, the rest is.
+const SEARCHED: [(&str, &str, Option<&str>); 11] = [
+    ("v1", "Secret", Some("/type")),
+    ("v1", "ConfigMap", Some("/immutable")),
     (API, "Installation", Some("/status")),
     (API, "Execution", Some("/status")),
     (API, "DeployItem", Some("/status")),
@@ -41,12 +60,59 @@ const SEARCHED: [(&str, &str, Option<&str>); 9] = [
 /// The values that nothing may show. Clones know the same.
 #[derive(Clone, Debug, Default)]
 pub struct Canaries {
-    values: Arc<Mutex<BTreeSet<String>>>,
+    known: Arc<Mutex<KnownCanaries>>,
+}
+
+#[derive(Debug, Default)]
+struct KnownCanaries {
+    values: BTreeSet<String>,
+    /// What a case has applied, by kind, namespace and name: its metadata is the case's.
+    applied: BTreeSet<[String; 3]>,
+}
+
+/// Those of servers that have several clients in one case, by their addresses.
+static OF_SERVERS: Mutex<BTreeMap<String, Canaries>> = Mutex::new(BTreeMap::new());
+
+fn identity(object: &Value) -> [String; 3] {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let namespace = text("/metadata/namespace").unwrap_or(crate::objects::NAMESPACE);
+    [text("/kind").unwrap_or_default(), namespace, text("/metadata/name").unwrap_or_default()].map(str::to_owned)
 }
 
 impl Canaries {
-    /// Takes in what is secret of an object that a case applies: the values of a Secret.
+    /// Those of all clients of a server from now on; none yet.
+    pub(crate) fn begin(address: &str) -> Self {
+        let canaries = Self::default();
+        let mut servers = OF_SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.insert(address.to_owned(), canaries.clone());
+        canaries
+    }
+
+    /// Those of the server of a kubeconfig, where its clients share them; else new ones.
+    pub(crate) fn of_server(kubeconfig: &str) -> Self {
+        let documents = yaml::documents(kubeconfig).unwrap_or_default();
+        let server =
+            documents.first().and_then(|document| document.value.pointer("/clusters/0/cluster/server")?.as_str());
+        let servers = OF_SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        server.and_then(|server| servers.get(server)).cloned().unwrap_or_default()
+    }
+
+    /// Knows nothing any more.
+    pub(crate) fn forget(&self) {
+        *self.known() = KnownCanaries::default();
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownCanaries> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in an object that a case applies, and what is secret of it: the values of a Secret.
     pub fn learn(&self, object: &Value) {
+        self.known().applied.insert(identity(object));
+        self.learn_values(object);
+    }
+
+    fn learn_values(&self, object: &Value) {
         if object.get("kind").is_none_or(|kind| kind != "Secret") {
             return;
         }
@@ -55,6 +121,14 @@ impl Canaries {
         let decoded = entries("data").filter_map(|(_, text)| BASE64.decode(text.as_str()?.as_bytes()).ok());
         let texts = plain.chain(decoded.filter_map(|bytes| String::from_utf8(bytes).ok()));
         texts.for_each(|text| self.learn_text(&text));
+    }
+
+    /// Takes in what the operator keeps secret itself: bytes that are no text as they stand in a Secret.
+    fn learn_kept(&self, secret: &Value) {
+        self.learn_values(secret);
+        let entries = secret.get("data").and_then(Value::as_object).into_iter().flatten();
+        let encoded = entries.filter_map(|(_, text)| text.as_str()).map(|text| text.trim_end_matches('=').to_owned());
+        self.known().values.extend(encoded.filter(|text| text.len() >= SHORTEST));
     }
 
     /// The same of one text: all of it, or the credentials in it where it is a document.
@@ -69,14 +143,13 @@ impl Canaries {
         } else if text.contains("PRIVATE KEY") {
             found.extend(text.lines().map(str::to_owned).filter(|line| !line.contains("-----")));
         }
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        values.extend(found.into_iter().filter(|value| value.len() >= SHORTEST));
+        self.known().values.extend(found.into_iter().filter(|value| value.len() >= SHORTEST));
     }
 
     /// Which value a text shows, with what stands around it.
     pub fn find(&self, text: &str) -> Option<String> {
-        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let forms = values.iter().flat_map(|value| forms(value));
+        let known = self.known();
+        let forms = known.values.iter().flat_map(|value| forms(value)).chain([TOKEN.to_owned()]);
         let at = forms.filter_map(|form| text.find(&form)).min()?;
         let begin =
             text.char_indices().map(|(index, _)| index).take_while(|index| *index <= at.saturating_sub(300)).last();
@@ -113,19 +186,27 @@ impl ShownText {
 }
 
 /// What the operator has written into objects of all namespaces, as far as it can be read. DataObjects that bear the mark of
-/// data of Secrets are left out.
-pub async fn published(client: &Client) -> kube::Result<Vec<ShownText>> {
+/// data of Secrets are left out. What the operator keeps secret itself is looked for as well from now on.
+pub async fn published(client: &Client, canaries: &Canaries) -> kube::Result<Vec<ShownText>> {
     let mut texts = Vec::new();
     for (api_version, kind, part) in SEARCHED {
-        let Some((group, version)) = api_version.split_once('/') else { continue };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         for object in api.list(&Default::default()).await?.items {
             let object = serde_json::to_value(object).expect("an object is JSON");
+            let is = |pointer: &str, text: &str| object.pointer(pointer).and_then(Value::as_str) == Some(text);
+            if kind == "Secret" && (is("/metadata/name", OWN_KEY) || is("/type", KEPT)) {
+                canaries.learn_kept(&object);
+            }
             let is_marked = object.pointer("/metadata/labels/orangery.dev~1secret-data").is_some();
             let text = match part {
                 _ if is_marked => continue,
-                Some(part) => object.pointer(part).map(Value::to_string).unwrap_or_default(),
+                Some(part) => {
+                    let is_applied = canaries.known().applied.contains(&identity(&object));
+                    let metadata = object.get("metadata").filter(|_| !is_applied);
+                    metadata.into_iter().chain(object.pointer(part)).map(Value::to_string).collect()
+                }
                 None => object.to_string(),
             };
             let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -133,6 +214,21 @@ pub async fn published(client: &Client) -> kube::Result<Vec<ShownText>> {
         }
     }
     Ok(texts)
+}
+
+/// The same for who must not wait in a runtime, as at the end of a test; nothing where the server does not answer any more.
+pub(crate) fn published_at_the_end(kubeconfig: String, canaries: &Canaries) -> Vec<ShownText> {
+    let canaries = canaries.clone();
+    // The runtime of the case may be that of this thread, which waits here.
+    let listed = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listing = async { published(&connect(&kubeconfig).await, &canaries).await };
+        io::Result::Ok(runtime.block_on(async { timeout(LISTED_WITHIN, listing).await }))
+    });
+    match listed.join().expect("its objects are looked at") {
+        Ok(Ok(Ok(found))) => found,
+        Ok(Ok(Err(_)) | Err(_)) | Err(_) => Vec::new(),
+    }
 }
 
 fn credentials(value: &Value, found: &mut Vec<String>) {

@@ -1,15 +1,14 @@
 //! A server with an operator, in processes of their own.
 
-use std::{fs, io, ops::Deref, thread};
+use std::{fs, ops::Deref, thread};
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::{
     binary::{Answers, Binary, Running},
-    canary::{ShownText, published},
+    canary::{ShownText, published_at_the_end},
     kube::{Kube, OPERATOR, Programs, SharedKube},
-    objects::{DEADLINE, NAMESPACE, Objects, connect},
+    objects::{NAMESPACE, Objects},
     tree::API,
 };
 
@@ -34,17 +33,10 @@ impl Drop for Cluster {
         }
         let mut texts = self.answers.all();
         texts.push(ShownText { what: "the log".to_owned(), text: self.process.log() });
-        // The runtime of the case may be that of this thread, which waits here.
-        let kubeconfig = self.objects.kubeconfig().to_owned();
-        let listed = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let listing = async { timeout(DEADLINE, async { published(&connect(&kubeconfig).await).await }).await };
-            let listed = runtime.block_on(listing);
-            io::Result::Ok(listed)
-        });
         // A server that the case has stopped shows nothing any more.
-        if let Ok(Ok(Ok(found))) = listed.join().expect("its objects are looked at") {
-            texts.extend(found);
+        texts.extend(published_at_the_end(self.objects.kubeconfig().to_owned(), self.objects.canaries()));
+        if let Some(server) = &self.server {
+            server.is_searched();
         }
         self.objects.canaries().check(&texts);
     }

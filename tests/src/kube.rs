@@ -10,7 +10,11 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{self, Child, ChildStdin, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
@@ -25,6 +29,7 @@ pub use pool::SharedKube;
 
 use crate::{
     binary::{Binary, Running},
+    canary::{Canaries, ShownText, published_at_the_end},
     fail, machine,
     objects::{self, Objects},
     repository,
@@ -93,8 +98,19 @@ pub struct Kube {
     /// How those of [`SERVERS`] are started, each after those before it.
     servers: [(&'static str, Vec<String>); 2],
     processes: BTreeMap<&'static str, Child>,
+    /// What nothing may show of what its clients apply (C-82).
+    canaries: Canaries,
+    /// Protects the logs of the operators of a test, and whether its end has looked at what nothing may show. Held for one change.
+    search: Mutex<EndSearch>,
     /// The standard inputs of all that were started: the end of one takes the folder away.
     inputs: Vec<ChildStdin>,
+}
+
+/// What the end of a test searches.
+#[derive(Default)]
+struct EndSearch {
+    logs: Vec<PathBuf>,
+    is_done: bool,
 }
 
 /// The servers of objects. The third program only cleans up after them.
@@ -161,6 +177,8 @@ impl Kube {
             folder,
             servers: [(etcd_name, Vec::new()), (api_name, Vec::new())],
             processes: BTreeMap::new(),
+            canaries: Canaries::begin(&format!("https://127.0.0.1:{port}")),
+            search: Mutex::default(),
             inputs: Vec::new(),
         };
         kube.servers = [(etcd_name, kube.etcd(etcd, peers)), (api_name, [&kube.api_server(etcd), flags].concat())];
@@ -252,7 +270,41 @@ impl Kube {
         write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of_operator(user));
         let chosen = arguments.iter().any(|argument| argument.starts_with("--default-policy"));
         let policy: &[&str] = if chosen { &[] } else { &["--default-policy=compatible"] };
-        binary.start_logging(&[&["run", "--kubeconfig", &kubeconfig], policy, arguments].concat())
+        let started = [&["run", "--kubeconfig", &kubeconfig], policy, arguments].concat();
+        self.logging(binary.start_logging(&started))
+    }
+
+    /// An operator whose log is searched at the end (C-82).
+    pub fn logging(&self, operator: Running) -> Running {
+        self.search().logs.extend(operator.log_file().map(Path::to_owned));
+        operator
+    }
+
+    fn search(&self) -> MutexGuard<'_, EndSearch> {
+        self.search.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever has the operator of a test has searched for all that nothing may show.
+    pub(crate) fn is_searched(&self) {
+        self.search().is_done = true;
+    }
+
+    /// What an earlier test has applied is gone.
+    fn begin_test(&self) {
+        self.canaries.forget();
+    }
+
+    /// The end of a test: nothing shows a value of a Secret (C-82). One that fails already is not searched.
+    fn end_test(&self) {
+        let EndSearch { logs, is_done } = std::mem::take(&mut *self.search());
+        if is_done || thread::panicking() {
+            return;
+        }
+        let log = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let log = |path| ShownText { what: "the log".to_owned(), text: log(path) };
+        let mut texts: Vec<ShownText> = logs.iter().map(log).collect();
+        texts.extend(published_at_the_end(self.kubeconfig(), &self.canaries));
+        self.canaries.check(&texts);
     }
 
     /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.
@@ -406,6 +458,7 @@ const WITH_THE_TESTS: &str =
 
 impl Drop for Kube {
     fn drop(&mut self) {
+        self.end_test();
         end(self.processes.values_mut());
     }
 }
@@ -451,7 +504,7 @@ fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
 fn rights() -> Vec<Value> {
     let (api, version, subjects) = (RBAC, format!("{RBAC}/v1"), operators());
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}});
-    let [role, binding] = cluster_wide(OPERATORS, &["rules", "cluster-rules", "policy-rules"]);
+    let [role, binding] = cluster_wide(OPERATORS, &["rules", "cluster-rules", "policy-rules", "metrics-rules"]);
     vec![
         namespace,
         role,

@@ -32,6 +32,7 @@ pub mod objects;
 pub mod own_template;
 pub mod proxy;
 pub mod recording;
+pub mod rendered;
 pub mod requests;
 pub mod schedule;
 pub mod silence;

@@ -33,7 +33,7 @@ impl Objects {
     /// Those of the server of a kubeconfig.
     pub async fn of(kubeconfig: String) -> Objects {
         let client = connect(&kubeconfig).await;
-        let canaries = Canaries::default();
+        let canaries = Canaries::of_server(&kubeconfig);
         canaries.learn_text(&kubeconfig);
         Objects { kubeconfig, client, canaries }
     }

@@ -6,6 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -44,6 +45,18 @@ pub struct World {
     server: Option<Server>,
     /// The real one, where it is one; of this test.
     _kube: Option<SharedKube>,
+    end: ExpectedEnd,
+}
+
+/// Fails where it is dropped before its world has ended: nothing was searched then (C-82).
+struct ExpectedEnd {
+    has_come: bool,
+}
+
+impl Drop for ExpectedEnd {
+    fn drop(&mut self) {
+        assert!(self.has_come || thread::panicking(), "a World is dropped without its end");
+    }
 }
 
 /// Where a proxy listens that nothing has to find again.
@@ -75,6 +88,8 @@ impl World {
             return World::embedded(Storage::Memory, ANY_ADDRESS, binary, fates).await;
         };
         let kube = Kube::shared(programs, &binary).await;
+        // By the end of this world.
+        kube.is_searched();
         let world = World::over(&kube.kubeconfig(), ANY_ADDRESS, binary, fates).await;
         World { _kube: Some(kube), ..world }
     }
@@ -107,7 +122,8 @@ impl World {
         }
         let proxy = Proxy::start_at(proxy, kubeconfig, fates).await;
         objects.apply(&own_target(&proxy.kubeconfig())).await;
-        let world = World { objects, binary, proxy, operator: None, frozen: None, server: None, _kube: None };
+        let end = ExpectedEnd { has_come: false };
+        let world = World { objects, binary, proxy, operator: None, frozen: None, server: None, _kube: None, end };
         fs::write(world.kubeconfig(), world.proxy.kubeconfig()).expect("the file can be written");
         world
     }
@@ -137,9 +153,13 @@ impl World {
         let kubeconfig = kubeconfig.to_string_lossy();
         let kubeconfig = ["run", "--kubeconfig", &kubeconfig];
         let others = ["--default-policy=compatible", "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
+        // Earlier builds know no such flag, and ask nobody who they are.
+        let is_asked =
+            program.is_some() || more.iter().any(|argument| argument.starts_with("--metrics-authentication"));
+        let metrics: &[&str] = if is_asked { &[] } else { &["--metrics-authentication=none"] };
         let is_leased = more.iter().any(|argument| argument.starts_with("--lease-duration"));
         let lease: &[&str] = if is_leased { &[] } else { &[LEASE] };
-        let arguments = [&kubeconfig[..], &others[..], lease, more].concat();
+        let arguments = [&kubeconfig[..], &others[..], metrics, lease, more].concat();
         match program {
             Some(program) => self.binary.start_other_into(program, &arguments, &self.log_file()),
             None => self.binary.start_into(&arguments, &self.log_file()),
@@ -192,6 +212,13 @@ impl World {
     }
 
     async fn sum(&self, name: &str, counts: impl Fn(&str) -> bool) -> u64 {
+        let text = self.metrics(None).await.expect("the operator answers its metrics");
+        let of_name = |line: &&str| line.split(['{', ' ']).next() == Some(name) && counts(line);
+        text.lines().filter(of_name).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+    }
+
+    /// What the operator answers to who asks for its metrics with a token, or with none.
+    pub async fn metrics(&self, token: Option<&str>) -> kube::Result<String> {
         let log = self.log();
         let served = log.lines().rev().find(|line| line.contains("metrics and health are served"));
         let address =
@@ -199,10 +226,11 @@ impl World {
         let address = address.expect("the operator logs where its metrics are");
         let config = Config::new(format!("http://{address}").parse().expect("an address is one of an URL"));
         let client = Client::try_from(config).expect("a client can be made of it");
-        let request = http::Request::get("/metrics").body(Vec::new()).expect("a request");
-        let text = client.request_text(request).await.expect("the operator answers its metrics");
-        let of_name = |line: &&str| line.split(['{', ' ']).next() == Some(name) && counts(line);
-        text.lines().filter(of_name).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+        let mut request = http::Request::get("/metrics");
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        client.request_text(request.body(Vec::new()).expect("a request")).await
     }
 
     /// Ends the operator as a power cut does. Its Lease is taken away, as if its time had passed already.
@@ -270,7 +298,14 @@ impl World {
     pub async fn end(mut self) {
         let mut texts = self.binary.answers().all();
         texts.push(ShownText { what: "the log".to_owned(), text: self.log() });
-        texts.extend(published(self.objects.client()).await.unwrap_or_default());
+        texts.extend(published(self.objects.client(), self.objects.canaries()).await.unwrap_or_default());
+        if let Some(Ok(None)) = self.operator.as_mut().map(Child::try_wait)
+            && self.log().contains("metrics and health are served")
+            && let Ok(text) = self.metrics(None).await
+        {
+            texts.push(ShownText { what: "the metrics".to_owned(), text });
+        }
+        self.end.has_come = true;
         self.objects.canaries().check(&texts);
         self.kill().await;
         drop((self.proxy, self.objects));

@@ -59,6 +59,7 @@ mod tests {
             ("/callProcesses", json!("untrusted")),
             ("/components/plainHTTP", json!([])),
             ("/metrics/enabled", json!(false)),
+            ("/metrics/authentication", json!("token")),
             ("/networkPolicy/enabled", json!(true)),
             ("/networkPolicy/metricsFrom", json!([])),
             ("/resources/limits/memory", json!("2Gi")),

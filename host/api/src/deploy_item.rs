@@ -17,7 +17,7 @@ use crate::{
     waiting::{WaitingFor, is_zero},
 };
 use orangery_core::{
-    error::Failure,
+    error::{LONGEST_REPEATED, cut},
     name::{ApiVersion, JobId, Kind, Namespace, ObjectName},
 };
 use orangery_proposal::drift_rules::DriftRules;
@@ -170,10 +170,11 @@ const ERRORS: usize = 5;
 impl DeployItemStatus {
     /// Keeps the error that was just written as the first one of the job, where it is that, and as the newest: the same error
     /// again is the same error (`docs/wire.md` §3.3).
-    pub fn remember(&mut self, failure: &Failure) {
-        let Some(error) = self.last_error.clone() else { return };
+    pub fn remember(&mut self) {
+        let Some(mut error) = self.last_error.clone() else { return };
         self.first_error.get_or_insert_with(|| error.clone());
-        if self.last_errors.last().map(LastError::failure).as_ref() != Some(failure) {
+        error.message = cut(error.message, LONGEST_REPEATED);
+        if self.last_errors.last().map(LastError::failure) != Some(error.failure()) {
             self.last_errors.push(error);
         }
         let surplus = self.last_errors.len().saturating_sub(ERRORS);
@@ -246,8 +247,13 @@ crate::job::implement_job!(DeployItem);
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use orangery_core::{
+        condition::ConditionInput,
+        error::{Failure, LONGEST_MESSAGE},
+    };
 
     use super::*;
+    use crate::condition;
 
     #[test]
     fn an_item_remembers_the_first_error_and_the_last_five_different_ones() {
@@ -256,10 +262,29 @@ mod tests {
         for message in ["a", "a", "b", "c", "d", "e", "f", "f"] {
             let failure = Failure::new("O", "R", message);
             status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
-            status.remember(&failure);
+            status.remember();
         }
         let messages: Vec<&str> = status.last_errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(messages, ["b", "c", "d", "e", "f"]);
         assert_eq!(status.first_error.unwrap().message, "a");
+    }
+
+    #[test]
+    fn c_144_limits_status_a_long_message_is_whole_in_few_places() {
+        let mut status = DeployItemStatus::default();
+        let now = Time(Timestamp::from_second(0).unwrap());
+        for round in 0..20 {
+            let failure = Failure::new("O", "R", format!("{round:02}{}", "x".repeat(100_000)));
+            status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
+            status.remember();
+            status.remember();
+            let failed = ConditionInput::Failed { failure, retry: false };
+            status.conditions = condition::following(&failed, 1, &[], &now).conditions;
+        }
+        let lengths: Vec<usize> = status.last_errors.iter().map(|error| error.message.len()).collect();
+        assert!(lengths.len() == ERRORS && lengths.iter().all(|length| *length < LONGEST_REPEATED + 32), "{lengths:?}");
+        assert!(status.last_errors[0].message.starts_with("15x"), "{:?}", status.last_errors[0]);
+        let whole = serde_json::to_string(&status).unwrap().len();
+        assert!(whole < 3 * LONGEST_MESSAGE + (ERRORS + 1) * LONGEST_REPEATED + (3 << 10), "{whole}");
     }
 }

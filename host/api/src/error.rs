@@ -1,7 +1,7 @@
 //! `lastError` and its kin (`docs/wire.md` §1, §3.3).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_core::error::{Code, Failure, LONGEST_MESSAGE, cut};
+use orangery_core::error::{Code, Failure, LONGEST_MESSAGE, cut, shown_codes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ impl LastError {
             last_update_time: now.clone(),
             reason: failure.reason.clone(),
             message: cut(failure.message.clone(), LONGEST_MESSAGE),
-            codes: failure.codes.iter().map(Code::to_string).collect(),
+            codes: shown_codes(&failure.codes).iter().map(Code::to_string).collect(),
         };
         if let Some(previous) = previous
             && previous.operation == error.operation

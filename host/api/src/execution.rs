@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use crate::execution::gates::{gate_schema, read_answers, write_answers};
+pub(crate) use crate::execution::gates::{bounded, gate_schema, read_answers, write_answers};
 pub use crate::execution::{
     gates::{GateSpec, ItemGate, ItemStatus, Records, records, write_records},
     items::{DeployItemTemplate, ItemsError},

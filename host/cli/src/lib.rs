@@ -33,7 +33,7 @@ pub use crate::{
         drift::DriftArguments,
         logging::{LogFormat, Logging},
         plan::PlanArguments,
-        run::{AllowedAccounts, RunArguments},
+        run::{AllowedAccounts, MetricsAuthentication, RunArguments},
         up::Up,
     },
     exit::Exit,

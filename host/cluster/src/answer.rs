@@ -24,7 +24,7 @@ pub const MOST_ANSWER_BYTES: u64 = 128 << 20;
     "the answer of the cluster takes more than the {MOST_ANSWER_BYTES} bytes of memory that are allowed; ask for fewer objects, \
      or make them smaller"
 )]
-struct AnswerTooLarge;
+pub(crate) struct AnswerTooLarge;
 
 /// Bounds the answers of a client.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +76,11 @@ enum AnswerKind {
     Whole,
     /// Each line.
     Events,
+}
+
+/// Whether so many bytes of a watch are within the limits.
+pub(crate) fn check_events(bytes: &[u8]) -> Result<(), AnswerTooLarge> {
+    BoundedBody { inner: (), kind: AnswerKind::Events, meter: JsonMeter::default() }.take(bytes)
 }
 
 /// A body that fails where it gets too large.

@@ -41,5 +41,8 @@ pub use crate::{
     object_watcher::{MOST_APART, ObjectWatcher},
     set::{ClusterSet, unobserved},
     shares::MOST_WATCHES,
-    watch::{FeedEvent, FeedHandle, Feeds, MOST_SINGLE, NamespacedName, Observe, Observed, Waiter, Wake, Watches},
+    watch::{
+        FeedEvent, FeedHandle, Feeds, MOST_SINGLE, NamespacedName, Observe, Observed, Waiter, Wake, Watches,
+        read_events,
+    },
 };

@@ -13,13 +13,14 @@ use std::{
 use kube::Client;
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
-use orangery_turns::HeldBytes;
+use orangery_turns::{HeldBytes, SharedBytes, Tenant};
 use serde_json::Value;
 use tokio::time::Instant;
 
 pub(crate) use self::follow::PAGE;
 pub use self::{
     feed::{FeedEvent, FeedHandle, Feeds, Observe},
+    follow::read_events,
     known::Observed,
 };
 use self::{follow::follow, known::KnownObjects, live::LiveEntries};
@@ -112,8 +113,29 @@ pub(crate) struct Watch {
     client: Client,
     scope: Scope,
     known: Arc<Shared>,
-    /// Protects by what the scope is followed; `None` without a place among all watches. Held to begin or to replace it.
-    following: Mutex<Option<Following>>,
+    /// Protects by what the scope is followed. Held to begin or to replace it.
+    state: Mutex<WatchState>,
+}
+
+/// How far a watch has come.
+#[derive(Default)]
+enum WatchState {
+    /// Nobody has asked for it yet.
+    #[default]
+    Idle,
+    /// There was no place among all watches: this task begins it when its turn comes (C-146).
+    Waits { _turn: EndingTask },
+    /// It is followed.
+    Follows(Following),
+}
+
+/// A task that ends when this is dropped.
+struct EndingTask(tokio::task::AbortHandle);
+
+impl Drop for EndingTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A place among all watches, and the task that follows the scope of the one that has it.
@@ -125,7 +147,7 @@ struct Following {
 /// The task that follows the scope of a watch.
 struct Follower {
     since: Instant,
-    task: tokio::task::AbortHandle,
+    _task: EndingTask,
 }
 
 /// The most watches of single objects of one kind and namespace; whoever waits for one more watches the whole kind there.
@@ -157,7 +179,8 @@ impl Watches {
     }
 
     /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes. Without a
-    /// place among all watches it does not begin, and says so to whoever asks, until one holds it for whom there is a place.
+    /// place among all watches it does not begin, and says so to whoever asks, until there is one for somebody who holds it. Its
+    /// first list wakes all of them (C-146).
     pub(crate) fn watch(
         &self,
         client: &Client,
@@ -174,7 +197,7 @@ impl Watches {
             })
         };
         watch.known.lock().wait(place.clone(), waiter.clone());
-        watch.begin(self.shares.watches.none_of(&Some(waiter.namespace.clone())));
+        watch.begin(&self.shares.watches, &Some(waiter.namespace.clone()));
         WatchHandle { watch, waiter: waiter.clone(), place }
     }
 
@@ -234,32 +257,49 @@ impl Watch {
         let held = shares.objects.none_of(&Some(waiter.namespace.clone()));
         let known = Mutex::new(KnownObjects::of(scope.namespace.clone()));
         let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held) });
-        Self { client, scope, known, following: Mutex::default() }
+        Self { client, scope, known, state: Mutex::default() }
     }
 
-    /// Follows the scope from now on, unless it does already, where there is a place for one more watch.
-    fn begin(&self, mut place: HeldBytes) {
-        let mut following = self.following();
-        if following.is_some() {
+    /// Follows the scope from now on, unless it does already: where there is no place for one more watch, as soon as there is.
+    fn begin(self: &Arc<Self>, places: &Arc<SharedBytes>, tenant: &Tenant) {
+        let mut state = self.state();
+        if let WatchState::Follows(_) = *state {
             return;
         }
+        let mut place = places.none_of(tenant);
         if place.set(1) {
-            self.known.lock().begun();
-            let follower = Follower::start(&self.client, &self.scope, &self.known);
-            *following = Some(Following { _place: place, follower });
-        } else {
-            // Those who wait are answered with this when they ask, which the one for whom it should have begun does now.
-            drop(self.known.lock().failed(no_watch_left(place.of())));
+            self.follow_from(&mut state, place);
+            return;
+        }
+        // Those who wait are answered with this when they ask, which the one for whom it should have begun does now.
+        drop(self.known.lock().failed(no_watch_left(places)));
+        if let WatchState::Idle = *state {
+            let (watch, places, tenant) = (Arc::downgrade(self), Arc::clone(places), tenant.clone());
+            let task = tokio::spawn(async move {
+                let place = places.acquire(&tenant, 1).await;
+                let Some(watch) = watch.upgrade() else { return };
+                let mut state = watch.state();
+                if let WatchState::Waits { .. } = *state {
+                    watch.follow_from(&mut state, place);
+                }
+            });
+            *state = WatchState::Waits { _turn: EndingTask(task.abort_handle()) };
         }
     }
 
-    fn following(&self) -> MutexGuard<'_, Option<Following>> {
-        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+    fn follow_from(&self, state: &mut WatchState, place: HeldBytes) {
+        self.known.lock().begun();
+        let follower = Follower::start(&self.client, &self.scope, &self.known);
+        *state = WatchState::Follows(Following { _place: place, follower });
+    }
+
+    fn state(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists anew and follows from there, unless it is young. What it knows stays known meanwhile.
     fn renew(&self) {
-        if let Some(Following { follower, .. }) = &mut *self.following()
+        if let WatchState::Follows(Following { follower, .. }) = &mut *self.state()
             && follower.since.elapsed() >= YOUNG
         {
             *follower = Follower::start(&self.client, &self.scope, &self.known);
@@ -270,13 +310,7 @@ impl Watch {
 impl Follower {
     fn start(client: &Client, scope: &Scope, known: &Arc<Shared>) -> Self {
         let task = tokio::spawn(follow(client.clone(), scope.clone(), Arc::clone(known)));
-        Self { since: Instant::now(), task: task.abort_handle() }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.task.abort();
+        Self { since: Instant::now(), _task: EndingTask(task.abort_handle()) }
     }
 }
 

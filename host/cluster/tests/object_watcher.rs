@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{future::pending, sync::Arc, time::Duration};
 
     use axum::{Router, body::Body};
     use futures::StreamExt as _;
@@ -12,7 +12,7 @@ mod tests {
         Api, Client,
         api::{DeleteParams, PostParams},
     };
-    use orangery_cluster::{ClusterPool, MOST_APART, Observed, Waiter};
+    use orangery_cluster::{ClusterPool, MOST_APART, MOST_WATCHES, Observed, Waiter};
     use orangery_core::name::ObjectName;
     use orangery_embedded::{Options, Storage, start};
     use orangery_proposal::deployer::ApiResource;
@@ -120,6 +120,40 @@ mod tests {
         watcher.release(&waiter("few"));
         watcher.release(&waiter("many"));
         timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 0)).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn c_146_what_had_no_watch_left_is_watched_and_woken_when_there_is_one() {
+        let server = server().await;
+        let client = client(server.router(), watch::Sender::new(0));
+        let pool = ClusterPool::new(|_| {});
+        // A server that never answers: what it is asked holds a place all the same.
+        let silent = service_fn(|_: axum::http::Request<kube::client::Body>| {
+            pending::<Result<axum::http::Response<kube::client::Body>, BoxError>>()
+        });
+        let others = pool.object_watcher(Client::new(silent, "default"), |_| {});
+        let elsewhere = |name: u64| Waiter { name: name.to_string().as_str().into(), ..waiter("") };
+        for number in 0..MOST_WATCHES / 2 {
+            let (resource, name) = config_map(&format!("x{number}"));
+            let resource = ApiResource { plural: format!("kind{number}"), ..resource };
+            assert_eq!(others.keep(&elsewhere(number), &[(resource, name)]), [Observed::Unknown]);
+        }
+        let (sender, mut wakes) = mpsc::unbounded_channel();
+        let watcher = pool.object_watcher(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
+        let refused =
+            |name: &str| matches!(watcher.keep(&waiter(name), &[config_map(name)])[..], [Observed::Forbidden(_)]);
+        assert!(["gone", "a", "b"].map(refused).iter().all(|is_refused| *is_refused));
+        assert!(refused("a"), "and once more");
+        watcher.release(&waiter("gone"));
+        assert!(wakes.try_recv().is_err());
+        // The first place is for the one that has waited longest of those that still do.
+        others.release(&elsewhere(7));
+        woken(&mut wakes, vec!["a"]).await;
+        assert_eq!(watcher.keep(&waiter("a"), &[config_map("a")]), [Observed::Absent]);
+        assert!(refused("b") && wakes.try_recv().is_err());
+        watcher.release(&waiter("a"));
+        woken(&mut wakes, vec!["b"]).await;
+        assert_eq!(watcher.keep(&waiter("b"), &[config_map("b")]), [Observed::Absent]);
     }
 
     #[tokio::test]

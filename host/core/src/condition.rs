@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::{Code, Failure, LONGEST_MESSAGE, brief, cut},
+    error::{Code, Failure, LONGEST_MESSAGE, LONGEST_REPEATED, brief, cut, shown_codes},
     step::{Wait, Waiting},
 };
 
@@ -163,7 +163,7 @@ fn row(type_: &'static str, status: Status, reason: &str, message: &str) -> Cond
 
 fn failed(type_: &'static str, status: Status, failure: &Failure) -> ConditionRow {
     let reason = if failure.reason.is_empty() { "Failed" } else { failure.reason.as_str() };
-    ConditionRow { codes: failure.codes.iter().cloned().collect(), ..row(type_, status, reason, &failure.message) }
+    ConditionRow { codes: shown_codes(&failure.codes), ..row(type_, status, reason, &failure.message) }
 }
 
 const AWAITING: &str = "no job has run for this generation; annotate the root with \
@@ -288,7 +288,11 @@ fn with_row(
 fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
     let same_status = before.filter(|before| before.status == row.status);
     // A column of the parents shows it, beside `lastError` and `Ready`, which say it all (C-65).
-    let message = if row.type_ == "Progressing" { brief(&row.message) } else { cut(row.message, LONGEST_MESSAGE) };
+    let message = match row.type_ {
+        "Progressing" => brief(&row.message),
+        "Reconciling" | "Stalled" => cut(row.message, LONGEST_REPEATED),
+        _ => cut(row.message, LONGEST_MESSAGE),
+    };
     let mut condition = Condition {
         type_: row.type_.to_owned(),
         status: row.status,
@@ -483,10 +487,15 @@ mod tests {
             let conditions = conditions(&ConditionInput::DeleteFailed { failure }, 1, &[], at(0));
             conditions.into_iter().map(|condition| condition.message).collect::<Vec<_>>()
         };
-        let same = |message: String| vec![message.clone(), message.clone(), brief(&message)];
-        assert_eq!(text("a".repeat(8192)), same("a".repeat(8192)));
-        assert_eq!(text("a".repeat(8193)), same(format!("{} [… 1 more bytes]", "a".repeat(8192))));
+        // `Ready` has it, `Stalled` its begin, `Progressing` less of it (C-65, C-144).
+        let shown = |ready: String, stalled: String| vec![ready, stalled.clone(), brief(&stalled)];
+        let long = format!("{} [… 7168 more bytes]", "a".repeat(1024));
+        assert_eq!(text("a".repeat(1024)), shown("a".repeat(1024), "a".repeat(1024)));
+        assert_eq!(text("a".repeat(8192)), shown("a".repeat(8192), long));
+        let longer = format!("{} [… 7169 more bytes]", "a".repeat(1024));
+        assert_eq!(text("a".repeat(8193)), shown(format!("{} [… 1 more bytes]", "a".repeat(8192)), longer));
         let two_bytes_each = format!("a{}", "ä".repeat(4096));
-        assert_eq!(text(two_bytes_each), same(format!("a{} [… 2 more bytes]", "ä".repeat(4095))));
+        let longer = format!("a{} [… 7170 more bytes]", "ä".repeat(511));
+        assert_eq!(text(two_bytes_each), shown(format!("a{} [… 2 more bytes]", "ä".repeat(4095)), longer));
     }
 }

@@ -187,6 +187,29 @@ pub struct Failure {
 /// The longest message of a failure, in bytes: what a status and its parents can carry many times over.
 pub const LONGEST_MESSAGE: usize = 8 * 1024;
 
+/// The longest message of a failure, in bytes, where the same status has it whole elsewhere (C-144).
+pub const LONGEST_REPEATED: usize = 1 << 10;
+
+/// The most error codes of a status that are none of the field's (C-144).
+const MOST_OTHER_CODES: usize = 16;
+
+/// The most bytes of one of them.
+const LONGEST_CODE: usize = 64;
+
+/// The error codes that a status shows: those of the field, and some of what others have made up.
+pub fn shown_codes(codes: &BTreeSet<Code>) -> Vec<Code> {
+    let mut others = 0;
+    let shown = codes.iter().filter(|code| match code {
+        Code::Other(text) if text.len() > LONGEST_CODE => false,
+        Code::Other(_) => {
+            others += 1;
+            others <= MOST_OTHER_CODES
+        }
+        _ => true,
+    });
+    shown.cloned().collect()
+}
+
 /// The least of each cause that a joined message keeps, in bytes.
 const LEAST_OF_A_CAUSE: usize = 160;
 
@@ -369,6 +392,18 @@ mod tests {
         assert!(message.len() <= LONGEST_MESSAGE + 32, "{}", message.len());
         assert!(shown > 100, "{shown}");
         assert!(message.ends_with(&format!("; and {} more", many.len() - shown)), "{message}");
+    }
+
+    #[test]
+    fn c_144_limits_status_codes_of_the_field_are_shown_and_some_of_those_of_others() {
+        let other = |number: usize| Code::Other(format!("{number:02}{}", "X".repeat(LONGEST_CODE - 2)));
+        let codes: BTreeSet<Code> = (0..100)
+            .map(other)
+            .chain([Code::Timeout, Code::PolicyViolation, Code::Other("0".repeat(LONGEST_CODE + 1))])
+            .collect();
+        let mut expected = vec![Code::Timeout, Code::PolicyViolation];
+        expected.extend((0..MOST_OTHER_CODES).map(other));
+        assert_eq!(shown_codes(&codes), expected);
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub enum ConnectRefusal {
 
 /// Connects by TCP to what may be connected to.
 #[derive(Clone, Debug)]
-pub struct EgressConnector {
-    connector: HttpConnector<CheckedResolver>,
+pub struct EgressConnector<R = SystemResolver> {
+    connector: HttpConnector<CheckedResolver<R>>,
     allowed: Arc<AllowedNetworks>,
 }
 
@@ -56,7 +56,13 @@ impl EgressConnector {
     /// the system takes. `allowed` are the networks of whoever asks: its connections are for nobody else. Names are looked up for
     /// `tenant`, or for nobody in particular.
     pub fn new(within: Option<Duration>, allowed: &Arc<AllowedNetworks>, tenant: &Tenant) -> Self {
-        let resolver = CheckedResolver { allowed: Arc::clone(allowed), tenant: tenant.clone() };
+        Self::resolving(SystemResolver, within, allowed, tenant)
+    }
+}
+
+impl<R: Resolve> EgressConnector<R> {
+    fn resolving(resolver: R, within: Option<Duration>, allowed: &Arc<AllowedNetworks>, tenant: &Tenant) -> Self {
+        let resolver = CheckedResolver { resolver, allowed: Arc::clone(allowed), tenant: tenant.clone() };
         let mut connector = HttpConnector::new_with_resolver(resolver);
         connector.enforce_http(false);
         connector.set_nodelay(true);
@@ -65,7 +71,7 @@ impl EgressConnector {
     }
 }
 
-impl Service<Uri> for EgressConnector {
+impl<R: Resolve> Service<Uri> for EgressConnector<R> {
     type Response = TokioIo<TcpStream>;
     type Error = ConnectRefusal;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectRefusal>> + Send>>;
@@ -143,14 +149,34 @@ pub const MOST_LOOKUPS: u64 = 64;
 /// Names that are looked up, which tenants share: one has half of them at most.
 static LOOKUPS: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(MOST_LOOKUPS));
 
-/// The resolver of the system, whose answers are held against the lists.
+/// Tells the addresses of a name. Blocks.
+pub trait Resolve: Clone + Send + Sync + 'static {
+    /// The addresses, asked for anew.
+    ///
+    /// # Errors
+    /// There are none, or nobody can be asked.
+    fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>>;
+}
+
+/// The resolver of the system.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        (name, 0).to_socket_addrs().map(Iterator::collect)
+    }
+}
+
+/// A resolver whose answers are held against the lists. What was held against them is connected to: nobody asks twice.
 #[derive(Clone, Debug)]
-struct CheckedResolver {
+struct CheckedResolver<R> {
+    resolver: R,
     allowed: Arc<AllowedNetworks>,
     tenant: Tenant,
 }
 
-impl Service<Name> for CheckedResolver {
+impl<R: Resolve> Service<Name> for CheckedResolver<R> {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
@@ -160,12 +186,11 @@ impl Service<Name> for CheckedResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let (allowed, tenant) = (Arc::clone(&self.allowed), self.tenant.clone());
+        let (allowed, tenant, resolver) = (Arc::clone(&self.allowed), self.tenant.clone(), self.resolver.clone());
         Box::pin(async move {
             let asked = name.clone();
-            let resolve = move || (asked.as_str(), 0).to_socket_addrs();
-            let resolved = look_up(&LOOKUPS, &tenant, resolve).await;
-            let addresses: Vec<SocketAddr> = resolved.map_err(io::Error::other)??.collect();
+            let resolve = move || resolver.resolve(asked.as_str());
+            let addresses = look_up(&LOOKUPS, &tenant, resolve).await.map_err(io::Error::other)??;
             checked(name.as_str(), addresses, &allowed).map(Vec::into_iter)
         })
     }
@@ -312,6 +337,36 @@ mod tests {
 
     fn port_of(uri: &str) -> u16 {
         port(&uri.parse().unwrap())
+    }
+
+    /// A name whose server answers each time with the next of its addresses.
+    #[derive(Clone)]
+    struct ChangingResolver(Arc<std::sync::Mutex<Vec<&'static str>>>);
+
+    impl Resolve for ChangingResolver {
+        fn resolve(&self, _: &str) -> io::Result<Vec<SocketAddr>> {
+            let address = self.0.lock().unwrap().pop().ok_or_else(|| io::Error::other("it was asked too often"))?;
+            Ok(vec![SocketAddr::new(address.parse().unwrap(), 0)])
+        }
+    }
+
+    /// A name that leads to an allowed address first and to another one afterwards.
+    #[tokio::test]
+    async fn c_101_a_name_that_changes_its_address_leads_nowhere_else_than_was_checked() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri: Uri = format!("http://rebound.example:{}/", listener.local_addr().unwrap().port()).parse().unwrap();
+        let allowed = allowing(&["127.0.0.1/32"], &[]);
+        let answers = Arc::new(std::sync::Mutex::new(vec!["169.254.169.254", "127.0.0.2", "127.0.0.1"]));
+        let within = Some(Duration::from_secs(5));
+        let mut connector = EgressConnector::resolving(ChangingResolver(Arc::clone(&answers)), within, &allowed, &None);
+        // It is asked once for a connection, which goes to the address that was checked.
+        let connected = connector.call(uri.clone()).await.unwrap();
+        assert_eq!(connected.inner().peer_addr().unwrap().ip().to_string(), "127.0.0.1");
+        assert_eq!(answers.lock().unwrap().len(), 2);
+        let refused = connector.call(uri.clone()).await.map(|_| ()).unwrap_err().to_string();
+        assert!(refused.starts_with("rebound.example leads to 127.0.0.2, a loopback address, "), "{refused}");
+        let denied = connector.call(uri).await.map(|_| ()).unwrap_err().to_string();
+        assert!(denied.starts_with("rebound.example leads to 169.254.169.254, a link-local address, "), "{denied}");
     }
 
     #[test]

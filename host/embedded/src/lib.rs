@@ -44,6 +44,12 @@ pub use self::{
     store::DataFolderError,
 };
 
+/// What is wrong with the schema of a version of a custom kind, in the words of the server; nothing where it is taken.
+pub fn schema_problems(schema: serde_json::Value) -> Vec<String> {
+    let problems = schema::OpenApiSchema::new(schema).problems("schema");
+    problems.into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+}
+
 /// Tells the time. The server reads no clock but this one.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 

@@ -42,4 +42,4 @@ pub use registration::{Registered, Registration, RegistrationError, Registration
 pub use sandbox::{
     Allocator, CacheShares, CallIsolation, MemoryShares, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION,
 };
-pub use worker::{WorkerCommand, call_worker_main};
+pub use worker::{WorkerCommand, call_worker_main, read_worker_frame};

@@ -22,3 +22,26 @@ pub(crate) use pool::Workers;
 pub use process::WorkerCommand;
 pub(crate) use process::{COMPILE, CompiledCode, OF_ALLOCATOR};
 pub use serve::call_worker_main;
+
+use self::frame::{WorkerFrame, decode_untrusted};
+use crate::{budget::Budget, convert, export::ExportAnswer};
+
+/// Reads what a worker says as the host does: a frame, and the proposal in it within the usual budget. For who tries what a worker
+/// could say.
+///
+/// # Errors
+/// It is no frame, or its proposal is refused.
+pub fn read_worker_frame(bytes: &[u8]) -> Result<(), String> {
+    let frame: WorkerFrame = decode_untrusted(bytes).map_err(|error| error.to_string())?;
+    let WorkerFrame::End(Ok(answer)) = frame else { return Ok(()) };
+    match answer.whole() {
+        ExportAnswer::Plan(Ok(proposal)) => {
+            convert::proposal(proposal, &Budget::default()).map(drop).map_err(|error| error.to_string())
+        }
+        ExportAnswer::Plan(Err(_))
+        | ExportAnswer::FindTests(_)
+        | ExportAnswer::Render(_)
+        | ExportAnswer::Check(_)
+        | ExportAnswer::Evaluate(_) => Ok(()),
+    }
+}

@@ -1,7 +1,8 @@
 //! What is logged, and how: to stderr, as text or as one JSON object a line, without the values of Secrets (C-41), and
-//! without anything of others that begins a line or moves the cursor (C-74).
+//! without anything of others that begins a line, moves the cursor (C-74) or makes a line long (C-144).
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     sync::OnceLock,
 };
@@ -9,6 +10,7 @@ use std::{
 use orangery_cli::{LogFormat, Logging};
 use orangery_controllers::SecretValues;
 use orangery_core::error::escaped;
+use serde_json::Value;
 use tracing_subscriber::{
     EnvFilter,
     filter::{FilterExt as _, LevelFilter, ParseError, filter_fn},
@@ -31,6 +33,12 @@ pub struct FilterError {
 /// The module of the Kubernetes client that logs answers whole that it cannot read: whoever has a Target chooses them.
 const LOGS_ANSWERS: &str = "kube_client::client";
 
+/// The most bytes of a line of text: of a longer one the begin and the end are shown (C-144).
+const LONGEST_LINE: usize = 32 << 10;
+
+/// The most bytes of a field in a line of JSON, before it is escaped (C-144).
+const LONGEST_FIELD: usize = 16 << 10;
+
 /// What is secret, once there is an operator in this process: logging is of the process as well.
 static SECRETS: OnceLock<SecretValues> = OnceLock::new();
 
@@ -39,16 +47,51 @@ pub(crate) fn hide(secrets: &SecretValues) {
     let _ = SECRETS.set(secrets.clone());
 }
 
-/// A line as it may be shown. What tenants wrote stands in it: their ends of lines would forge further ones. Escaped after what
-/// is secret was masked.
-fn display(line: &str) -> String {
+/// A line as it may be shown. What tenants wrote stands in it: their ends of lines would forge further ones, and their names would
+/// fill the disk. Cut after what is secret was masked.
+fn display(line: &str, format: LogFormat) -> String {
     let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-    escaped(line, '\t') + end
+    let shown = match format {
+        LogFormat::Text => shortened(&escaped(line, '\t'), LONGEST_LINE).into_owned(),
+        LogFormat::Json if line.len() > LONGEST_FIELD => escaped(&with_short_fields(line), '\t'),
+        LogFormat::Json => escaped(line, '\t'),
+    };
+    shown + end
+}
+
+/// The begin and the end of what is too long, with what is left out between them.
+fn shortened(text: &str, longest: usize) -> Cow<'_, str> {
+    if text.len() <= longest {
+        return Cow::Borrowed(text);
+    }
+    let (begin, rest) = text.split_at(text.floor_char_boundary(longest / 2));
+    let (left_out, end) = rest.split_at(rest.ceil_char_boundary(rest.len() - longest / 2));
+    Cow::Owned(format!("{begin} [… {} more bytes …] {end}", left_out.len()))
+}
+
+/// A line of JSON of which no text is longer than it may be.
+fn with_short_fields(line: &str) -> String {
+    fn shorten(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = shortened(text, LONGEST_FIELD).into_owned(),
+            Value::Object(fields) => fields.values_mut().for_each(shorten),
+            Value::Array(entries) => entries.iter_mut().for_each(shorten),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    match serde_json::from_str(line) {
+        Ok(mut value) => {
+            shorten(&mut value);
+            value.to_string()
+        }
+        Err(_) => shortened(line, LONGEST_LINE).into_owned(),
+    }
 }
 
 /// Writes lines without what is secret. Each call is of one line.
 struct MaskedLines<W> {
     lines: W,
+    format: LogFormat,
     secrets: &'static OnceLock<SecretValues>,
 }
 
@@ -56,8 +99,8 @@ impl<W: Write> Write for MaskedLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         let line = match self.secrets.get() {
-            Some(secrets) => display(&secrets.mask_line(&line)),
-            None => display(&line),
+            Some(secrets) => display(&secrets.mask_line(&line), self.format),
+            None => display(&line, self.format),
         };
         self.lines.write_all(line.as_bytes())?;
         Ok(bytes.len())
@@ -71,6 +114,7 @@ impl<W: Write> Write for MaskedLines<W> {
 /// Makes [`MaskedLines`].
 struct MaskedWriter<W> {
     writer: W,
+    format: LogFormat,
     secrets: &'static OnceLock<SecretValues>,
 }
 
@@ -78,7 +122,7 @@ impl<'writer, W: MakeWriter<'writer>> MakeWriter<'writer> for MaskedWriter<W> {
     type Writer = MaskedLines<W::Writer>;
 
     fn make_writer(&'writer self) -> Self::Writer {
-        MaskedLines { lines: self.writer.make_writer(), secrets: self.secrets }
+        MaskedLines { lines: self.writer.make_writer(), format: self.format, secrets: self.secrets }
     }
 }
 
@@ -110,7 +154,7 @@ where
 {
     // Whatever the filter lets through, no answer of a cluster is logged as it came.
     let filter = filter.and(filter_fn(|of| of.target() != LOGS_ANSWERS));
-    let lines = tracing_subscriber::fmt::layer().with_writer(MaskedWriter { writer, secrets });
+    let lines = tracing_subscriber::fmt::layer().with_writer(MaskedWriter { writer, format, secrets });
     match format {
         LogFormat::Text => Box::new(Registry::default().with(lines.with_ansi(false).with_filter(filter))),
         LogFormat::Json => {
@@ -126,7 +170,7 @@ mod tests {
 
     use orangery_controllers::SecretSource;
     use orangery_core::error::moves_text;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -192,6 +236,40 @@ mod tests {
     }
 
     #[test]
+    fn c_144_limits_log_a_line_has_a_length_whatever_others_have_called_theirs() {
+        let name = format!("begins{}ends", "\u{1b}x".repeat(100_000));
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let written = Written::default();
+            let writer = written.clone();
+            let filter = filter(None, LevelFilter::INFO).unwrap();
+            tracing::subscriber::with_default(subscriber(format, filter, move || writer.clone(), &NOTHING), || {
+                tracing::info_span!("reconcile", object = %name).in_scope(|| tracing::error!(error = "no", "{name}"));
+            });
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+            let line = text.strip_suffix('\n').unwrap();
+            match format {
+                LogFormat::Text => {
+                    assert!(line.len() < LONGEST_LINE + 64 && line.ends_with("ends error=\"no\""), "{}", line.len());
+                    assert!(line.contains(" more bytes …] "), "{line}");
+                }
+                LogFormat::Json => {
+                    let line: Value = serde_json::from_str(line).unwrap();
+                    let left_out = name.len() - LONGEST_FIELD;
+                    for field in [&line["message"], &line["span"]["object"]] {
+                        let field = field.as_str().unwrap();
+                        assert!(field.starts_with("begins") && field.ends_with("ends"), "{field}");
+                        assert!(field.contains(&format!(" [… {left_out} more bytes …] ")), "{field}");
+                    }
+                    assert_eq!(line["error"], "no");
+                }
+            }
+        }
+        assert_eq!(shortened("äää", 6), "äää");
+        assert_eq!(shortened("abcdefgh", 4), "ab [… 4 more bytes …] gh");
+        assert_eq!(shortened("äbä", 3), " [… 5 more bytes …] ");
+    }
+
+    #[test]
     fn c_41_what_is_secret_is_in_no_line_of_either_form() {
         static SECRETS: OnceLock<SecretValues> = OnceLock::new();
         let secrets = SecretValues::default();
@@ -223,6 +301,43 @@ mod tests {
         );
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         assert!(!text.contains("a whole answer") && text.contains("of it nothing"), "{text}");
+    }
+
+    /// A server of a Target that answers whatever it is asked with what is no answer of Kubernetes.
+    #[tokio::test]
+    async fn no_body_of_a_server_is_in_the_log_whatever_is_logged() {
+        use k8s_openapi::api::core::v1::ConfigMap;
+        use kube::{Api, api::ListParams};
+
+        const BODY: &str = "db_password=hunter2";
+        let written = Written::default();
+        let writer = written.clone();
+        let filter = filter(Some("trace"), LevelFilter::INFO).unwrap();
+        let _logs =
+            tracing::subscriber::set_default(subscriber(LogFormat::Text, filter, move || writer.clone(), &NOTHING));
+        for code in [200, 403, 500] {
+            let status = http::StatusCode::from_u16(code).unwrap();
+            let pages = axum::Router::new().fallback(move || async move { (status, BODY) });
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let served = tokio::spawn(async move { axum::serve(listener, pages).await });
+            let config = kube::Config::new(format!("http://{address}").parse().unwrap());
+            let client = crate::requests::remote(config, &crate::requests::Requests::default(), None).unwrap();
+            let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "a");
+            assert!(maps.get("x").await.is_err() && maps.list(&ListParams::default()).await.is_err());
+            let request = http::Request::get("/version").body(Vec::new()).unwrap();
+            assert!(client.request::<Value>(request).await.is_err());
+            let watched = maps.watch(&kube::api::WatchParams::default(), "0").await;
+            if let Ok(events) = watched {
+                let events: Vec<_> = futures::StreamExt::collect(futures::StreamExt::take(events, 3)).await;
+                assert!(events.iter().all(Result::is_err), "{events:?}");
+            }
+            served.abort();
+        }
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("127.0.0.1") || text.contains("requesting"), "something is logged: {text}");
+        let shown = text.lines().find(|line| line.contains("hunter2"));
+        assert_eq!(shown, None);
     }
 
     #[test]

@@ -10,7 +10,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use axum::{Router, http::StatusCode, http::header::CONTENT_TYPE, routing::get};
+use axum::{
+    Router,
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    response::IntoResponse as _,
+    routing::get,
+};
 use orangery_api::condition::Condition;
 use orangery_controllers::Stores;
 use orangery_core::condition;
@@ -20,9 +25,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::bounded::BoundedListener;
+pub use self::reader::MetricsReaders;
 use crate::{operator::Operator, requests::Requests};
 
 mod bounded;
+mod reader;
 
 /// Where figures come from. Clones show the same.
 #[derive(Clone)]
@@ -60,12 +67,17 @@ impl Figures {
     }
 
     /// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (the first lists are in, or another operator is
-    /// the active one) until `stop`.
+    /// the active one) until `stop`; metrics to these readers, health to everybody.
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub async fn serve(self, address: SocketAddr, stop: CancellationToken) -> Result<SocketAddr, ServeError> {
-        listen(self.router(), address, stop).await
+    pub async fn serve(
+        self,
+        address: SocketAddr,
+        readers: MetricsReaders,
+        stop: CancellationToken,
+    ) -> Result<SocketAddr, ServeError> {
+        listen(self.router(readers), address, stop).await
     }
 
     /// The same without `/metrics`: what is served says nothing about any object.
@@ -76,9 +88,14 @@ impl Figures {
         listen(self.health(), address, stop).await
     }
 
-    fn router(self) -> Router {
+    fn router(self, readers: MetricsReaders) -> Router {
         let health = self.clone().health();
-        let text = move || async move { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], self.text()) };
+        let text = move |headers: HeaderMap| async move {
+            match readers.check(&headers).await {
+                Ok(()) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], self.text()).into_response(),
+                Err(refused) => refused.into_response(),
+            }
+        };
         health.route("/metrics", get(text))
     }
 

@@ -22,6 +22,15 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// anew: API servers send a bookmark each minute.
 const SILENT_FOR: Duration = Duration::from_secs(150);
 
+/// The most different requests that are counted apart; those beyond count as of the resource [`OTHER`] (C-144).
+const MOST_COUNTED: usize = 2_000;
+
+/// The most bytes of a resource that is counted apart, as those of a plural name with its group (C-144).
+const LONGEST_RESOURCE: usize = 253;
+
+/// The resource of whatever is not counted apart.
+const OTHER: &str = "other";
+
 /// What was asked, and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestRecord {
@@ -46,8 +55,14 @@ impl Requests {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn count(&self, asked: RequestRecord) {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(asked).or_default() += 1;
+    /// Definitions and roles decide what is asked for: each resource would be a series of its own.
+    fn count(&self, mut asked: RequestRecord) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !counts.contains_key(&asked);
+        if asked.resource.len() > LONGEST_RESOURCE || is_new && counts.len() >= MOST_COUNTED {
+            OTHER.clone_into(&mut asked.resource);
+        }
+        *counts.entry(asked).or_default() += 1;
     }
 }
 
@@ -229,6 +244,24 @@ mod tests {
         check(Method::DELETE, &format!("{group}/namespaces/ns/executions"), "deletecollection", "executions");
         check(Method::GET, "/version", "get", "none");
         check(Method::GET, group, "get", "none");
+    }
+
+    #[test]
+    fn c_144_limits_metrics_so_many_resources_are_counted_apart_and_their_names_have_a_length() {
+        let requests = Requests::default();
+        let count = |resource: String| requests.count(RequestRecord { verb: "get", resource, status: 200 });
+        count("x".repeat(LONGEST_RESOURCE));
+        count("x".repeat(LONGEST_RESOURCE + 1));
+        for number in 2..MOST_COUNTED + 10 {
+            count(number.to_string());
+        }
+        count("2".to_owned());
+        let counts = requests.counts();
+        let of = |resource: &str| {
+            counts.get(&RequestRecord { verb: "get", resource: resource.to_owned(), status: 200 }).copied()
+        };
+        assert_eq!([of(&"x".repeat(LONGEST_RESOURCE)), of("2"), of(OTHER)], [Some(1), Some(2), Some(11)]);
+        assert_eq!((counts.len(), of(&MOST_COUNTED.to_string())), (MOST_COUNTED, None));
     }
 
     #[tokio::test]

@@ -2,7 +2,10 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use orangery_cli::{AllowedAccounts, Exit, RunArguments, connection::ConnectionError, repositories::RepositoriesError};
+use orangery_cli::{
+    AllowedAccounts, Exit, MetricsAuthentication, RunArguments, connection::ConnectionError,
+    repositories::RepositoriesError,
+};
 use orangery_controllers::{ActingAccounts, OwnAddress, TargetAccounts};
 use orangery_core::{name::ObjectName, port::Rng as _};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +17,7 @@ use crate::{
     lease::{self, Fence, LeaseConfig, LeaseError},
     logging::{self, FilterError},
     machine::{self, OsChance, SystemClock},
-    metrics::{Figures, ServeError},
+    metrics::{Figures, MetricsReaders, ServeError},
     operator::{Operator, OperatorConfig, OperatorError},
     requests::{Requests, remote},
     stop::StopSignal,
@@ -84,7 +87,13 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         tracing::info!(address = %bound, "health is served");
     }
     if let Some(address) = arguments.metrics_address {
-        let bound = figures.clone().serve(address, metrics).await?;
+        let readers = match arguments.metrics_authentication {
+            MetricsAuthentication::Token => {
+                MetricsReaders::authorized(remote(cluster.clone(), &requests, None).map_err(ConnectionError::Client)?)
+            }
+            MetricsAuthentication::None => MetricsReaders::Anybody,
+        };
+        let bound = figures.clone().serve(address, readers, metrics).await?;
         tracing::info!(address = %bound, "metrics and health are served");
     }
     let lease = LeaseConfig {

@@ -2,17 +2,18 @@
 //! or answer of a command, in whatever encoding (C-41).
 
 mod encrypted;
-mod harness;
+pub(crate) mod harness;
 
 use std::sync::Arc;
 
 use data_encoding::BASE64;
 use orangery_tests::{
     canary::forms,
-    objects::Objects,
+    chart,
+    objects::{NAMESPACE, Objects},
     proxy::Sound,
     tree::{any, blueprint, deploys, imports_cluster, in_phase, installation},
-    world::World,
+    world::{MOCK, World},
 };
 use serde_json::{Value, json};
 
@@ -81,7 +82,8 @@ async fn c_41_a_value_of_a_secret_is_shown_nowhere() {
     item["config"]["manifests"][0]["manifest"]["metadata"]["name"] = json!("{{ imports.value }}");
     let execution = json!({"name": "d", "type": "Jinja", "template": json!({"deployItems": [item]}).to_string()});
     objects.apply(&importing("refused", json!({"deployExecutions": [execution]}))).await;
-    world.start();
+    // Whoever looks for a mistake has all of it logged.
+    world.start_with(&[MOCK, "--log=debug"]);
     let objects = &world.objects;
     for name in ["fails", "refused"] {
         let failed = objects.expect(&in_phase("Installation", name, "Failed")).await;
@@ -99,6 +101,59 @@ async fn c_41_a_value_of_a_secret_is_shown_nowhere() {
     let copies: Vec<_> = copies.iter().filter(|copy| copy.to_string().contains(CANARY)).collect();
     let marks = |copy: &&Value| copy["metadata"]["labels"]["orangery.dev/secret-data"] == "whole";
     assert!(!copies.is_empty() && copies.iter().all(marks), "{copies:#?}");
+    for (what, text) in readable(objects).await {
+        check(&what, &text);
+    }
+    check("the log", &world.log());
+    world.end().await;
+}
+
+/// An Installation of a chart with this template, among whose values is the value.
+fn charted(name: &str, template: &str) -> Value {
+    let config = json!({
+        "apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration", "name": name,
+        "namespace": NAMESPACE, "chart": {"archive": {"raw": chart::packed("1.0.0", &[("t.yaml", template)])}},
+        "values": {"password": "{{ imports.value }}"},
+    });
+    let item = json!({"name": name, "type": chart::TYPE, "target": {"import": "cluster"}, "config": config, "drift": {"policy": "Report"}});
+    let execution = json!({"name": "d", "type": "Jinja", "template": json!({"deployItems": [item]}).to_string()});
+    importing(name, json!({"deployExecutions": [execution]}))
+}
+
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_41_a_value_of_a_secret_among_the_values_of_a_chart_is_shown_nowhere() {
+    let mut world = World::on(&crate::ground(), crate::binary().await, Arc::new(Sound)).await;
+    let objects = &world.objects;
+    objects.apply(&secret()).await;
+    objects
+        .apply(&charted("fails", "{{ fail (printf \"it is %s or %s\" .Values.password (b64enc .Values.password)) }}"))
+        .await;
+    let made = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\ndata: {k: {{ .Values.password | quote }}}\n";
+    objects.apply(&charted("works", made)).await;
+    world.start_with(&[MOCK, "--log=debug"]);
+    let objects = &world.objects;
+    objects.expect(&in_phase("Installation", "works", "Succeeded")).await;
+    let failed = objects.expect(&in_phase("Installation", "fails", "Failed")).await;
+    assert!(failed.to_string().contains("[masked]"), "{failed:#}");
+    // Somebody changes what the chart has made.
+    let metadata = json!({"name": "made", "namespace": NAMESPACE});
+    objects
+        .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "another"}}))
+        .await;
+    for item in objects.list(&any("DeployItem", "")).await {
+        let name = item["metadata"]["name"].as_str().expect("an item has a name");
+        for command in ["plan", "drift", "why"] {
+            let of = if command == "why" { format!("deployitem/{name}") } else { name.to_owned() };
+            for more in [&[][..], &["-o", "json"]] {
+                let said = world.run(&[&[command, of.as_str()], more].concat()).await;
+                check(command, &said);
+                if command == "drift" && name.starts_with("works") {
+                    assert!(said.contains("/data/k"), "{said}");
+                }
+            }
+        }
+    }
     for (what, text) in readable(objects).await {
         check(&what, &text);
     }

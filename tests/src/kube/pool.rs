@@ -23,6 +23,12 @@ static POOL: Mutex<Vec<Arc<Pooled>>> = Mutex::new(Vec::new());
 /// Servers for one test, and for another one afterwards.
 pub struct SharedKube(Arc<Pooled>);
 
+impl Drop for SharedKube {
+    fn drop(&mut self) {
+        self.0.kube.end_test();
+    }
+}
+
 impl Deref for SharedKube {
     type Target = Kube;
 
@@ -40,6 +46,7 @@ pub(super) async fn take(programs: &Programs, binary: &Binary) -> SharedKube {
         // What goes with a namespace is deleted by its name alone, and may be the next test's.
         if namespaces.iter().all(|namespace| namespace.metadata.deletion_timestamp.is_none()) {
             pooled.stored.restore(objects.client()).await;
+            pooled.kube.begin_test();
             return SharedKube(pooled);
         }
         drop_from_pool(&pooled);

@@ -1,11 +1,14 @@
 //! Gate expressions of deploy items on the wire: what is asked, and what was answered. Not in the original (WF-02 …
 //! WF-09).
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_blueprint::gate::{GateExpression, GateRecord, GateResult};
-use orangery_core::workflow::{Answer, GateKind};
+use orangery_core::{
+    error::cut,
+    workflow::{Answer, GateKind},
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -103,8 +106,40 @@ pub(crate) fn write_answers(records: &BTreeMap<GateKind, GateRecord>) -> Vec<Ite
     records.iter().map(|(gate, record)| ItemGate::of(*gate, record)).collect()
 }
 
+/// The least of a message, in bytes, that is shown where answers have shares; with less room there is none.
+const LEAST_SHARE: usize = 64;
+
+/// The most bytes of the messages and the details of all answers in a status: beyond it each has an equal share (C-144).
+const MOST_ANSWERED_BYTES: usize = 256 << 10;
+
+/// The same records with answers for which a status has room. What an answer is, and since when, stays.
+pub(crate) fn bounded(records: &Records) -> Cow<'_, Records> {
+    let details_of = |answered: &GateResult| answered.details.as_ref().map_or(0, |details| details.to_string().len());
+    let bytes_of = |answered: &GateResult| answered.message.len() + details_of(answered);
+    let answers = || records.values().flat_map(BTreeMap::values).map(|record| &record.answered);
+    if answers().map(bytes_of).sum::<usize>() <= MOST_ANSWERED_BYTES {
+        return Cow::Borrowed(records);
+    }
+    let share = MOST_ANSWERED_BYTES / 2 / answers().count().max(1);
+    let mut records = records.clone();
+    for record in records.values_mut().flat_map(BTreeMap::values_mut) {
+        let answered = &mut record.answered;
+        if share < LEAST_SHARE {
+            (answered.message, answered.details) = (String::new(), None);
+            continue;
+        }
+        answered.message = cut(std::mem::take(&mut answered.message), share);
+        let bytes = details_of(answered);
+        if bytes > share {
+            answered.details = Some(json!({"bytesLeftOut": bytes}));
+        }
+    }
+    Cow::Owned(records)
+}
+
 /// What is remembered, for the status.
 pub fn write_records(records: &Records) -> Vec<ItemStatus> {
+    let records = bounded(records);
     let items = records.iter().filter(|(_, records)| !records.is_empty());
     items.map(|(name, records)| ItemStatus { name: name.clone(), conditions: write_answers(records) }).collect()
 }
@@ -164,6 +199,30 @@ pub type GateSpec = GateExpression<String>;
 mod tests {
     use super::*;
     use crate::execution::DeployItemTemplate;
+
+    #[test]
+    fn c_144_limits_status_the_answers_of_many_expressions_share_their_bytes() {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let record = |message: usize, details: Option<Value>| {
+            let answered = GateResult { details, ..GateResult::new(Answer::NotMet, "R", "m".repeat(message)) };
+            GateRecord { answered, since: at, asked: at }
+        };
+        let of = |count: usize, record: &GateRecord| -> Records {
+            (0..count).map(|number| (format!("{number:04}"), [(GateKind::Ready, record.clone())].into())).collect()
+        };
+        let few = of(256, &record(1 << 10, None));
+        assert_eq!(self::records(&write_records(&few)), few, "so many have room");
+        let many = of(1_024, &record(1 << 10, Some(json!("d".repeat(4 << 10)))));
+        let expected = GateResult {
+            details: Some(json!({"bytesLeftOut": (4 << 10) + 2})),
+            ..GateResult::new(Answer::NotMet, "R", format!("{} [… 896 more bytes]", "m".repeat(128)))
+        };
+        let written = write_records(&many);
+        assert_eq!(self::records(&written), of(1_024, &GateRecord { answered: expected, since: at, asked: at }));
+        assert_eq!(write_records(&self::records(&written)), written, "what was read back stays as it is");
+        let very_many = of(4_096, &record(1 << 10, Some(json!("d"))));
+        assert_eq!(self::records(&write_records(&very_many)), of(4_096, &record(0, None)));
+    }
 
     #[test]
     fn wf_09_what_was_answered_is_read_back_from_the_status() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     duration::Duration,
-    execution::{FailurePolicy, GateSpec, ItemGate, Records, gate_schema, read_answers, write_answers},
+    execution::{FailurePolicy, GateSpec, ItemGate, Records, bounded, gate_schema, read_answers, write_answers},
     schema,
 };
 
@@ -76,6 +76,7 @@ impl SubinstallationWorkflow {
 
     /// Writes down what was answered.
     pub fn write_records(&mut self, records: &Records) {
+        let records = bounded(records);
         for of in &mut self.subinstallations {
             of.conditions = records.get(&of.name).map(write_answers).unwrap_or_default();
         }

@@ -39,6 +39,10 @@ pub struct RunArguments {
     /// Serve metrics (/metrics) and health (/healthz, /readyz) over plain HTTP here, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_address: Option<SocketAddr>,
+    /// Readers of metrics: those whose bearer token the API server knows, and whom it lets get /metrics (nonResourceURLs), or
+    /// whoever reaches the port
+    #[arg(long, value_name = "HOW", default_value = "token")]
+    pub metrics_authentication: MetricsAuthentication,
     /// Serve health alone (/healthz, /readyz) over plain HTTP here, for probes from outside of the machine
     #[arg(long, value_name = "ADDRESS")]
     pub health_address: Option<SocketAddr>,
@@ -80,6 +84,15 @@ pub struct RunArguments {
     /// What is logged.
     #[command(flatten)]
     pub logging: Logging,
+}
+
+/// How readers of metrics show who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MetricsAuthentication {
+    /// By a bearer token of the cluster.
+    Token,
+    /// Not at all.
+    None,
 }
 
 /// Which service accounts Targets may name.

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, pin::pin, sync::Arc};
 use futures::{Stream, StreamExt};
 use kube::{
     Api, Client, Resource,
-    core::{ApiResource as KubeResource, DynamicResourceScope, ObjectMeta},
+    core::{ApiResource as KubeResource, DynamicResourceScope, ObjectMeta, WatchEvent},
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -20,7 +20,7 @@ use serde::{
 use serde_json::{Map, Value, json};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
-use crate::cluster::segment;
+use crate::{answer::check_events, cluster::segment};
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;
@@ -76,6 +76,28 @@ fn take_in(known: &mut KnownObjects, event: Event<Watched>, resource: &ApiResour
         Event::Delete(watched) => return known.removed(&watched.typed(resource)),
     }
     Vec::new()
+}
+
+/// Takes in what a server tells a watch, one event a line, as watches do. Answers the memory that the objects take, in bytes. For
+/// who tries what a server could say.
+///
+/// # Errors
+/// An event is too large, none, or an error.
+pub fn read_events(bytes: &[u8]) -> Result<u64, String> {
+    check_events(bytes).map_err(|error| error.to_string())?;
+    let (text, mut known) = (str::to_owned, KnownObjects::of(None));
+    let (api_version, kind) = ("v1".into(), "ConfigMap".into());
+    let resource = ApiResource { api_version, kind, plural: text("configmaps"), namespaced: true };
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let event = match serde_json::from_slice(line).map_err(|error| error.to_string())? {
+            WatchEvent::<Watched>::Added(object) | WatchEvent::Modified(object) => Event::Apply(object),
+            WatchEvent::Deleted(object) => Event::Delete(object),
+            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Error(error) => return Err(format!("{error:?}")),
+        };
+        drop(take_in(&mut known, event, &resource));
+    }
+    Ok(known.bytes())
 }
 
 /// The resource with each part as one segment of a path.

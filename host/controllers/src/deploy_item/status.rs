@@ -160,8 +160,8 @@ impl StatusWriter {
         let status = self.draft.status.get_or_insert_default();
         let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
         status.rest(rest, generation, &now);
-        if let Some(failure) = &rest.failure {
-            status.remember(failure);
+        if rest.failure.is_some() {
+            status.remember();
         }
         if !self.has_begun {
             (status.phase, status.last_error) = (phase, last_error);

@@ -10,6 +10,13 @@ use super::{
 };
 use crate::health::same;
 
+/// The longest JSON pointer of a comparison, in bytes: of what lies deeper the field at its end is told, which is ignored or not as
+/// a whole (C-145).
+const LONGEST_POINTER: usize = 8 << 10;
+
+/// The most bytes of the pointers of one comparison: beyond it fields are counted, and not named (C-145).
+const MOST_POINTER_BYTES: usize = 1 << 20;
+
 /// One field that is not as it was written. Holds no values: they may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Drift {
@@ -98,12 +105,12 @@ fn spare(wanted: &Value, live: &Value, position: &FieldPosition<'_>, ignored: &I
 }
 
 /// Where a live object differs from a [`baseline`], in the order of the baseline (C-56). Fields, and entries of lists with
-/// keys, that only the live object has belong to others.
+/// keys, that only the live object has belong to others. Where the pointers take too many bytes the rest has empty ones.
 pub fn drift(baseline: &Value, live: &Value, ignored: &Ignored) -> Vec<Drift> {
-    let (mut found, ignored) = (Vec::new(), with_filled_in(ignored, baseline));
-    let mut comparison = DriftSearch { ignored: &ignored, found: &mut found };
+    let ignored = with_filled_in(ignored, baseline);
+    let mut comparison = DriftSearch { ignored: &ignored, found: Vec::new(), left: MOST_POINTER_BYTES };
     comparison.compare(baseline, live, &FieldPosition::root(baseline, live, &ignored));
-    found
+    comparison.found
 }
 
 /// With what a server fills in, whatever was written there: the rules of a ClusterRole that others are aggregated into.
@@ -162,6 +169,8 @@ fn partners<'v>(
 /// Where in an object a comparison is.
 struct FieldPosition<'a> {
     pointer: String,
+    /// Whether the pointer ends above it.
+    is_below_pointer: bool,
     /// What each ignored manager manages from here on: nodes of `fieldsV1`.
     managed: Vec<&'a Value>,
     place: MergePosition<'a>,
@@ -174,7 +183,7 @@ impl<'a> FieldPosition<'a> {
             entry.get("manager").and_then(Value::as_str).is_some_and(|manager| ignored.managers.contains(manager))
         });
         let managed = trusted.filter_map(|entry| entry.get("fieldsV1")).collect();
-        Self { pointer: String::new(), managed, place: place_of(object) }
+        Self { pointer: String::new(), is_below_pointer: false, managed, place: place_of(object) }
     }
 
     fn field(&self, name: &'a str) -> Self {
@@ -194,7 +203,9 @@ impl<'a> FieldPosition<'a> {
     fn below(&self, name: &str, node: impl Fn(&'a Value) -> Option<&'a Value>, place: MergePosition<'a>) -> Self {
         // A node with nothing below it stands for all that is there.
         let managed = self.managed.iter().filter_map(|above| if is_leaf(above) { Some(*above) } else { node(above) });
-        Self { pointer: format!("{}/{name}", self.pointer), managed: managed.collect(), place }
+        let is_below_pointer = self.is_below_pointer || self.pointer.len() + name.len() >= LONGEST_POINTER;
+        let pointer = if is_below_pointer { self.pointer.clone() } else { format!("{}/{name}", self.pointer) };
+        Self { pointer, is_below_pointer, managed: managed.collect(), place }
     }
 }
 
@@ -216,12 +227,14 @@ fn names_entry(name: &str, at: usize, live: &Value) -> bool {
     }
 }
 
-struct DriftSearch<'a, 'f> {
+struct DriftSearch<'a> {
     ignored: &'a Ignored,
-    found: &'f mut Vec<Drift>,
+    found: Vec<Drift>,
+    /// Bytes of pointers for which there is room.
+    left: usize,
 }
 
-impl DriftSearch<'_, '_> {
+impl DriftSearch<'_> {
     fn compare(&mut self, baseline: &Value, live: &Value, position: &FieldPosition<'_>) {
         if self.ignored.pointers.contains(&position.pointer) {
             return;
@@ -238,10 +251,10 @@ impl DriftSearch<'_, '_> {
                         self.member(entry, partner.map(|(_, other)| other), &position.entry(index, partner));
                     }
                 }
-                None => self.tell(Drift::Different(position.pointer.clone()), position),
+                None => self.tell(Drift::Different, position),
             },
             (baseline, live) if same(baseline, live) => {}
-            _ => self.tell(Drift::Different(position.pointer.clone()), position),
+            _ => self.tell(Drift::Different, position),
         }
     }
 
@@ -250,14 +263,20 @@ impl DriftSearch<'_, '_> {
             Some(live) => self.compare(baseline, live, position),
             // An empty map or list is often left out by whoever writes the object next.
             None if is_blank(baseline) || self.ignored.pointers.contains(&position.pointer) => {}
-            None => self.tell(Drift::Missing(position.pointer.clone()), position),
+            None => self.tell(Drift::Missing, position),
         }
     }
 
-    fn tell(&mut self, one: Drift, position: &FieldPosition<'_>) {
-        if position.managed.is_empty() {
-            self.found.push(one);
+    fn tell(&mut self, drift: fn(String) -> Drift, position: &FieldPosition<'_>) {
+        let is_told = |last: &Drift| position.is_below_pointer && last.pointer() == position.pointer;
+        if !position.managed.is_empty() || self.found.last().is_some_and(is_told) {
+            return;
         }
+        let left = self.left.checked_sub(position.pointer.len());
+        self.left = left.unwrap_or(0);
+        let pointer = left.map_or_else(String::new, |_| position.pointer.clone());
+        // What is missing below a field makes the field another one.
+        self.found.push(if position.is_below_pointer { Drift::Different(pointer) } else { drift(pointer) });
     }
 }
 

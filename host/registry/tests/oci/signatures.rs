@@ -35,6 +35,30 @@ fn shop(kind: &str, access: &Value) -> ComponentRequest {
     request
 }
 
+/// A registry that answers the second request for a digest with something else.
+#[tokio::test]
+async fn signatures_a_blob_that_a_registry_changes_after_it_was_verified_is_read_by_nobody() {
+    let registry = FilledRegistry::open().await;
+    registry.blob("text", "text/plain", b"a manifest");
+    let digest = sha256(b"a manifest");
+    let place = format!("http://{}/text", registry.server.address);
+    let access = json!({"type": "ociBlob", "ref": place, "mediaType": "text/plain", "digest": digest, "size": 10});
+    let request = shop("genericBlobDigest/v1", &access);
+    let folders = [(), ()].map(|()| tempfile::tempdir().expect("a folder"));
+    let [first, second] = folders.each_ref().map(start);
+    let read = async |of: &orangery_registry::Repositories| {
+        let version = of.open(&request).await.expect("it is signed");
+        let content = version.content(&ResourceReference::named("text")).await;
+        content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned())
+    };
+    assert_eq!(read(&first).await.as_deref(), Ok("a manifest"));
+    registry.put(&format!("/v2/text/blobs/{digest}"), StatusCode::OK, b"evil stuff");
+    // What was verified is kept, and is the same; whoever has none of it gets nothing else under its name.
+    assert_eq!(read(&first).await.as_deref(), Ok("a manifest"));
+    let fault = read(&second).await.expect_err("it is refused").to_string();
+    assert!(fault.contains(&digest) && !fault.contains("evil"), "{fault}");
+}
+
 #[tokio::test]
 async fn signatures_an_artifact_where_a_blob_was_signed_is_refused() {
     let registry = FilledRegistry::open().await;

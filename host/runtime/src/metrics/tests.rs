@@ -8,8 +8,12 @@ use tokio::{
     time::Instant,
 };
 
+use axum::http::header::AUTHORIZATION;
+use tokio::sync::Semaphore;
+
 use super::{
     bounded::{LONGEST_CONNECTION, MOST_CONNECTIONS},
+    reader::{LONGEST_TOKEN, MOST_REVIEWS, RefusedReader},
     *,
 };
 
@@ -117,7 +121,8 @@ fn label_values_are_escaped() {
 #[tokio::test]
 async fn health_and_metrics_are_served_until_the_stop() {
     let stop = CancellationToken::new();
-    let bound = figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
+    let bound =
+        figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), MetricsReaders::Anybody, stop.clone()).await.unwrap();
     let config = kube::Config::new(format!("http://{bound}").parse().unwrap());
     let client = crate::requests::remote(config, &Requests::default(), None).unwrap();
     let ask = async |path: &str| {
@@ -132,6 +137,48 @@ async fn health_and_metrics_are_served_until_the_stop() {
     };
     assert_eq!(refused, json!(503));
     stop.cancel();
+}
+
+#[tokio::test]
+async fn c_147_limits_metrics_so_many_tokens_are_asked_about_at_once_and_none_that_is_too_long() {
+    let (asked, answers) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let gates = (Arc::clone(&asked), Arc::clone(&answers));
+    let review = move || {
+        let (asked, answers) = gates.clone();
+        async move {
+            asked.add_permits(1);
+            answers.acquire().await.unwrap().forget();
+            let status = json!({"authenticated": false, "user": {"username": "u"}});
+            let (version, kind) = ("authentication.k8s.io/v1", "TokenReview");
+            let review = json!({"apiVersion": version, "kind": kind, "metadata": {}, "spec": {}, "status": status});
+            (StatusCode::CREATED, review.to_string())
+        }
+    };
+    let router = Router::new().route("/apis/authentication.k8s.io/v1/tokenreviews", axum::routing::post(review));
+    let readers = MetricsReaders::authorized(crate::requests::in_process(router, &Requests::default()));
+    let headers = |token: &str| HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())]);
+    let refused = Err(RefusedReader::Unknown);
+    for unasked in [headers(&"x".repeat(LONGEST_TOKEN + 1)), headers(""), HeaderMap::new()] {
+        assert_eq!(readers.check(&unasked).await, refused);
+    }
+    let number = MOST_REVIEWS + 3;
+    let checks = (0..number).map(|_| {
+        let (readers, headers) = (readers.clone(), headers(&"x".repeat(LONGEST_TOKEN)));
+        tokio::spawn(async move { readers.check(&headers).await })
+    });
+    let checks: Vec<_> = checks.collect();
+    asked.acquire_many(u32::try_from(MOST_REVIEWS).unwrap()).await.unwrap().forget();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(asked.available_permits(), 0);
+    answers.add_permits(number);
+    for check in checks {
+        assert_eq!(check.await.unwrap(), refused);
+    }
+    // A server that cannot be asked lets nobody in.
+    let readers = MetricsReaders::authorized(crate::requests::in_process(Router::new(), &Requests::default()));
+    assert_eq!(readers.check(&headers("x")).await, Err(RefusedReader::Unanswered));
 }
 
 /// Connections that say nothing, or not all of it.
@@ -188,10 +235,26 @@ async fn c_165_connections_of_one_address_end_none_of_another() {
     stop.cancel();
 }
 
+#[tokio::test]
+async fn c_165_connections_that_have_ended_take_no_place_of_one_that_is_open() {
+    let stop = CancellationToken::new();
+    let bound = figures().serve_health(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
+    let mut held = held(bound, 1).await;
+    for _ in 0..2 * MOST_CONNECTIONS {
+        let mut probe = TcpStream::connect(bound).await.unwrap();
+        probe.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        assert!(rest(&mut probe).await.ends_with("\r\n\r\nok"));
+    }
+    held[0].write_all(b"connection: close\r\n\r\n").await.unwrap();
+    assert!(rest(&mut held[0]).await.ends_with("\r\n\r\nok"));
+    stop.cancel();
+}
+
 #[tokio::test(start_paused = true)]
 async fn c_165_limits_health_a_connection_lasts_so_long() {
     let stop = CancellationToken::new();
-    let bound = figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
+    let bound =
+        figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), MetricsReaders::Anybody, stop.clone()).await.unwrap();
     let begun = Instant::now();
     let mut held = held(bound, 1).await;
     assert_eq!(rest(&mut held[0]).await, "");
@@ -203,7 +266,8 @@ async fn c_165_limits_health_a_connection_lasts_so_long() {
 async fn an_address_in_use_is_told_with_the_fix() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let message = figures().serve(address, CancellationToken::new()).await.unwrap_err().to_string();
+    let message =
+        figures().serve(address, MetricsReaders::Anybody, CancellationToken::new()).await.unwrap_err().to_string();
     assert!(message.starts_with(&format!("metrics cannot be served at {address}: ")), "{message}");
     assert!(message.ends_with("; choose another --metrics-address"), "{message}");
 }

@@ -31,16 +31,20 @@ impl ServerLocation {
     pub(super) fn choose(arguments: &Up) -> Result<Self, UpError> {
         if arguments.ephemeral {
             let base = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
-            // A name that nobody knows before: a folder that somebody else made is never taken.
-            let made = tempfile::Builder::new().prefix("orangery-").permissions(owner_only()).tempdir_in(&base);
-            let folder = made.map_err(|source| UpError::Write { path: base, source })?;
-            return Ok(Self::Private(folder));
+            return Self::in_memory(&base);
         }
         let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
         let data = path::absolute(&data).map_err(|source| UpError::Write { path: data, source })?;
         planted::check(&data)?;
         private(&data)?;
         Ok(Self::Data(data))
+    }
+
+    /// A folder of its own below this one, for a server in memory. Nobody knows its name before, and what somebody else has laid
+    /// there is never taken.
+    fn in_memory(base: &Path) -> Result<Self, UpError> {
+        let made = tempfile::Builder::new().prefix("orangery-").permissions(owner_only()).tempdir_in(base);
+        made.map(Self::Private).map_err(|source| UpError::Write { path: base.to_owned(), source })
     }
 
     pub(super) fn storage(&self) -> Storage {
@@ -157,6 +161,26 @@ mod tests {
         fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
         let _place = place(&["--data", data.to_str().unwrap()]);
         assert_eq!(mode(&data), 0o700);
+    }
+
+    /// Whoever can write to the same folder lays folders and links there, under every name that could be guessed.
+    #[test]
+    fn a_server_in_memory_writes_to_nothing_that_somebody_has_laid_there() {
+        let (base, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let process = format!("orangery-{}", std::process::id());
+        std::os::unix::fs::symlink(elsewhere.path(), base.path().join("orangery")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), base.path().join(&process)).unwrap();
+        fs::create_dir(base.path().join("orangery-0")).unwrap();
+        let laid = |folder: &Path| fs::read_dir(folder).unwrap().count();
+        let place = ServerLocation::in_memory(base.path()).unwrap();
+        place.write_kubeconfig("text").unwrap();
+        assert_eq!((laid(elsewhere.path()), laid(&base.path().join("orangery-0"))), (0, 0));
+        let folder = place.kubeconfig().parent().unwrap().to_owned();
+        assert_eq!((folder.parent(), mode(&folder)), (Some(base.path()), 0o700));
+        assert!(!fs::symlink_metadata(&folder).unwrap().is_symlink());
+        // One that could not be guessed by counting either.
+        let name = folder.file_name().unwrap().to_str().unwrap().trim_start_matches("orangery-").to_owned();
+        assert!(name.len() >= 6 && name.parse::<u32>().is_err(), "{name}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ async fn fail(host: &ControllerContext, object: &DeployItem, job: &JobId) -> Ste
         generation_of(object),
         &now,
     );
-    status.remember(&failure);
+    status.remember();
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
     Ok(())

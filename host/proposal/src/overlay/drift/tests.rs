@@ -176,3 +176,31 @@ fn c_57_the_rules_of_a_cluster_role_that_others_are_aggregated_into_are_the_serv
     // Of one that is not, they are as they were written.
     check(&role(json!({"rules": []})), &role(json!({"rules": rules})), &Ignored::default(), &["/rules is different"]);
 }
+
+#[test]
+fn c_145_limits_drift_of_a_long_pointer_the_field_above_is_told_once_and_can_be_ignored() {
+    let long = "k".repeat(LONGEST_POINTER);
+    let fields: Map<String, Value> = (0..1_000).map(|number| (number.to_string(), json!(1))).collect();
+    let object = |below: Value| json!({"spec": {"short": {long.as_str(): below}, "other": 1}});
+    let written = object(json!({"a": fields, "b": {"c": 1}}));
+    check(&written, &written, &Ignored::default(), &[]);
+    for other in [object(json!({"a": {}, "b": {"c": 2}})), json!({"spec": {"short": {}, "other": 1}})] {
+        check(&written, &other, &Ignored::default(), &["/spec/short is different"]);
+        check(&written, &other, &pointers(&["/spec/short"]), &[]);
+    }
+    // One that is as long as it may be is told as it is.
+    let longest = "k".repeat(LONGEST_POINTER - 1);
+    let missing = drift(&json!({longest.as_str(): 1}), &json!({}), &Ignored::default());
+    assert_eq!(missing, [Drift::Missing(format!("/{longest}"))]);
+}
+
+#[test]
+fn c_145_limits_drift_the_pointers_of_an_object_share_their_bytes_and_those_beyond_are_counted() {
+    let deep = "k".repeat(LONGEST_POINTER / 2);
+    let fields: Map<String, Value> = (0..10_000).map(|number| (format!("{number:04}"), json!(1))).collect();
+    let found = drift(&json!({deep.as_str(): fields}), &json!({deep.as_str(): {"0001": 2}}), &Ignored::default());
+    let named = MOST_POINTER_BYTES / (LONGEST_POINTER / 2 + 6);
+    assert_eq!(found[1], Drift::Different(format!("/{deep}/0001")));
+    assert!(found[..named].iter().all(|one| one.pointer().starts_with("/k")));
+    assert_eq!(found[named..], vec![Drift::Missing(String::new()); 10_000 - named]);
+}

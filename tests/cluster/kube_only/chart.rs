@@ -1,0 +1,144 @@
+//! The operator as the chart installs it: its account, its roles, its arguments and its pod, on a real API server.
+
+use std::{fs, time::Duration};
+
+use http::Request;
+use orangery_tests::{
+    binary::{Binary, Running},
+    kube::Kube,
+    objects::Objects,
+    rendered::{NAMESPACE, objects, of_kind, render},
+    tree::{API, blueprint, installation},
+};
+use serde_json::{Value, json};
+use tokio::time::interval;
+
+fn namespace(name: &str) -> Value {
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+/// A token of a service account.
+async fn token(admin: &Objects, account: &str) -> String {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token");
+    let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let request = Request::post(path).header("content-type", "application/json");
+    let answer: Value = admin
+        .client()
+        .request(request.body(asked.to_string().into_bytes()).expect("a request"))
+        .await
+        .expect("a token");
+    answer["status"]["token"].as_str().expect("a token").to_owned()
+}
+
+/// Applies all that the chart makes of a set of values, and starts the operator of its Deployment as its account.
+async fn install(server: &Kube, (admin, binary): (&Objects, &Binary), values: &str) -> Running {
+    admin.apply(&namespace(NAMESPACE)).await;
+    let rendered = objects(&render(values).await);
+    for object in &rendered {
+        admin.apply(object).await;
+    }
+    let pod = &of_kind(&rendered, "Deployment")["spec"]["template"]["spec"];
+    is_restricted(admin, pod).await;
+    let token = token(admin, pod["serviceAccountName"].as_str().expect("an account")).await;
+    let kubeconfig = binary.folder().join("chart.kubeconfig");
+    fs::write(&kubeconfig, server.kubeconfig_of(&token, NAMESPACE)).expect("the file can be written");
+    let arguments = pod["containers"][0]["args"].as_array().expect("arguments").iter().filter_map(Value::as_str);
+    // What is of the pod alone: where it listens, and its volumes.
+    let arguments = arguments.map(|argument| match argument.split_once('=') {
+        Some((flag @ ("--health-address" | "--metrics-address"), _)) => format!("{flag}=127.0.0.1:0"),
+        Some((flag @ "--components-cache", _)) => format!("{flag}={}", binary.folder().join("components").display()),
+        _ => argument.to_owned(),
+    });
+    let arguments: Vec<String> = arguments.chain([format!("--kubeconfig={}", kubeconfig.display())]).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    server.logging(binary.start_logging(&arguments))
+}
+
+/// The API server takes the pod where pods have to be restricted, and would not take one that is not.
+async fn is_restricted(admin: &Objects, pod: &Value) {
+    let metadata = json!({"name": "operator", "namespace": NAMESPACE});
+    let pod = |change: &dyn Fn(&mut Value)| {
+        let mut spec = pod.clone();
+        change(&mut spec);
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    };
+    assert!(!admin.is_refused(&pod(&|_| ())).await, "the pod is refused");
+    let changes: [&dyn Fn(&mut Value); 3] = [
+        &|spec| spec["securityContext"]["runAsNonRoot"] = json!(false),
+        &|spec| spec["securityContext"]["seccompProfile"] = Value::Null,
+        &|spec| spec["containers"][0]["securityContext"] = Value::Null,
+    ];
+    for change in changes {
+        assert!(admin.is_refused(&pod(change)).await, "pods need not be restricted here");
+    }
+}
+
+fn root(namespace: &str) -> Value {
+    let mut root = installation("root", &blueprint(json!({})));
+    root["metadata"]["namespace"] = json!(namespace);
+    root
+}
+
+async fn succeeds(admin: &Objects, namespace: &str) {
+    admin.apply(&root(namespace)).await;
+    let metadata = json!({"name": "root", "namespace": namespace});
+    let status = json!({"phase": "Succeeded"});
+    admin.expect(&json!({"apiVersion": API, "kind": "Installation", "metadata": metadata, "status": status})).await;
+}
+
+/// What the log complains of, where a right is missing.
+fn check_rights(operator: &Running) {
+    let log = operator.log();
+    let refused: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_38_what_the_chart_installs_works_with_the_rights_that_it_gives() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let admin = Objects::of(server.kubeconfig()).await;
+    admin.apply(&namespace("team-a")).await;
+    let operator = install(&server, (&admin, &binary), "metrics").await;
+    succeeds(&admin, "team-a").await;
+    check_rights(&operator);
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_38_with_namespaces_the_operator_has_rights_in_these_and_works_in_no_other() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let admin = Objects::of(server.kubeconfig()).await;
+    for name in ["team-a", "team-b", "team-c"] {
+        admin.apply(&namespace(name)).await;
+    }
+    admin.apply(&root("team-c")).await;
+    let operator = install(&server, (&admin, &binary), "namespaces").await;
+    for name in ["team-a", "team-b"] {
+        succeeds(&admin, name).await;
+    }
+    check_rights(&operator);
+    let metadata = json!({"name": "root", "namespace": "team-c"});
+    let left = json!({"apiVersion": API, "kind": "Installation", "metadata": metadata});
+    let left = admin.expect(&left).await;
+    assert_eq!(left["status"]["phase"], Value::Null, "{left:#}");
+    // Nor could it: its account has no rights there.
+    let account = format!("system:serviceaccount:{NAMESPACE}:orangery");
+    let may = async |namespace: &str| {
+        let attributes = json!({"namespace": namespace, "verb": "update", "group": "landscaper.gardener.cloud", "resource": "installations"});
+        let spec = json!({"user": account, "resourceAttributes": attributes});
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec});
+        let request = Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews");
+        let request = request.header("content-type", "application/json").body(review.to_string().into_bytes());
+        let answer: Value = admin.client().request(request.expect("a request")).await.expect("an answer");
+        answer["status"]["allowed"] == true
+    };
+    let mut tries = interval(Duration::from_millis(100));
+    while !may("team-a").await {
+        tries.tick().await;
+    }
+    assert!(!may("team-c").await);
+}
