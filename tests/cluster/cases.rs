@@ -18,6 +18,7 @@ mod imports_and_exports;
 mod installations;
 pub(crate) mod policies;
 mod secrets;
+mod takeover;
 mod waiting;
 
 /// Why a suite runs on one server only.
@@ -27,6 +28,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
         &[
             ("command_line", "the commands start the embedded server themselves, or need none"),
             ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
+            ("full_disk", "the objects of a real server lie in etcd, which ends where its disk is full"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),
             ("requests", "a real server also counts the requests of its own controllers"),
             (

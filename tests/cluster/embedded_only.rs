@@ -2,6 +2,7 @@
 
 mod command_line;
 mod component_versions;
+mod full_disk;
 mod kinds;
 mod requests;
 mod restricted_recordings;
