@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::{
@@ -84,6 +85,16 @@ impl Binary {
         let binary = Binary::new(program, shared);
         PREPARED.get_or_init(async || binary.prepare().await).await;
         binary
+    }
+
+    /// The same program, which a shell starts after it has done this; the script lies in the folder of this one.
+    pub fn after(&self, line: &str) -> Binary {
+        let script = self.folder().join("started");
+        let text = format!("#!/bin/sh\n{line}\nexec '{}' \"$@\"\n", self.program.display());
+        fs::write(&script, text).expect("a script can be written");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
+        let folder = TempDir::new().expect("a temporary folder");
+        Binary { program: script, cache: self.cache.clone(), folder, answers: Answers::default() }
     }
 
     /// The folder it runs in.

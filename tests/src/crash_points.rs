@@ -4,8 +4,9 @@
 //!
 //! The state of the server after write n is its state before write n + 1, and an operator that is killed keeps nothing else:
 //! so one run for each write, and one before the first, are all that there is. Every third of them is played, on a real server
-//! a few, and all where everything has to be tested (`CI`, `POINTS=all`). With two operators the first one is frozen instead, and
-//! goes on when another one has its Lease (C-34).
+//! a few, and all where everything has to be tested (`CI`, `POINTS=all`). Which one is the first is drawn; a failure says it as
+//! `POINTS=FIRST/STEP`, which plays the same ones again. With two operators the first one is frozen instead, and goes on when
+//! another one has its Lease (C-34).
 
 use std::{
     collections::BTreeMap,
@@ -35,6 +36,8 @@ use crate::{
 
 /// What is played. The Installations are called `tree`.
 pub struct Scenario {
+    /// What an administrator has made.
+    pub given: Vec<Value>,
     /// What is there before, with its job ended.
     pub before: Option<Value>,
     /// What a user does.
@@ -52,6 +55,9 @@ pub enum Deed {
 impl Scenario {
     /// Waits until a started operator has what is there before.
     pub(crate) async fn begin(&self, world: &World) {
+        for object in &self.given {
+            world.objects.apply(object).await;
+        }
         if let Some(before) = &self.before {
             world.objects.apply(before).await;
             ended(&world.objects, &Deed::Apply(before.clone())).await;
@@ -73,7 +79,7 @@ impl Deed {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) objects: Vec<String>,
-    effects: BTreeMap<String, Vec<Option<String>>>,
+    pub(crate) effects: BTreeMap<String, Vec<Option<String>>>,
 }
 
 /// Counts writes, and cuts the operator off after one of them.
@@ -164,21 +170,44 @@ pub async fn at_points_of_freezing(scenario: &Scenario, ground: &Ground, binary:
 async fn play_points(scenario: &Scenario, ground: &Ground, loss: Loss, binary: impl AsyncFn() -> Binary) -> usize {
     let (undisturbed, writes) = play(scenario, ground, binary().await, None).await;
     let step = match ground {
-        _ if env::var_os("POINTS").is_some_and(|points| points == "all") => 1,
         _ if loss == Loss::Frozen => writes.div_ceil(FEW).max(1),
-        Ground::Embedded if env::var_os("CI").is_some() => 1,
+        Ground::Embedded if is_everything_tested() => 1,
         Ground::Embedded => 3,
         Ground::Kube(_) => writes.div_ceil(FEW).max(1),
     };
+    let asked = env::var("POINTS").unwrap_or_default();
+    let given = points_of(&asked).unwrap_or_else(|why| fail(&why));
     // Every point comes in its turn, from run to run.
-    let first = Dice::of(drawn()).below(step);
-    eprintln!("crash points: every {step} of {writes} from {first} on; POINTS=all plays them all");
+    let (first, step) = given.unwrap_or_else(|| (Dice::of(drawn()).below(step), step));
+    eprintln!("crash points of {writes}: POINTS={first}/{step} plays the same again, POINTS=all all of them");
     let points: Vec<usize> = (first..=writes).step_by(step).collect();
     for point in &points {
         let (outcome, _) = play(scenario, ground, binary().await, Some((*point, loss))).await;
         compare(&undisturbed, &outcome, &format!("{loss:?} after write {point} of {writes}"));
     }
     points.len()
+}
+
+/// Whether everything has to be tested.
+pub(crate) fn is_everything_tested() -> bool {
+    env::var_os("CI").is_some()
+}
+
+/// The first point and the step that somebody has asked for.
+///
+/// # Errors
+/// It is nothing of what may be asked for.
+fn points_of(asked: &str) -> Result<Option<(usize, usize)>, String> {
+    match asked {
+        "" => return Ok(None),
+        "all" => return Ok(Some((0, 1))),
+        _ => {}
+    }
+    let numbers = asked.split_once('/').and_then(|(first, step)| Some((first.parse().ok()?, step.parse().ok()?)));
+    numbers
+        .filter(|(_, step)| *step > 0)
+        .map(Some)
+        .ok_or_else(|| format!("POINTS is {asked:?}; write all, or FIRST/STEP as a failure says it, such as 7/12"))
 }
 
 #[track_caller]
@@ -266,6 +295,21 @@ pub(crate) async fn ended(objects: &Objects, deed: &Deed) {
             };
             let kind = serde_json::json!({"apiVersion": API, "kind": "Installation"});
             objects.expect_that(&kind, "did not end its job", is).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_points_of_a_failure_can_be_given_back() {
+        assert_eq!(points_of(""), Ok(None));
+        assert_eq!(points_of("all"), Ok(Some((0, 1))));
+        assert_eq!(points_of("7/12"), Ok(Some((7, 12))));
+        for wrong in ["7", "7/0", "a/1", "7/12/3"] {
+            assert!(points_of(wrong).is_err_and(|why| why.contains("FIRST/STEP")), "{wrong}");
         }
     }
 }

@@ -41,6 +41,7 @@ fn normalised(objects: &[Value]) -> Vec<String> {
     let message = |object: &Value| {
         let mut object = object.clone();
         strip(&mut object);
+        strip_release(&mut object);
         let text = object.to_string();
         names.iter().fold(text, |text, (name, stable)| text.replace(name.as_str(), stable))
     };
@@ -87,6 +88,17 @@ fn strip(value: &mut Value) {
         }
         Value::Array(entries) => entries.iter_mut().for_each(strip),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Of a release of Helm only that it is there, and in which state: the rest is packed with times.
+fn strip_release(object: &mut Value) {
+    if object.get("type").is_some_and(|of| of == "helm.sh/release.v1") {
+        object.as_object_mut().map(|fields| fields.remove("data"));
+        object
+            .pointer_mut("/metadata/labels")
+            .and_then(Value::as_object_mut)
+            .map(|labels| labels.retain(|label, _| !label.ends_with("At")));
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::{
 
 use crate::{
     fail, kstatus,
+    long_wait::with_message,
     objects::{DEADLINE, NAMESPACE},
 };
 
@@ -80,6 +81,8 @@ pub struct History {
     client: Client,
     namespace: String,
     seen: watch::Sender<Vec<Version>>,
+    /// Whether all that was seen has to tell the truth.
+    is_checked: bool,
     /// Aborted when dropped.
     _watches: JoinSet<()>,
 }
@@ -99,7 +102,14 @@ impl History {
             watches.spawn(record(kind, of_kind(client, namespace, kind), seen.clone(), up));
             is_up.await.expect("the watch begins");
         }
-        History { client: client.clone(), namespace: namespace.to_owned(), seen, _watches: watches }
+        History { client: client.clone(), namespace: namespace.to_owned(), seen, is_checked: true, _watches: watches }
+    }
+
+    /// The same of objects with statuses of the original, which are no concern of ours.
+    pub fn with_statuses_of_others(self) -> History {
+        let mut history = self;
+        history.is_checked = false;
+        history
     }
 
     /// All that has been written until now: a watch may be behind what the test already knows by another one.
@@ -154,7 +164,9 @@ impl History {
         holds: impl Fn(&[Version]) -> bool,
     ) -> Result<Vec<Version>, Vec<Version>> {
         let mut seen = self.seen.subscribe();
-        match timeout(patience, seen.wait_for(|seen| holds(seen))).await {
+        let last =
+            || format!("something after {:?}", self.seen.borrow().last().map(|version| (version.kind, &version.name)));
+        match with_message(last, timeout(patience, seen.wait_for(|seen| holds(seen)))).await {
             Ok(seen) => Ok(seen.expect("it is watched as long as the history is there").clone()),
             Err(_) => Err(self.seen.borrow().clone()),
         }
@@ -241,7 +253,7 @@ fn of_kind(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
 
 impl Drop for History {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if self.is_checked && !std::thread::panicking() {
             self.check();
         }
     }

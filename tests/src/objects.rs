@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures::StreamExt as _;
 use kube::{
     Api, Client, Config, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, TypeMeta},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, TypeMeta},
     config::{KubeConfigOptions, Kubeconfig},
     discovery::{self, Scope},
     runtime::watcher::{self, Event},
@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{canary::Canaries, fail, matching::differences, yaml};
+use crate::{canary::Canaries, fail, long_wait::with_message, matching::differences, yaml};
 
 /// How long a test waits for a condition before it fails: servers on two processors that others use as well are slow.
 pub const DEADLINE: Duration = Duration::from_secs(150);
@@ -63,6 +63,14 @@ impl Objects {
     pub async fn try_apply(&self, object: &Value) -> kube::Result<DynamicObject> {
         self.canaries.learn(object);
         self.patch(object, &PatchParams::apply("suite").force()).await
+    }
+
+    /// Creates an object, which is not there yet, and answers it.
+    pub async fn create(&self, object: &Value) -> Value {
+        self.canaries.learn(object);
+        let content = serde_json::from_value(object.clone()).expect("it is an object");
+        let created = self.api(object).await.create(&PostParams::default(), &content).await;
+        of_kind_of(object, created.unwrap_or_else(|error| refused("create", object, &error)))
     }
 
     /// Whether the server would refuse an object.
@@ -139,9 +147,8 @@ impl Objects {
     ///
     /// Without `metadata.name` every object of the kind is looked at.
     pub async fn expect(&self, expected: &Value) -> Value {
-        let found =
-            self.wait(expected, |objects| nearest(expected, objects).filter(|(lines, _)| lines.is_empty())).await;
-        match found {
+        let is = |objects: &[Value]| nearest(expected, objects).filter(|(lines, _)| lines.is_empty());
+        match self.wait(expected, "to be as expected", is).await {
             Ok((_, object)) => object,
             Err(objects) => report("was not there in time", expected, &objects),
         }
@@ -149,14 +156,15 @@ impl Objects {
 
     /// Waits until an object of the kind of this one holds what is asked, and answers it.
     pub async fn expect_that(&self, of_kind: &Value, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let found = self.wait(of_kind, |objects| objects.iter().find(|object| holds(object)).cloned()).await;
+        let find = |objects: &[Value]| objects.iter().find(|object| holds(object)).cloned();
+        let found = self.wait(of_kind, &format!("which {what}"), find).await;
         found.unwrap_or_else(|objects| report(what, of_kind, &objects))
     }
 
     /// Waits until no object is there that has all of this.
     pub async fn expect_absent(&self, expected: &Value) {
         let has = |objects: &[Value]| objects.iter().any(|object| differences(expected, object).is_empty());
-        let gone = self.wait(expected, |objects| (!has(objects)).then_some(())).await;
+        let gone = self.wait(expected, "to be gone", |objects| (!has(objects)).then_some(())).await;
         if let Err(objects) = gone {
             report("was still there", expected, &objects);
         }
@@ -168,8 +176,31 @@ impl Objects {
         list.items.into_iter().map(|object| of_kind_of(of_kind, object)).collect()
     }
 
+    /// The same of all namespaces.
+    pub async fn list_everywhere(&self, of_kind: &Value) -> Vec<Value> {
+        let (resource, _) = self.resource(of_kind).await;
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let list = api.list(&Default::default()).await.expect("the kind can be listed");
+        list.items.into_iter().map(|object| of_kind_of(of_kind, object)).collect()
+    }
+
     /// Watches the kind until the answer is there, or the deadline has passed; then what was there is answered.
-    async fn wait<T>(&self, of_kind: &Value, mut answer: impl FnMut(&[Value]) -> Option<T>) -> Result<T, Vec<Value>> {
+    async fn wait<T>(
+        &self,
+        of_kind: &Value,
+        what: &str,
+        answer: impl FnMut(&[Value]) -> Option<T>,
+    ) -> Result<T, Vec<Value>> {
+        let of_object = || {
+            let status = of_kind.get("status").map(|status| format!(" {status}")).unwrap_or_default();
+            let parts = ["/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(of_kind, pointer));
+            let named: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            format!("{}{status} {what}", named.join(" "))
+        };
+        with_message(of_object, self.watch(of_kind, answer)).await
+    }
+
+    async fn watch<T>(&self, of_kind: &Value, mut answer: impl FnMut(&[Value]) -> Option<T>) -> Result<T, Vec<Value>> {
         let deadline = Instant::now() + DEADLINE;
         let mut events = watcher::watcher(self.api(of_kind).await, watcher::Config::default()).boxed();
         let mut objects: BTreeMap<String, Value> = BTreeMap::new();

@@ -24,6 +24,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -36,6 +37,8 @@ pub struct ProxyRequest {
     pub path: String,
     /// Whether it is a watch.
     pub watches: bool,
+    /// The bearer token that it comes with, which the proxy replaces by the credentials of the server.
+    pub token: Option<String>,
 }
 
 impl ProxyRequest {
@@ -57,6 +60,8 @@ pub enum Fate {
     Pass,
     /// It is answered with this status; the server never sees it.
     Refuse(StatusCode),
+    /// It is answered that it is one too many, and may come again after so many seconds.
+    Later(u32),
     /// The connection breaks before the server sees it.
     Cut,
     /// The server does it, and the connection breaks before its answer.
@@ -94,6 +99,11 @@ pub trait Fates: Send + Sync + 'static {
 
     /// The server has done what [`Fate::HoldAnswer`] keeps the answer of.
     fn answered(&self, _asked: &ProxyRequest) {}
+
+    /// While this says true, the connection of this request is there and nothing comes along it: no request, no answer, no event.
+    fn frozen(&self, _asked: &ProxyRequest) -> Option<watch::Receiver<bool>> {
+        None
+    }
 }
 
 /// A network that works.
@@ -199,13 +209,25 @@ async fn connection(stream: TcpStream, way: Way) {
 
 async fn answer(request: Request<Incoming>, way: Way) -> Result<Answer, io::Error> {
     let watches = request.uri().query().unwrap_or_default().split('&').any(|part| part == "watch=true");
-    let asked = ProxyRequest { method: request.method().clone(), path: request.uri().path().to_owned(), watches };
+    let (method, path, token) = (request.method().clone(), request.uri().path().to_owned(), token(&request));
+    let asked = ProxyRequest { method, path, watches, token };
     let Way { server, fates, .. } = &way;
-    match fates.request(&asked) {
+    let fate = fates.request(&asked);
+    thawed(fates.as_ref(), &asked).await;
+    match fate {
         Fate::Refuse(status) => Ok(refused(status)),
+        Fate::Later(seconds) => {
+            let mut answer = refused(StatusCode::TOO_MANY_REQUESTS);
+            answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            Ok(answer)
+        }
         Fate::Cut => Err(broken()),
         Fate::Hold => std::future::pending().await,
-        Fate::Pass => Ok(echoed(forward(request, server).await?, asked, way)),
+        Fate::Pass => {
+            let answer = forward(request, server).await?;
+            thawed(fates.as_ref(), &asked).await;
+            Ok(echoed(answer, asked, way))
+        }
         Fate::Lose => forward(request, server).await.and_then(|_| Err(broken())),
         Fate::HoldAnswer => {
             forward(request, server).await?;
@@ -215,6 +237,19 @@ async fn answer(request: Request<Incoming>, way: Way) -> Result<Answer, io::Erro
     }
 }
 
+/// Waits until something comes along the way.
+async fn thawed(fates: &dyn Fates, asked: &ProxyRequest) {
+    if let Some(mut frozen) = fates.frozen(asked) {
+        // What froze it is gone with the test.
+        drop(frozen.wait_for(|frozen| !frozen).await);
+    }
+}
+
+fn token(request: &Request<Incoming>) -> Option<String> {
+    let credentials = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    credentials.strip_prefix("Bearer ").map(str::to_owned)
+}
+
 fn broken() -> io::Error {
     io::Error::from(io::ErrorKind::ConnectionReset)
 }
@@ -222,6 +257,7 @@ fn broken() -> io::Error {
 async fn forward(request: Request<Incoming>, server: &Client) -> Result<Response<Body>, io::Error> {
     let (mut head, body) = request.into_parts();
     head.headers.remove(header::HOST);
+    head.headers.remove(header::AUTHORIZATION);
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     server.send(Request::from_parts(head, Body::from(body.to_vec()))).await.map_err(io::Error::other)
 }
@@ -232,6 +268,7 @@ fn refused(status: StatusCode) -> Answer {
         StatusCode::CONFLICT => "Conflict",
         StatusCode::GONE => "Expired",
         StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
+        StatusCode::UNAUTHORIZED => "Unauthorized",
         StatusCode::GATEWAY_TIMEOUT => "Timeout",
         StatusCode::SERVICE_UNAVAILABLE => "ServiceUnavailable",
         _ => "InternalError",
@@ -255,9 +292,13 @@ fn echoed(answer: Response<Body>, asked: ProxyRequest, way: Way) -> Answer {
     }
     head.headers.remove(header::CONTENT_LENGTH);
     let counted = CountedWatch::begin(&way.watches);
-    let message = lines(body).map(move |line| {
+    let message = lines(body).then(move |line| {
         let _goes_on = &counted;
-        echo(line, &asked, way.fates.as_ref())
+        let (asked, fates) = (asked.clone(), Arc::clone(&way.fates));
+        async move {
+            thawed(fates.as_ref(), &asked).await;
+            echo(line, &asked, fates.as_ref())
+        }
     });
     let message = message
         .take_while(|echo| std::future::ready(echo.is_some()))

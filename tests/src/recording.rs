@@ -16,6 +16,7 @@ pub mod namespace;
 pub mod normal;
 pub mod play;
 pub mod raw;
+pub mod restored;
 pub mod steps;
 
 use std::{

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     binary::Binary,
+    crash_points,
     dice::Dice,
     effects::{Effect, Effects},
     fail,
@@ -20,7 +21,7 @@ use crate::{
     soak::{self, FEWEST_ROUNDS, Held},
     tree::{
         API, any, asks, blueprint, deploys, executions, imports_cluster, installation, mocks, on_cluster,
-        subinstallation,
+        subinstallation, wait_until_idle,
     },
     world::{Ground, World},
 };
@@ -122,6 +123,11 @@ fn root(name: &str, number: usize) -> Value {
     root
 }
 
+/// How many schedules are drawn beside those that are always played: one where everything has to be tested.
+pub fn drawn_beside() -> usize {
+    usize::from(crash_points::is_everything_tested())
+}
+
 /// Plays the schedule of a seed, which every failure names.
 pub async fn play(seed: u64, ground: &Ground, binary: Binary) {
     let mut dice = Dice::of(seed);
@@ -160,14 +166,22 @@ async fn round(world: &mut World, faults: &FaultInjection, seed: u64, deeds: Vec
     keep_silent(seed, world, &seen).await;
 }
 
-/// Plays schedules for so long, three at least, one after the other before one operator that never ends, and prints what it
-/// holds after each, when all objects are gone.
+/// In so many schedules of a soak the operator dies as in others: what a restart leaves is counted too. Then it stays, for what it
+/// holds itself.
+const WITH_RESTARTS: usize = 2;
+
+/// Plays schedules for so long, three at least, one after the other, and prints what the operator holds before the first and after
+/// each, when all objects are gone.
 ///
 /// # Panics
 /// Something is wrong with a schedule, or the operator holds more at the end than before ([`soak::check`]).
 pub async fn soak(first: u64, length: Duration, ground: &Ground, binary: Binary) {
     let faults = Arc::new(FaultInjection::of(Dice::of(first)));
     let mut world = begin(ground, binary, &faults).await;
+    // What is opened at the start is open by then.
+    wait_until_idle(&world.objects).await;
+    let before = world.held_at_rest(None).await;
+    eprintln!("{:>5} s, {:>4} schedules: {before}", 0, 0);
     let mut held: Vec<Held> = Vec::new();
     let begun = Instant::now();
     for seed in first.. {
@@ -175,16 +189,24 @@ pub async fn soak(first: u64, length: Duration, ground: &Ground, binary: Binary)
             break;
         }
         let mut deeds = deeds(&mut Dice::of(seed));
+        let dies = held.len() < WITH_RESTARTS;
         deeds.retain(|deed| *deed != Deed::Kill);
+        if dies {
+            deeds.insert(deeds.len() / 2, Deed::Kill);
+        }
         round(&mut world, &faults, seed, deeds).await;
         let history = History::begin(world.objects.client()).await;
         leave_nothing(&mut world, &history, seed).await;
         drop(history);
-        let now = world.held_at_rest(held.first()).await;
+        let now = world.held_at_rest(Some(&before)).await;
         eprintln!("{:>5} s, {:>4} schedules: {now}", begun.elapsed().as_secs(), held.len() + 1);
         held.push(now);
     }
-    soak::check(&held).unwrap_or_else(|why| fail(&why));
+    match soak::memory(&held) {
+        Some((warm, last)) => eprintln!("memory: {last:.0} MiB at the end, {warm:.0} MiB when it was warm"),
+        None => eprintln!("memory was not compared: too few schedules were played"),
+    }
+    soak::check(&before, &held).unwrap_or_else(|why| fail(&why));
     world.end().await;
 }
 

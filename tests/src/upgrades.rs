@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use crate::{
     binary::Binary,
-    crash_points::{Cut, NEVER, Scenario, compare_objects, ended, play},
-    effects::Effects,
+    crash_points::{Cut, NEVER, Outcome, Scenario, compare_objects, ended, play},
+    effects::{self, Effects},
     end_state::end_state,
     proxy::Sound,
     tree::{API, any, wait_until_idle},
@@ -55,11 +55,11 @@ pub async fn record(scenario: &Scenario, share: usize, file: &Path, binary: impl
 pub async fn go_on(scenario: &Scenario, files: &[PathBuf], binary: impl AsyncFn() -> Binary) {
     let (undisturbed, _) = play(scenario, &Ground::Embedded, binary().await, None).await;
     for file in files {
-        go_on_with(file, scenario, &undisturbed.objects, binary().await).await;
+        go_on_with(file, scenario, &undisturbed, binary().await).await;
     }
 }
 
-async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &[String], binary: Binary) {
+async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &Outcome, binary: Binary) {
     let folder = folder();
     let packed = File::open(file).expect("the file can be read");
     tar::Archive::new(GzDecoder::new(packed)).unpack(folder.path()).expect("it can be unpacked");
@@ -68,11 +68,16 @@ async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &[String], bi
     world.start();
     ended(&world.objects, &scenario.deed).await;
     wait_until_idle(&world.objects).await;
-    // It leaves a mark of how far was looked, as there.
-    drop(effects.until_now(&world.objects).await);
+    // What is done now is what was still to do: the end of all that is done where nothing disturbs it.
+    for (name, done) in effects::by_name(&effects.until_now(&world.objects).await) {
+        let all = undisturbed.effects.get(&name).cloned().unwrap_or_default();
+        if !all.ends_with(&done) {
+            crate::fail(&format!("after {}, {name} came to say {done:?}, which is no end of {all:?}", file.display()));
+        }
+    }
     let ended: Vec<String> =
         end_state(&world.objects).await.iter().map(|object| without_label_of_source(object)).collect();
-    compare_objects(undisturbed, &ended, &format!("after {}", file.display()));
+    compare_objects(&undisturbed.objects, &ended, &format!("after {}", file.display()));
     world.objects.delete(&any("Installation", "tree")).await;
     for kind in ["Installation", "Execution", "DeployItem"] {
         world.objects.expect_absent(&serde_json::json!({"apiVersion": API, "kind": kind})).await;

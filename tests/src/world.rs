@@ -2,6 +2,7 @@
 //! while the server and its objects stay.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
@@ -27,7 +28,7 @@ use crate::{
     kube::{Kube, Programs, SharedKube},
     objects::{DEADLINE, NAMESPACE, Objects},
     proxy::{Fates, Proxy},
-    soak::Held,
+    soak::{COUNTED, Held},
     tree::API,
     usage,
 };
@@ -189,14 +190,18 @@ impl World {
     }
 
     async fn held(&self) -> Held {
+        let mut objects = BTreeMap::new();
+        for (api_version, kind) in COUNTED {
+            let count = self.objects.list_everywhere(&json!({"apiVersion": api_version, "kind": kind})).await.len();
+            objects.insert(kind, count);
+        }
         let process = self.operator.as_ref().and_then(Child::id).expect("an operator works");
         Held {
             resident_mebibytes: usage::resident_mebibytes(process).expect("it has memory"),
             threads: usage::threads(process).expect("it has threads"),
             descriptors: usage::descriptors(process).expect("it has descriptors"),
             watches: self.proxy.watches(),
-            secrets: self.objects.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await.len(),
-            config_maps: self.objects.list(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).await.len(),
+            objects,
         }
     }
 

@@ -23,6 +23,8 @@ mod modules;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod outcomes;
+#[cfg(test)]
 mod repository;
 #[cfg(test)]
 mod rules;

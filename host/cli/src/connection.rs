@@ -120,8 +120,22 @@ impl Connection {
             Some(_) => {}
         }
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(ConnectionError::Unusable)
+        let names_proxy = names_proxy(&kubeconfig, self.context.as_deref());
+        let mut config =
+            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(ConnectionError::Unusable)?;
+        // Those that the environment names are for others, and no client could be made with one.
+        config.proxy_url = config.proxy_url.filter(|_| names_proxy);
+        Ok(config)
     }
+}
+
+/// Whether the cluster of the context asked for, else of the current one, names a proxy.
+fn names_proxy(kubeconfig: &Kubeconfig, context: Option<&str>) -> bool {
+    let context = context.or(kubeconfig.current_context.as_deref());
+    let context = kubeconfig.contexts.iter().find(|of| Some(of.name.as_str()) == context);
+    let cluster = context.and_then(|of| of.context.as_ref()).map(|of| of.cluster.as_str());
+    let cluster = kubeconfig.clusters.iter().find(|of| Some(of.name.as_str()) == cluster);
+    cluster.and_then(|of| of.cluster.as_ref()).is_some_and(|of| of.proxy_url.is_some())
 }
 
 /// Whether there is simply no kubeconfig: nobody named one.

@@ -1,6 +1,6 @@
 //! The task of one watch: lists, then follows, and takes up again what breaks off.
 
-use std::{borrow::Cow, fmt, pin::pin, sync::Arc};
+use std::{borrow::Cow, fmt, pin::pin, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -18,12 +18,17 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
 use crate::{answer::check_events, cluster::segment};
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;
+
+/// What may be watched no longer is listed again after this, and after twice as long each time up to the ceiling.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_CEILING: Duration = Duration::from_secs(30);
 
 /// What is told of a scope, from the first list on, which is read in pages of so many objects. Errors are backed off (0.8 s to 30 s) by the watcher.
 pub(super) fn events(
@@ -51,19 +56,64 @@ fn api(client: Client, scope: &Scope) -> Api<Watched> {
 
 /// Follows a scope until it is aborted.
 pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
-    let mut events = pin!(events(client, &scope, PAGE));
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let begun = Instant::now();
+        if !follow_until_refused(client.clone(), &scope, &known).await {
+            return;
+        }
+        if begun.elapsed() > PAUSE_CEILING {
+            pause = FIRST_PAUSE;
+        }
+        // Whoever may list and not watch would be asked without end.
+        sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE_CEILING);
+    }
+}
+
+/// Follows a scope until the server lets it be watched no longer, where it did; then a list has to say anew what there is. `false`
+/// where it is given up.
+async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> bool {
+    let mut events = pin!(events(client, scope, PAGE));
     while let Some(event) = events.next().await {
+        let mut is_lost = false;
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
                 tracing::debug!(kind = %scope.resource.kind, %error, "a watch broke off and is taken up again");
-                known.failed(error.to_string())
+                let Some(refusal) = refusal(&error) else { return known.failed(error.to_string()) };
+                let (was_known, concerned) = known.refused(refusal);
+                is_lost = was_known;
+                concerned
             }
         });
         if let Some(trouble) = known.give_up_without_room() {
             tracing::warn!(kind = %scope.resource.kind, "a watch is given up: {trouble}");
-            return;
+            return false;
         }
+        if is_lost {
+            return true;
+        }
+    }
+    false
+}
+
+/// What to say where the server refuses it for whom it is asked: the credentials or the rights of that one have gone.
+fn refusal(error: &watcher::Error) -> Option<String> {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::NoResourceVersion => return None,
+    };
+    match code {
+        401 => Some("it does not accept the credentials; renew them".to_owned()),
+        403 => Some(error.to_string()),
+        _ => None,
     }
 }
 

@@ -221,6 +221,13 @@ impl KnownObjects {
         self.all_waiters()
     }
 
+    /// The server does not let it be watched any more: what is known may not be true by now, until the next list says so (C-181).
+    /// Whether it was known until now, and whom that concerns.
+    pub(crate) fn refused(&mut self, trouble: String) -> (bool, Vec<Waiter>) {
+        let was_synced = std::mem::replace(&mut self.synced, false);
+        (was_synced, self.failed(trouble))
+    }
+
     /// Takes a version in, unless it is older than what is known; whether it is newer.
     fn put(&mut self, place: NamespacedName, object: Value) -> bool {
         let version = version_of(&object);

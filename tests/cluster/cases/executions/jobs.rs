@@ -4,7 +4,10 @@ use orangery_tests::{
     cluster::Cluster,
     external_deployer::{ExternalDeployer, TYPE},
     history::{History, Seen, Version},
-    tree::{API, any, ask, asks, blueprint, config, in_phase, installation, items, wait_until_idle},
+    tree::{
+        API, any, ask, asks, blueprint, config, deploys, imports_cluster, in_phase, installation, items, on_cluster,
+        wait_until_idle,
+    },
 };
 use serde_json::{Value, json};
 
@@ -306,5 +309,21 @@ async fn c_42_exports_that_are_too_large_together_fail_the_job_which_is_done_aga
     for name in names {
         deployer.succeed(name).await;
     }
+    cluster.expect_absent(&any("Installation", "root")).await;
+}
+
+/// A template makes of a short text more than a server takes in one object.
+#[tokio::test]
+async fn c_42_an_item_that_is_too_large_for_the_server_fails_the_job_with_one_sentence() {
+    let cluster = crate::cluster().await;
+    let text = format!("{{% for _ in range(4000) %}}{}{{% endfor %}}", "x".repeat(1000));
+    let item = deploys("large", &[], "TEXT").to_string().replace("TEXT", &text);
+    let template = format!(r#"{{"deployItems": [{item}]}}"#);
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": [{"name": "d", "type": "Jinja", "template": template}]});
+    cluster.apply(&on_cluster(installation("root", &blueprint(fields)))).await;
+    let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("large") && message.len() < 1000, "{message}");
+    cluster.delete(&any("Installation", "root")).await;
     cluster.expect_absent(&any("Installation", "root")).await;
 }

@@ -1,6 +1,6 @@
 //! `kill -9` at any moment: the tree goes on, and ends as if nothing had happened.
 
-use std::net::TcpListener;
+use std::{env, net::TcpListener};
 
 use orangery_tests::{
     binary::Binary,
@@ -52,33 +52,53 @@ async fn check(scenario: Scenario) {
 
 #[tokio::test]
 async fn orc_06_a_first_job_has_one_outcome_at_every_crash_point() {
-    check(Scenario { before: None, deed: Deed::Apply(chain("1", "Succeeded")) }).await;
+    check(Scenario { given: vec![], before: None, deed: Deed::Apply(chain("1", "Succeeded")) }).await;
 }
 
 #[tokio::test]
 async fn orc_06_an_update_that_removes_an_item_has_one_outcome_at_every_crash_point() {
     let left = mocks("left", &[], "Succeeded", "2");
     let less = tree(&[left, deploys("new", &["left"], "2")], "2");
-    check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) }).await;
+    check(Scenario { given: vec![], before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) }).await;
 }
 
 #[tokio::test]
 async fn orc_06_a_failing_job_has_one_outcome_at_every_crash_point() {
-    check(Scenario { before: None, deed: Deed::Apply(chain("1", "Failed")) }).await;
+    check(Scenario { given: vec![], before: None, deed: Deed::Apply(chain("1", "Failed")) }).await;
 }
 
 #[tokio::test]
 async fn orc_06_a_deletion_has_one_outcome_at_every_crash_point() {
-    check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
+    check(Scenario { given: vec![], before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
+}
+
+/// The scenarios of two operators: an update, and where all points are played the other ones as well.
+fn with_two_operators() -> Vec<(&'static str, Scenario)> {
+    let less = tree(&[mocks("left", &[], "Succeeded", "2"), deploys("new", &["left"], "2")], "2");
+    let update = Scenario { given: vec![], before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) };
+    let mut scenarios = vec![("an update", update)];
+    if env::var_os("POINTS").is_some_and(|points| points == "all") {
+        scenarios.push((
+            "a first job",
+            Scenario { given: vec![], before: None, deed: Deed::Apply(chain("1", "Succeeded")) },
+        ));
+        scenarios
+            .push(("a failing job", Scenario { given: vec![], before: None, deed: Deed::Apply(chain("1", "Failed")) }));
+        scenarios.push((
+            "a deletion",
+            Scenario { given: vec![], before: Some(chain("1", "Succeeded")), deed: Deed::Delete },
+        ));
+    }
+    scenarios
 }
 
 /// Two operators: the one that wakes up late writes nothing more, and what it had under way does no harm.
 #[tokio::test]
-async fn c_34_an_update_has_one_outcome_wherever_an_operator_freezes_and_another_one_goes_on() {
-    let less = tree(&[mocks("left", &[], "Succeeded", "2"), deploys("new", &["left"], "2")], "2");
-    let scenario = Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) };
-    let points = at_points_of_freezing(&scenario, &crate::ground(), crate::binary).await;
-    println!("{points} points of freezing");
+async fn c_34_a_job_has_one_outcome_wherever_an_operator_freezes_and_another_one_goes_on() {
+    for (what, scenario) in with_two_operators() {
+        let points = at_points_of_freezing(&scenario, &crate::ground(), crate::binary).await;
+        println!("{what}: {points} points of freezing");
+    }
 }
 
 /// A port that is free now, for every start of a test: Targets keep the address of their server.

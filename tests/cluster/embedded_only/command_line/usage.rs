@@ -6,6 +6,7 @@ use orangery_tests::{
     binary::{Binary, Ended},
     cluster::Cluster,
     repository,
+    tree::{API, in_phase},
 };
 use serde_json::json;
 
@@ -125,8 +126,53 @@ async fn a_corrupt_component_fails_its_own_items_only() {
                         version: 0.1.0\n  component: {file: broken.wasm}\n  deployer: {itemTypes: [example.com/broken]}\n";
     fs::write(plugins.join("broken.yaml"), registration).expect("the file can be written");
     let plugins = plugins.to_string_lossy().into_owned();
-    let ended = binary.run(&[ONCE.as_slice(), &["--plugins", &plugins, &hello_world()]].concat()).await;
-    assert_eq!(ended.code, Some(0), "the neighbours notice nothing: {}", ended.stderr);
+    let cluster = Cluster::start(&binary, &["--ephemeral", "--plugins", &plugins, &hello_world()]).await;
+    let spec = json!({"type": "example.com/broken", "config": {"apiVersion": "example.com/v1", "kind": "Anything"}});
+    let item = |name: &str| {
+        let annotations = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
+        let metadata = json!({"name": name, "annotations": annotations});
+        json!({"apiVersion": API, "kind": "DeployItem", "metadata": metadata, "spec": spec})
+    };
+    cluster.apply(&item("broken")).await;
+    let failed = cluster.expect(&in_phase("DeployItem", "broken", "Failed")).await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("broken") && message.len() < 400, "{message}");
+    cluster.expect(&in_phase("Installation", "hello", "Succeeded")).await;
+}
+
+/// The operator connects to its servers itself, and `orangery` to that of a kubeconfig.
+#[tokio::test]
+async fn proxies_that_the_environment_names_are_not_used() {
+    let prepared = crate::binary().await;
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    let proxies = names.map(|name| format!("export {name}=http://127.0.0.1:1"));
+    let binary = prepared.after(&proxies.join("\n"));
+    let ended = binary.run(&[ONCE.as_slice(), &[&hello_world()]].concat()).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let _running = Cluster::start(&binary, &["--data", "state", &hello_world()]).await;
+    let ended = binary.run(&["inspect", "--kubeconfig", "state/kubeconfig"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// Editors of another system end lines in their way.
+#[tokio::test]
+async fn manifests_and_blueprints_with_the_line_ends_of_windows_are_read_as_others() {
+    let binary = crate::binary().await;
+    let folder = binary.folder().join("windows");
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    for entry in fs::read_dir(hello_world()).expect("the example can be read") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|ending| ending == "yaml") {
+            let text = fs::read_to_string(&path).expect("the example can be read");
+            let name = path.file_name().expect("a file has a name");
+            fs::write(folder.join(name), text.replace('\n', "\r\n")).expect("a file can be written");
+        }
+    }
+    let cluster = Cluster::start(&binary, &["--ephemeral", "windows"]).await;
+    cluster.expect(&in_phase("Installation", "hello", "Succeeded")).await;
+    let greeting =
+        cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello"}})).await;
+    assert!(!greeting["data"].to_string().contains("\\r"), "{greeting:#}");
 }
 
 #[tokio::test]

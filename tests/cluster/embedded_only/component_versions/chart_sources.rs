@@ -34,6 +34,8 @@ type Refusal = Arc<Mutex<Option<(StatusCode, Option<u32>)>>>;
 pub(super) struct ChartServer {
     pub(super) address: SocketAddr,
     answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    /// The paths of what was served.
+    served: Arc<Mutex<Vec<String>>>,
     refusal: Refusal,
     task: JoinHandle<()>,
 }
@@ -48,13 +50,17 @@ impl ChartServer {
     async fn start() -> Self {
         let answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
         let refusal = Refusal::default();
-        let (known, refused) = (Arc::clone(&answers), Arc::clone(&refusal));
+        let served: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (known, refused, noted) = (Arc::clone(&answers), Arc::clone(&refusal), Arc::clone(&served));
         let wanted = format!("Basic {}", BASE64.encode(USER.as_bytes()));
         let app = Router::new().fallback(move |request: Request| {
             let sent = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
             let is_known = sent == Some(&wanted) || request.uri().path().starts_with("/open/");
             let answer = known.lock().expect("a lock").get(request.uri().path()).cloned();
             let refusal = *refused.lock().expect("a lock");
+            if is_known && refusal.is_none() && answer.is_some() {
+                noted.lock().expect("a lock").push(request.uri().path().to_owned());
+            }
             async move {
                 let mut headers = HeaderMap::new();
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"charts\""));
@@ -72,7 +78,12 @@ impl ChartServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let task = tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
-        Self { address, answers, refusal, task }
+        Self { address, answers, served, refusal, task }
+    }
+
+    /// How often something was served whose path has this in it.
+    pub(super) fn served(&self, part: &str) -> usize {
+        self.served.lock().expect("a lock").iter().filter(|path| path.contains(part)).count()
     }
 
     /// From now on everything is answered so; `None` for as before.

@@ -134,9 +134,8 @@ fn push_component(shelf: &ChartServer, context: &Value) {
     shelf.manifest(&repository, "1.0.0.build-1", &config, &[descriptor, layer]);
 }
 
-#[tokio::test]
-async fn c_148_a_component_version_that_is_pushed_later_is_waited_for() {
-    let (shelf, cluster) = start().await;
+/// The Context `components`, and the repository that it names.
+async fn apply_context(shelf: &ChartServer, cluster: &Cluster) -> Value {
     let context = json!({"type": "OCIRegistry", "baseUrl": shelf.address.to_string(), "subPath": "components"});
     cluster
         .apply(&json!({
@@ -144,6 +143,23 @@ async fn c_148_a_component_version_that_is_pushed_later_is_waited_for() {
             "repositoryContext": context, "registryPullSecrets": [{"name": "pull"}],
         }))
         .await;
+    context
+}
+
+/// It is opened at the begin of a job, to render, and for the exports.
+#[tokio::test]
+async fn ins_82_a_job_fetches_a_component_version_once() {
+    let (shelf, cluster) = start().await;
+    push_component(&shelf, &apply_context(&shelf, &cluster).await);
+    cluster.apply(&installation("once", "components")).await;
+    cluster.expect(&in_phase("Installation", "once", "Succeeded")).await;
+    assert_eq!(shelf.served("/manifests/"), 1);
+}
+
+#[tokio::test]
+async fn c_148_a_component_version_that_is_pushed_later_is_waited_for() {
+    let (shelf, cluster) = start().await;
+    let context = apply_context(&shelf, &cluster).await;
     cluster.apply(&installation("late", "components")).await;
     let expected = format!(
         "there is no component {COMPONENT}:1.0.0+1 in {}/components; check its name and version",

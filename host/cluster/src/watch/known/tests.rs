@@ -42,6 +42,20 @@ fn nothing_is_known_before_the_first_list() {
 }
 
 #[test]
+fn c_181_a_watch_that_is_refused_is_told_once_until_a_list_comes() {
+    let mut known = synced();
+    known.wait(Some(place("x")), waiter("w"));
+    known.changed(object("x", "1"));
+    assert_eq!(known.refused("no token".into()), (true, vec![waiter("w")]));
+    assert_eq!(known.observed(&place("x")), Observed::Forbidden("no token".into()));
+    assert_eq!(known.refused("no token".into()), (false, vec![]));
+    known.begin_list();
+    known.listed(object("x", "1"));
+    assert_eq!(known.end_list(), [waiter("w")]);
+    assert_eq!(known.observed(&place("x")), present("x", "1"));
+}
+
+#[test]
 fn only_those_concerned_are_woken() {
     let mut known = synced();
     known.wait(Some(place("x")), waiter("x"));

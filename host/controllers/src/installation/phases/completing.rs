@@ -44,10 +44,11 @@ impl InstallationReconciliation<'_> {
         Ok(ExportValues { deploy_items: self.item_exports()?, data_objects, targets })
     }
 
-    /// Nothing that `Init` saw may have changed: the spec, or an import.
+    /// Nothing that `Init` saw may have changed: the spec, or an import. Of a job that Landscaper began its `Init` has noted the
+    /// generation as observed (C-178).
     pub(super) fn check_unchanged(&self, imports_hash: &str) -> Step<()> {
         let (job_generation, at_init) = match &self.draft.status {
-            Some(status) => (status.job_generation.unwrap_or(0), status.imports_hash.as_str()),
+            Some(status) => (status.job_generation.unwrap_or(status.observed_generation), status.imports_hash.as_str()),
             None => (0, ""),
         };
         plan::unchanged((job_generation, self.generation), (at_init, imports_hash))

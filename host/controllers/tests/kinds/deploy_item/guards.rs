@@ -62,6 +62,26 @@ async fn orc_36_to_38_orc_41_what_an_item_uses_is_guarded_from_its_first_write_u
     assert_eq!(world.value("a").await, None, "it could be uninstalled");
 }
 
+/// A component reads the target to plan: so the last moment is right before it is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orc_41_what_an_item_uses_is_guarded_before_its_component_is_asked_and_not_before_its_job() {
+    let world = guarded().await;
+    world.create("item", &[json!({"closed": proposal("a", json!({}))})], uses()).await;
+    world.create("other", &[proposal("b", json!({}))], json!({})).await;
+    world.job("other", "one").await;
+    assert_eq!((guards(&world).await, world.calls()), ([false; 3], 1), "the item waits for its job");
+    world.delay_write("/targets/garden");
+    world.trigger("item", "one").await;
+    world.held().await;
+    assert_eq!(world.calls(), 1, "the component is not asked while its guard is on its way");
+    world.let_pass();
+    world.waiting("item", "plugin scripted: closed").await;
+    assert_eq!(guards(&world).await, [true; 3]);
+    assert_eq!(world.value("a").await, None, "and nothing is written yet");
+    world.plugin.open();
+    world.finished("item", "one").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orc_39_an_item_that_may_lose_its_cluster_does_not_hold_its_target() {
     let world = guarded().await;

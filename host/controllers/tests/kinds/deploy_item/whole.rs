@@ -221,6 +221,34 @@ async fn c_24_c_25_a_write_of_somebody_else_during_a_job_is_kept() {
     assert_eq!(world.value("a").await.as_deref(), Some("v"));
 }
 
+/// How many writes of the status end a job, which somebody may disturb.
+async fn writes_at_the_end(is_disturbed: bool) -> usize {
+    let world = Items::new().await;
+    world.create("item", &[gated("ready")], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "to become ready").await;
+    let writes = |world: &Items| world.asked_about("/deployitems/item/status").len();
+    let before = writes(&world);
+    world.delay_write("/deployitems/item/status");
+    world.patch_config_map("a", json!({"data": {"k": "ready"}})).await;
+    world.held().await;
+    if is_disturbed {
+        world.patch("item", json!({"metadata": {"labels": {"team": "green"}}})).await;
+    }
+    world.let_pass();
+    world.finished("item", "one").await;
+    let ends: Vec<String> =
+        world.changes.lock().unwrap().iter().skip_while(|change| *change != "Succeeded one").cloned().collect();
+    assert!(ends.iter().all(|change| change == "Succeeded one"), "phase and job id come together: {ends:?}");
+    writes(&world) - before
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_25_a_job_ends_in_one_write_under_the_version_that_was_read() {
+    assert_eq!(writes_at_the_end(false).await, 1);
+    assert_eq!(writes_at_the_end(true).await, 2, "the first is refused, as the item is another one than was read");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_24_an_item_that_gets_another_job_while_it_waits_leaves_the_old_one() {
     let world = Items::new().await;

@@ -226,6 +226,16 @@ async fn ins_70_ins_74_ins_76_c_32_an_interrupt_ends_the_job_in_whatever_phase_a
             items.iter().all(|item| !item["status"]["jobID"].is_string() || job_ended(item)),
             "{place:?}: {items:#?}"
         );
+        for kind in ["Installation", "Execution"] {
+            let begun: Vec<Value> =
+                world.list(kind).await.into_iter().filter(|of| of["status"]["jobID"] == "job-101").collect();
+            let failed = |of: &Value| {
+                job_ended(of) && of["status"]["phase"].as_str().is_some_and(|phase| phase.ends_with("Failed"))
+            };
+            assert!(begun.iter().all(failed), "{place:?}: {begun:#?}");
+            // What is below has begun in the last place alone: a sub-installation, and its Execution beside that of the root.
+            assert!(place != Place::Progressing || begun.len() == 2, "{kind}: {begun:#?}");
+        }
         world.apply(&data_object("size", &json!(1))).await;
         world.request("root").await;
         let done = let_go(&world, |root| ended(root, "Succeeded")).await.unwrap();
