@@ -95,10 +95,9 @@ fn strip(value: &mut Value) {
 fn strip_release(object: &mut Value) {
     if object.get("type").is_some_and(|of| of == "helm.sh/release.v1") {
         object.as_object_mut().map(|fields| fields.remove("data"));
-        object
-            .pointer_mut("/metadata/labels")
-            .and_then(Value::as_object_mut)
-            .map(|labels| labels.retain(|label, _| !label.ends_with("At")));
+        if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+            labels.retain(|label, _| !label.ends_with("At"));
+        }
     }
 }
 

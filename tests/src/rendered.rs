@@ -45,7 +45,10 @@ pub fn objects(rendered: &str) -> Vec<Value> {
 
 /// The object of a kind; there has to be one.
 pub fn of_kind<'o>(objects: &'o [Value], kind: &str) -> &'o Value {
-    let found: Vec<&Value> = objects.iter().filter(|object| object["kind"] == kind).collect();
-    assert_eq!(found.len(), 1, "objects of kind {kind}");
-    found[0]
+    let mut found = objects.iter().filter(|object| object.get("kind").is_some_and(|found| found == kind));
+    match (found.next(), found.next()) {
+        (Some(object), None) => object,
+        (None, _) => panic!("no object of kind {kind}"),
+        (Some(_), Some(_)) => panic!("several objects of kind {kind}"),
+    }
 }

@@ -390,7 +390,7 @@ mod tests {
     async fn c_156_a_token_that_no_header_takes_is_refused_and_an_end_of_line_behind_it_is_none_of_it() {
         for token in [r"a\nb", r"a\0", r"\na", r"a\tb\u0001", r"\x7f", r"a\r\nx-other: b"] {
             let text = kubeconfig(&format!("{{token: \"{token}\"}}"));
-            let refused = client(&text, &Arc::default()).await.err();
+            let refused = client(&text, &Arc::default(), &None).await.err();
             assert_eq!(refused, Some(KubeconfigError::Token { user: "u".into() }), "{token}");
         }
         assert_eq!(
@@ -402,10 +402,10 @@ mod tests {
             let read = read(&kubeconfig(&format!("{{token: \"{token}\"}}"))).unwrap();
             let user = read.auth_infos[0].auth_info.as_ref().unwrap();
             assert_eq!(user.token.as_ref().unwrap().expose_secret(), token.get(..1).unwrap_or_default(), "{token}");
-            assert!(client(&kubeconfig(&format!("{{token: \"{token}\"}}")), &Arc::default()).await.is_ok());
+            assert!(client(&kubeconfig(&format!("{{token: \"{token}\"}}")), &Arc::default(), &None).await.is_ok());
         }
         // These are encoded before they stand in a header.
-        assert!(client(&kubeconfig(r#"{username: "a\nb", password: "\0"}"#), &Arc::default()).await.is_ok());
+        assert!(client(&kubeconfig(r#"{username: "a\nb", password: "\0"}"#), &Arc::default(), &None).await.is_ok());
     }
 
     #[test]
@@ -426,14 +426,14 @@ mod tests {
     #[tokio::test]
     async fn a_kubeconfig_without_a_context_leads_nowhere() {
         assert_eq!(
-            client("apiVersion: v1\nkind: Config\n", &Arc::default()).await.err(),
+            client("apiVersion: v1\nkind: Config\n", &Arc::default(), &None).await.err(),
             Some(KubeconfigError::Incomplete)
         );
     }
 
     #[tokio::test]
     async fn a_client_knows_its_address() {
-        let connection = client(&kubeconfig("{token: t}"), &Arc::default()).await.unwrap();
+        let connection = client(&kubeconfig("{token: t}"), &Arc::default(), &None).await.unwrap();
         assert_eq!(connection.address, "cluster https://127.0.0.1:1");
     }
 }

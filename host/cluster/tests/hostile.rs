@@ -51,7 +51,7 @@ mod tests {
     /// The cluster behind a router, reached as a target is.
     async fn target(router: Router) -> (ClusterPool, Arc<Cluster>) {
         let pool = ClusterPool::new(|_| {});
-        let cluster = pool.connect(&kubeconfig(&serve(router, &None).await, "t"), &Arc::default()).await.unwrap();
+        let cluster = pool.connect(&kubeconfig(&serve(router).await, "t"), &Arc::default(), &None).await.unwrap();
         (pool, cluster)
     }
 

@@ -7,7 +7,8 @@ use std::{
 
 use data_encoding::BASE64;
 use flate2::{Compression, write::GzEncoder};
-use jiff::Timestamp;
+use orangery_core::port::Clock as _;
+use orangery_runtime::machine::SystemClock;
 use serde_json::{Map, Value, json};
 
 use super::steps::Recording;
@@ -40,7 +41,7 @@ impl Values {
         let id = |(number, job): (usize, String)| (job, format!("{:08}-0000-4000-8000-000000000000", number + 1));
         Values {
             kubeconfig: kubeconfig.to_owned(),
-            now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            now: SystemClock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             uids: BTreeMap::new(),
             jobs: jobs.into_iter().enumerate().map(id).collect(),
         }
