@@ -10,7 +10,7 @@ use orangery_api::{
     annotation,
     deploy_item::DeployItem,
     execution::{DeployItemCache, DeployItemTemplate},
-    job::{Job as _, NamePair},
+    job::Job as _,
     marks::Marks,
     reference::ObjectReference,
 };
@@ -120,30 +120,7 @@ impl ExecutionReconciliation<'_> {
     /// `Progressing`: orphans first, in reverse order (C-19); then the items in theirs.
     async fn progressing(&mut self) -> Step<Verdict> {
         self.load_items()?;
-        self.note_begun();
         progressing(self).await
-    }
-
-    /// Items that gate expressions have let begin right before a crash, so that no status has their names yet (WF-54).
-    fn note_begun(&mut self) {
-        let begun: Vec<NamePair> = self
-            .deploy_items()
-            .iter()
-            .filter(|object| *object.job_id() == self.workflow.job)
-            .map(|object| NamePair {
-                spec_name: item_name(object).to_owned(),
-                object_name: object.name_any().as_str().into(),
-            })
-            .collect();
-        if begun.is_empty() {
-            return;
-        }
-        let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
-        for pair in begun {
-            if cache.active_items.iter().all(|known| known.spec_name != pair.spec_name) {
-                cache.active_items.push(pair);
-            }
-        }
     }
 
     /// `Completing`: the exports of all items become one DataObject (EXE-31).
