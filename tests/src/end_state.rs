@@ -95,9 +95,11 @@ fn strip(value: &mut Value) {
 fn strip_release(object: &mut Value) {
     if object.get("type").is_some_and(|of| of == "helm.sh/release.v1") {
         object.as_object_mut().map(|fields| fields.remove("data"));
-        if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
-            labels.retain(|label, _| !label.ends_with("At"));
-        }
+        let labels = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
+        labels.into_iter().for_each(|labels| labels.retain(|label, _| !label.ends_with("At")));
+        // That of a revision before is of an earlier job.
+        let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        annotations.map(|annotations| annotations.remove("orangery.dev/job"));
     }
 }
 

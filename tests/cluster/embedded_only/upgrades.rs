@@ -22,6 +22,7 @@ use orangery_tests::{
     upgrades,
 };
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 /// An Installation `tree` of items, with a sub-installation of one item. Nothing of it has a deadline: it lies still for years.
 fn tree(mut items: Vec<Value>, content: &str) -> Value {
@@ -127,7 +128,11 @@ fn file(version: &str, name: &str, share: usize) -> PathBuf {
     repository().join("tests/upgrades").join(version).join(format!("{name}-{share}.tar.gz"))
 }
 
+/// Protects the address that the server of what was kept has; held by the test that has it.
+static ADDRESS: Mutex<()> = Mutex::const_new(());
+
 async fn go_on(scenarios: &[(&'static str, Scenario)]) {
+    let _held = ADDRESS.lock().await;
     if let Ok(version) = env::var("RECORD") {
         for (name, scenario) in scenarios {
             for (share, file) in SHARES.map(|share| (share, file(&version, name, share))) {
