@@ -172,6 +172,7 @@ mod tests {
         Wall { name: "orangery-sdk", ours: &[], never: GUESTS },
         Wall { name: "orangery-build", ours: &[], never: GUESTS },
         Wall { name: "orangery-builtin", ours: &["orangery-build"], never: GUESTS },
+        Wall { name: "orangery-release", ours: &[], never: GUESTS },
     ];
 
     /// Of every component that ships with the host.

@@ -12,7 +12,7 @@ use orangery_blueprint::{
     template_engine::TemplateContext,
 };
 use orangery_ocm::Files;
-use orangery_plugin::{BudgetLimit, Error, Occupancy, Plugin, Registered, Registration, Sandbox};
+use orangery_plugin::{BudgetLimit, Error, Occupancy, Plugin, Registered, Registration, Sandbox, unpack};
 use serde_json::{Value, json};
 
 use super::fixtures::{bytes, cache, deployer_of, ended, plan, sandbox_with};
@@ -59,8 +59,8 @@ pub(crate) fn builtin_in(sandbox: Arc<Sandbox>, name: &str, limits: &Value) -> P
         changed[limit] = value.clone();
     }
     registration.spec.limits = serde_json::from_value(changed).unwrap();
-    let (bytes, _) = builtin.component.unwrap();
-    Plugin::new(Registered::new(registration, bytes.to_vec(), "test".into()), sandbox)
+    let (packed, size, _) = builtin.component.unwrap();
+    Plugin::new(Registered::new(registration, unpack(packed, size).unwrap(), "test".into()), sandbox)
 }
 
 fn engine(name: &str) -> Plugin {

@@ -15,7 +15,9 @@ use std::{
 };
 
 use orangery_core::{error::Fault, name::Namespace};
-use orangery_plugin::{CallIsolation, Error, Occupancy, Plugin, Registered, Sandbox, SandboxConfig, WorkerCommand};
+use orangery_plugin::{
+    CallIsolation, Error, Occupancy, Plugin, Registered, Sandbox, SandboxConfig, WorkerCommand, unpack,
+};
 use orangery_proposal::{Item, Proposal, deployer::Reads};
 use orangery_tests::empty::Empty;
 use rustix::process::{Pid, Signal, kill_process};
@@ -232,8 +234,8 @@ async fn c_73_what_ships_with_the_host_is_called_inside_and_all_else_in_workers(
     // What it makes of the item does not matter.
     let _planned = plan(&builtin).await.unwrap();
     assert_eq!(marked.workers(), [0; 0]);
-    let (same, _) = manifest.component.unwrap();
-    let outside = deployer_of(marked.sandbox.clone(), "manifest", same.to_vec(), json!({}));
+    let (packed, size, _) = manifest.component.unwrap();
+    let outside = deployer_of(marked.sandbox.clone(), "manifest", unpack(packed, size).unwrap(), json!({}));
     let _planned = plan(&outside).await.unwrap();
     assert_eq!(marked.workers().len(), 1, "the same bytes from outside");
 }

@@ -8,7 +8,7 @@ use orangery_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::waiting::WaitingFor;
+use crate::{schema, waiting::WaitingFor};
 
 /// One observation about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,8 +20,10 @@ pub struct Condition {
     /// `True`, `False`, `Unknown`, or Landscaper's `Progressing`.
     pub status: String,
     /// When `status` changed last.
+    #[schemars(with = "schema::DateTime")]
     pub last_transition_time: Time,
     /// When anything of the condition changed last.
+    #[schemars(with = "schema::DateTime")]
     pub last_update_time: Time,
     /// A CamelCase word.
     pub reason: String,

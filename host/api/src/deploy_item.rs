@@ -128,6 +128,7 @@ pub struct DeployItemStatus {
     pub first_error: Option<LastError>,
     /// When the job was picked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub last_reconcile_time: Option<Time>,
     /// The deployer that works on it.
     #[serde(default)]
@@ -149,6 +150,7 @@ pub struct DeployItemStatus {
     pub job_id_finished: JobId,
     /// When the job was asked for; the pick-up timeout counts from here.
     #[serde(default, rename = "jobIDGenerationTime", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub job_id_generation_time: Option<Time>,
     /// Of old versions of the original, whose clients may still write it. Nothing here does.
     #[serde(default, skip_serializing_if = "Option::is_none")]

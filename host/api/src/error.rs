@@ -5,6 +5,8 @@ use orangery_core::error::{Code, Failure, LONGEST_MESSAGE, cut, shown_codes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema;
+
 /// A failure with its times, as status fields hold it. Named `Error` in the original.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -12,8 +14,10 @@ pub struct LastError {
     /// The operation that failed.
     pub operation: String,
     /// When `operation` changed last.
+    #[schemars(with = "schema::DateTime")]
     pub last_transition_time: Time,
     /// When any of the content changed last.
+    #[schemars(with = "schema::DateTime")]
     pub last_update_time: Time,
     /// A CamelCase word.
     pub reason: String,

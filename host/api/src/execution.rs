@@ -149,6 +149,7 @@ pub struct ExecutionStatus {
     pub phase: String,
     /// When the phase changed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub phase_transition_time: Option<Time>,
     /// The job being asked for.
     #[serde(default, rename = "jobID", skip_serializing_if = "str::is_empty")]

@@ -5,6 +5,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema;
+
 /// Whether the operator works. No `spec` on the wire: the fields stand at the top.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -27,6 +29,7 @@ pub struct LsHealthCheckContent {
     #[serde(rename = "status")]
     pub health: String,
     /// When it was looked at last.
+    #[schemars(with = "schema::DateTime")]
     pub last_update_time: Time,
     /// What is wrong.
     pub description: String,
@@ -80,6 +83,7 @@ pub struct CriticalProblem {
     pub pod_name: String,
     /// When, the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub creation_time: Option<Time>,
     /// What: the controller, the object, and the message of the panic.
     #[serde(default, skip_serializing_if = "String::is_empty")]

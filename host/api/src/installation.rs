@@ -384,6 +384,7 @@ pub struct InstallationStatus {
     pub phase: String,
     /// When the phase changed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub phase_transition_time: Option<Time>,
     /// The job being asked for.
     #[serde(default, rename = "jobID", skip_serializing_if = "str::is_empty")]
@@ -463,6 +464,7 @@ pub struct AutomaticReconcileStatus {
     pub number_of_reconciles: i32,
     /// When the last one began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub last_reconcile_time: Option<Time>,
     /// Whether they follow a failure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

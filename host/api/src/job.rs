@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{condition::Condition, error::LastError, waiting::WaitingFor};
+use crate::{condition::Condition, error::LastError, schema, waiting::WaitingFor};
 use orangery_core::name::{JobId, ObjectName};
 
 /// When a job passed its stations; diagnostic, but for `initTime` of a deploy item.
@@ -13,15 +13,19 @@ use orangery_core::name::{JobId, ObjectName};
 pub struct TransitionTimes {
     /// The object was asked to work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub trigger_time: Option<Time>,
     /// It began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub init_time: Option<Time>,
     /// It began to wait for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub wait_time: Option<Time>,
     /// It ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub finished_time: Option<Time>,
 }
 

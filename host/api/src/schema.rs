@@ -1,7 +1,22 @@
-//! JSON schemas of fields that hold free JSON, in the form that structural CRD schemas want.
+//! JSON schemas of fields that hold free JSON or types of Kubernetes, in the form that structural CRD schemas want.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
+
+/// In place of a `Time` of Kubernetes. The schemas of all types of Kubernetes would be built for this one.
+pub(crate) struct DateTime;
+
+impl JsonSchema for DateTime {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time"})
+    }
+}
 
 /// Any JSON value, kept as it is.
 pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {

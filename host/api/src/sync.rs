@@ -6,7 +6,7 @@ use orangery_core::name::{Kind, Namespace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reference::LocalSecretReference;
+use crate::{reference::LocalSecretReference, schema};
 
 /// Secrets of another cluster to be kept as Targets of this namespace.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -64,12 +64,14 @@ pub struct TargetSyncStatus {
     pub observed_generation: i64,
     /// When it was synchronised last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub last_update_time: Option<Time>,
     /// What failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_errors: Vec<String>,
     /// When the token was renewed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub last_token_rotation_time: Option<Time>,
 }
 
@@ -100,6 +102,7 @@ pub struct SyncObjectSpec {
     /// Its name.
     pub name: String,
     /// When it was taken.
+    #[schemars(with = "schema::DateTime")]
     pub last_update_time: Time,
     /// The sort of lock.
     pub prefix: String,

@@ -40,8 +40,8 @@ const MOST_WORDS: u64 = 4 << 10;
 /// In how many parts of a second Linux tells what a process has computed, on every processor.
 const TICKS: u64 = 100;
 
-/// Compiles a component.
-pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+/// Compiles a component, whose bytes go when the compiler has read them.
+pub(crate) async fn compile(command: &WorkerCommand, bytes: impl AsRef<[u8]>) -> Result<Vec<u8>, Error> {
     let did_not_start = |source: io::Error| Error::Compiler { program: command.program.clone(), source };
     let started = command.clone();
     // By the executor: what a thread of low priority starts would have its priority (C-96).
@@ -50,11 +50,12 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: &[u8]) -> Result<Vec
     let id = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let exchange = async {
-        let fed = async {
+        let fed = async move {
             if let Some(mut stdin) = stdin {
                 // The compiler may end before it has read all: its status and words tell why.
-                let _ended = stdin.write_all(bytes).await;
+                let _ended = stdin.write_all(bytes.as_ref()).await;
             }
+            drop(bytes);
         };
         let ((), code, words) = futures::join!(fed, all_of(stdout, MOST_CODE + 1), all_of(stderr, MOST_WORDS));
         Ok::<_, io::Error>((code?, words?, child.wait().await?))

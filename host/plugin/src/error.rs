@@ -211,6 +211,11 @@ pub enum Error {
         /// The digest of what is there.
         found: String,
     },
+    /// The component ships with the host, and its bytes in the binary are not what was packed.
+    #[error(
+        "the component in this program is damaged: it does not unpack to what was packed; install the program again"
+    )]
+    Damaged,
     /// The component ships with the host, but not with this build of it.
     #[error("{sentence}, or register the component with `--plugins`")]
     NotBuilt {
@@ -299,6 +304,7 @@ impl Error {
             | Error::Compile { .. }
             | Error::Read { .. }
             | Error::Digest { .. }
+            | Error::Damaged
             | Error::NotBuilt { .. }
             | Error::Engine { .. } => Fault::invalid(Code::InternalProblem, message),
         }
@@ -333,6 +339,7 @@ impl Error {
             | Error::CompileLimit { .. }
             | Error::Read { .. }
             | Error::Digest { .. }
+            | Error::Damaged
             | Error::NotBuilt { .. }
             | Error::Engine { .. } => false,
         }

@@ -38,7 +38,7 @@ pub use error::{CacheError, Error};
 pub use inspect::{Inspection, Need, Offer, World, inspect};
 pub use plugin::{Plugin, TestCase, TestSubject};
 pub use plugin_set::{PluginSet, PluginSetError};
-pub use registration::{Registered, Registration, RegistrationError, RegistrationSpec, read_folder};
+pub use registration::{Registered, Registration, RegistrationError, RegistrationSpec, read_folder, unpack};
 pub use sandbox::{
     Allocator, CacheShares, CallIsolation, MemoryShares, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION,
 };

@@ -132,7 +132,7 @@ impl Plugin {
 
     /// Whether to wait with it until something uses it: compiling it takes both processors and seconds.
     pub(crate) fn is_large(&self) -> bool {
-        matches!(&self.content, ComponentBytes::Bytes { bytes, .. } if bytes.len() > LARGE_COMPONENT)
+        matches!(&self.content, ComponentBytes::Bytes { bytes, .. } if bytes.size() > LARGE_COMPONENT)
     }
 
     /// What the item needs, as the component says it.

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use flate2::{Decompress, FlushDecompress, Status};
 use orangery_blueprint::BUNDLED_ENGINE;
 use orangery_core::{
     digest,
@@ -126,11 +127,52 @@ pub struct GateClaim {
 #[derive(Clone, Debug)]
 pub(crate) enum ComponentBytes {
     Bytes {
-        bytes: Cow<'static, [u8]>,
+        bytes: StoredBytes,
         /// `sha256:…` of the bytes.
         digest: Cow<'static, str>,
     },
     Missing(Arc<Error>),
+}
+
+/// A component's bytes as they are kept.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredBytes {
+    /// As they are.
+    Plain(Vec<u8>),
+    /// In the binary: unpacked where they are read, and not kept then (C-185).
+    Packed { packed: &'static [u8], size: usize },
+}
+
+impl StoredBytes {
+    /// How many there are, unpacked.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            StoredBytes::Plain(bytes) => bytes.len(),
+            StoredBytes::Packed { size, .. } => *size,
+        }
+    }
+
+    /// The bytes. Those that are packed are unpacked anew, which takes a tenth of a second for a large component.
+    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Error> {
+        match self {
+            StoredBytes::Plain(bytes) => Ok(Cow::Borrowed(bytes)),
+            StoredBytes::Packed { packed, size } => unpack(packed, *size).map(Cow::Owned),
+        }
+    }
+}
+
+/// The component that is packed (zlib) and has so many bytes.
+///
+/// # Errors
+///
+/// [`Error::Damaged`]
+pub fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>, Error> {
+    // Room for a byte more tells that there are no more.
+    let mut bytes = Vec::with_capacity(size + 1);
+    match Decompress::new(true).decompress_vec(packed, &mut bytes, FlushDecompress::Finish) {
+        Ok(Status::StreamEnd) if bytes.len() == size => Ok(bytes),
+        Ok(_) | Err(_) => Err(Error::Damaged),
+    }
 }
 
 impl ComponentBytes {
@@ -154,7 +196,7 @@ impl ComponentBytes {
     }
 
     pub(crate) fn read(bytes: Vec<u8>) -> Self {
-        ComponentBytes::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: Cow::Owned(bytes) }
+        ComponentBytes::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: StoredBytes::Plain(bytes) }
     }
 }
 
@@ -307,7 +349,8 @@ impl Registration {
 }
 
 impl Registered {
-    /// A component that ships with the host: its bytes and their digest, or a sentence that says why it does not.
+    /// A component that ships with the host: packed with zlib, the size and the digest of what that unpacks to; or a sentence
+    /// that says why it does not ship.
     ///
     /// # Errors
     ///
@@ -315,12 +358,15 @@ impl Registered {
     pub fn builtin(
         name: &str,
         registration: &str,
-        component: Result<(&'static [u8], &'static str), &'static str>,
+        component: Result<(&'static [u8], usize, &'static str), &'static str>,
     ) -> Result<Self, RegistrationError> {
         let origin = format!("the built-in plugin {name}");
         let registration = Registration::parse(registration, &origin)?;
         let content = match component {
-            Ok((bytes, digest)) => ComponentBytes::Bytes { bytes: Cow::Borrowed(bytes), digest: Cow::Borrowed(digest) },
+            Ok((packed, size, digest)) => {
+                let bytes = StoredBytes::Packed { packed, size };
+                ComponentBytes::Bytes { bytes, digest: Cow::Borrowed(digest) }
+            }
             Err(sentence) => ComponentBytes::Missing(Arc::new(Error::NotBuilt { sentence })),
         };
         Ok(Self { registration, content, is_builtin: true, origin, is_pinned: true })
@@ -385,9 +431,14 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Registered>, RegistrationError> 
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::ZlibEncoder};
+
     use super::*;
 
     const HEAD: &str = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: mine}\n";
+    const GATE: &str = "spec: {version: 1.0.0, component: {file: a.wasm}, gate: {types: [A]}}";
 
     #[track_caller]
     fn check(text: &str, message: &str) {
@@ -439,6 +490,27 @@ mod tests {
             &spec(", template: {types: [A]}, limits: {memoryMiB: 1024}"),
             "mine.yaml: `limits.memoryMiB` of plugin mine is at most 512; lower it",
         );
+    }
+
+    #[test]
+    fn c_185_what_is_packed_is_unpacked_to_its_size_or_told_to_be_damaged() {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+        encoder.write_all(&[7; 100_000]).unwrap();
+        let packed: &'static [u8] = encoder.finish().unwrap().leak();
+        let read = |packed, size| {
+            let component =
+                Registered::builtin("mine", &format!("{HEAD}{GATE}"), Ok((packed, size, "sha256:0"))).unwrap();
+            let ComponentBytes::Bytes { bytes, digest } = component.content else { panic!("it is there") };
+            assert_eq!((bytes.size(), digest.as_ref()), (size, "sha256:0"));
+            bytes.read().map(Cow::into_owned).map_err(|error| error.to_string())
+        };
+        assert!(packed.len() < 1_000);
+        assert_eq!(read(packed, 100_000), Ok(vec![7; 100_000]));
+        let damaged = Err("the component in this program is damaged: it does not unpack to what was packed; install the program again".to_owned());
+        assert_eq!(read(packed, 99_999), damaged);
+        assert_eq!(read(packed, 100_001), damaged);
+        assert_eq!(read(packed.split_last().unwrap().1, 100_000), damaged);
+        assert_eq!(read(b"", 0), damaged);
     }
 
     #[test]

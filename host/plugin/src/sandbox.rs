@@ -323,7 +323,7 @@ mod tests {
     use orangery_core::name::Namespace;
 
     use super::*;
-    use crate::{component::UncheckedCode, inspect, worker::CompiledCode};
+    use crate::{component::UncheckedCode, inspect, registration::StoredBytes, worker::CompiledCode};
 
     #[test]
     fn c_88_as_many_large_calls_run_at_once_as_have_memory() {
@@ -399,13 +399,14 @@ mod tests {
         let inspection = inspect::inspect(b"\0asm\x0d\0\x01\0").unwrap();
         let (slot, budget) = (Slot::default(), Budget::default());
         let compiled = async |tenant: &Option<Namespace>, text: &str, digest: &str| {
+            let bytes = StoredBytes::Plain(text.into());
             let asked = AskedComponent {
                 slot: &slot,
                 origin: ComponentOrigin::Blueprint,
                 tenant,
                 identity: &who,
                 budget: &budget,
-                bytes: text.as_bytes(),
+                bytes: &bytes,
             };
             let inspection = inspect::Inspection { digest: digest.to_owned(), ..inspection.clone() };
             let ended = slot.get_or_load(tenant, async || {

@@ -31,6 +31,8 @@ mod real;
 mod redirects;
 #[path = "oci/registry.rs"]
 mod registry;
+#[path = "oci/release.rs"]
+mod release;
 #[path = "oci/server.rs"]
 mod server;
 #[path = "oci/shared_memory.rs"]

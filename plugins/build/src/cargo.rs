@@ -62,6 +62,7 @@ pub(crate) fn build(request: &Request<'_>) -> Result<Vec<PathBuf>, Error> {
     let program = variable("CARGO")?;
     let mut command = Command::new(&program);
     leave_out(&mut command);
+    command.env("CARGO_ENCODED_RUSTFLAGS", without_paths(request.manifest));
     command.arg("build").arg("--manifest-path").arg(request.manifest).arg("--target-dir").arg(&folder);
     command.args(["--quiet", "--color", "never", "--target", TARGET, "--profile", PROFILE]);
     // The outer cargo has just brought the lock of a shared workspace up to date.
@@ -77,6 +78,16 @@ pub(crate) fn build(request: &Request<'_>) -> Result<Vec<PathBuf>, Error> {
         return Err(Error::Build { output: String::from_utf8_lossy(&done.stderr).trim().to_owned() });
     }
     components(&folder, &request.what)
+}
+
+/// Flags by which a component names no folder of this machine where it names a source: it is the same on all.
+fn without_paths(manifest: &Path) -> String {
+    let of_user = || env::home_dir().map(|home| home.join(".cargo"));
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(of_user);
+    let cargo = cargo.map(|folder| (folder, "/cargo"));
+    let workspace = manifest.parent().and_then(|folder| folder.canonicalize().ok()).map(|folder| (folder, "/sources"));
+    let flag = |(folder, name): (PathBuf, &str)| format!("--remap-path-prefix={}={name}", folder.display());
+    cargo.into_iter().chain(workspace).map(flag).collect::<Vec<_>>().join("\x1f")
 }
 
 fn leave_out(command: &mut Command) {

@@ -17,14 +17,14 @@ pub struct Builtin {
 /// A component, or a sentence that says why this build has none and what to do. The engines in Go need Go to be built.
 pub type Component = Result<Embedded, &'static str>;
 
-/// A component's bytes, which are read from the disk when they are first looked at, and their digest (`sha256:…`), which
-/// was computed when they were embedded.
-pub type Embedded = (&'static [u8], &'static str);
+/// A component as it is embedded: packed with zlib, how many bytes it has unpacked, and the digest (`sha256:…`) of these.
+/// `orangery_plugin::unpack` makes the component of it.
+pub type Embedded = (&'static [u8], usize, &'static str);
 
 /// The components that ship with the host: those in Rust by name, then those in Go.
 ///
 /// The list is written in this function, which is never inlined: what constants and statics hold is copied into the metadata of
-/// the crate, and from there into each unit that names it, and these are seventy megabytes.
+/// the crate, and from there into each unit that names it, and these are fifteen megabytes.
 #[inline(never)]
 pub fn components() -> &'static [Builtin] {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"))
@@ -32,12 +32,42 @@ pub fn components() -> &'static [Builtin] {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::ZlibDecoder;
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
+
+    /// Of 75 MB that the binary of a release may have, what its code leaves.
+    const MOST_PACKED: usize = 18_000_000;
+
+    fn unpacked((packed, _, _): Embedded) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        ZlibDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn c_185_what_ships_is_packed_and_its_digest_is_that_of_the_component() {
+        let embedded: Vec<Embedded> = components().iter().filter_map(|builtin| builtin.component.ok()).collect();
+        for component in &embedded {
+            let bytes = unpacked(*component);
+            let hex: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!((component.1, component.2), (bytes.len(), format!("sha256:{hex}").as_str()));
+        }
+        let sum: usize = embedded.iter().map(|(packed, _, _)| packed.len()).sum();
+        assert!(
+            sum <= MOST_PACKED,
+            "the components have {sum} bytes in the binary, and at most {MOST_PACKED} are meant"
+        );
+    }
 
     #[test]
     fn every_component_is_one_and_its_registration_names_it() {
         for builtin in components() {
-            if let Ok((bytes, _)) = builtin.component {
+            if let Ok(component) = builtin.component {
+                let bytes = unpacked(component);
                 assert!(bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{} is no component", builtin.name);
             }
             let name = format!("metadata: {{name: {}}}", builtin.name);
@@ -61,7 +91,8 @@ mod tests {
     fn what_is_written_in_rust_imports_no_file_or_socket() {
         for name in ["manifest", "mock", "jinja"] {
             let builtin = components().iter().find(|builtin| builtin.name == name).expect("it ships");
-            let text = String::from_utf8_lossy(builtin.component.expect("it is built").0);
+            let text = unpacked(builtin.component.expect("it is built"));
+            let text = String::from_utf8_lossy(&text);
             for import in ["wasi:filesystem/", "wasi:sockets/", "wasi:http/"] {
                 assert!(!text.contains(import), "{name} imports {import}");
             }

@@ -1,6 +1,7 @@
 //! The commands as users call them.
 
 mod blueprints;
+mod embedded_components;
 mod examples;
 pub(super) mod offline;
 mod offline_components;

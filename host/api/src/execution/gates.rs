@@ -44,8 +44,10 @@ pub struct ItemGate {
     #[schemars(schema_with = "schema::any")]
     pub details: Option<Value>,
     /// When the answer changed last.
+    #[schemars(with = "schema::DateTime")]
     pub last_transition_time: Time,
     /// When it was asked first in the job; the item's timeout counts from here.
+    #[schemars(with = "schema::DateTime")]
     pub asked_time: Time,
 }
 

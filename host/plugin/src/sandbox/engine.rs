@@ -1,6 +1,6 @@
 //! The settings of the one engine (`docs/sandbox.md`).
 
-use std::num::NonZeroUsize;
+use std::{env, num::NonZeroUsize};
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, ResourcesRequired};
 
@@ -57,7 +57,40 @@ pub(crate) fn settings() -> Config {
         .async_stack_size(FIBER_STACK)
         .async_stack_zeroing(true)
         .wasm_backtrace_max_frames(Some(MOST_FRAMES));
+    compile_portably(&mut config);
     config
+}
+
+/// What x86-64 processors have had since 2009 (x86-64-v2) and code of components uses.
+const USUAL_FEATURES: &[&str] = &["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt"];
+
+/// Has code made for every processor of the architecture, so that an image brings it for all nodes (C-186). On one that
+/// lacks what the others have, code is made for that one.
+fn compile_portably(config: &mut Config) {
+    let features = if cfg!(target_arch = "x86_64") { USUAL_FEATURES } else { &[] };
+    let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+    if !cfg!(target_os = "linux") || !has_usual_features() || config.target(&target).is_err() {
+        return;
+    }
+    for feature in features {
+        #[expect(unsafe_code, reason = "the compiler is told which features of the processor it may use")]
+        // SAFETY: this processor has them; and code for others is not loaded, as the engine holds the features of code against
+        // those of the processor.
+        unsafe {
+            config.cranelift_flag_enable(feature);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_usual_features() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("sse3") && has!("ssse3") && has!("sse4.1") && has!("sse4.2") && has!("popcnt")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_usual_features() -> bool {
+    true
 }
 
 /// An engine with a pool for this many calls, or without one where the machine refuses the reservation.
@@ -123,6 +156,30 @@ mod tests {
         \x03\x02\x01\0\
         \x07\x05\x01\x01f\0\0\
         \x0a\x12\x01\x10\0\x20\0\x04\x40\x20\0\x41\x01\x6b\x10\0\x05\0\x0b\x0b";
+
+    /// Where the processor has more than the usual features, which is what the compiler uses by itself.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[test]
+    fn c_186_code_is_compile_portably_of_the_architecture() {
+        let flags = |config: &Config| {
+            let engine = Engine::new(config).unwrap();
+            let mut hasher = std::hash::DefaultHasher::new();
+            std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut hasher);
+            std::hash::Hasher::finish(&hasher)
+        };
+        let (mut usual, mut of_this_one) = (Config::new(), Config::new());
+        compile_portably(&mut usual);
+        of_this_one.target("x86_64-unknown-linux-gnu").unwrap();
+        // SAFETY: nothing is compiled.
+        #[expect(unsafe_code, reason = "as above")]
+        let more = unsafe { of_this_one.cranelift_flag_enable("has_avx") };
+        let (has_avx, differs) = (std::arch::is_x86_feature_detected!("avx"), flags(&usual) != flags(more));
+        assert!(differs, "code would be for processors with AVX");
+        if has_avx {
+            assert_ne!(flags(&usual), flags(&Config::new()), "code would be for processors like this one");
+            assert_ne!(flags(&settings()), flags(&Config::new()));
+        }
+    }
 
     #[test]
     fn limits_components_frames_of_a_trap() {

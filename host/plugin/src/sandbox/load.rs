@@ -13,6 +13,7 @@ use crate::{
     component::{CallPlace, Component, Slot, UncheckedCode},
     error::{CacheError, Error},
     inspect::{self, Inspection},
+    registration::StoredBytes,
     worker::CompiledCode,
 };
 
@@ -25,7 +26,7 @@ pub(crate) struct AskedComponent<'a> {
     pub(crate) tenant: &'a Tenant,
     pub(crate) identity: &'a PluginIdentity,
     pub(crate) budget: &'a Budget,
-    pub(crate) bytes: &'a [u8],
+    pub(crate) bytes: &'a StoredBytes,
 }
 
 impl Sandbox {
@@ -48,7 +49,7 @@ impl Sandbox {
     /// Loads a component: from the cache, or compiled in a process of its own.
     pub(crate) async fn load(&self, asked: AskedComponent<'_>) -> Result<Component, Error> {
         let AskedComponent { origin, tenant, identity, budget, bytes, .. } = asked;
-        let inspection = off_the_executor(|| inspect::inspect(bytes))?;
+        let inspection = off_the_executor(|| inspect::inspect(&bytes.read()?))?;
         inspection.check()?;
         let digest = identity.digest.as_str();
         let mut is_damaged = false;
@@ -109,6 +110,7 @@ impl Sandbox {
             return Ok(code);
         }
         of_origin.slow.may_begin(digest)?;
+        let bytes = off_the_executor(|| bytes.read())?;
         let compiled = self.compile(of_origin, tenant, &identity.to_string(), bytes).await;
         let compiled = of_origin.slow.ended(digest, compiled)?;
         off_the_executor(|| {
@@ -169,10 +171,10 @@ impl Sandbox {
         of_origin: &OriginCompiler,
         tenant: &Tenant,
         name: &str,
-        bytes: &[u8],
+        bytes: impl AsRef<[u8]>,
     ) -> Result<Vec<u8>, Error> {
         let _share = self.compilers.acquire(&of_origin.origin.whose(tenant)).await;
-        if bytes.len() <= LARGE_COMPONENT {
+        if bytes.as_ref().len() <= LARGE_COMPONENT {
             return compile::compile(&self.worker, bytes).await;
         }
         (self.notice)(&format!(

@@ -99,7 +99,11 @@ impl RealRegistry {
     pub(crate) async fn push_manifest(&self, repository: &str, tag: &str, config: &Value, layers: &[Value]) -> String {
         let media_type = "application/vnd.oci.image.manifest.v1+json";
         let manifest = json!({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": layers});
-        let bytes = manifest.to_string().into_bytes();
+        self.put_manifest(repository, tag, media_type, manifest.to_string().into_bytes()).await
+    }
+
+    /// Pushes a manifest, or an index of manifests, as it is; the answer is its digest.
+    pub(crate) async fn put_manifest(&self, repository: &str, tag: &str, media_type: &str, bytes: Vec<u8>) -> String {
         let digest = sha256(&bytes);
         let url = format!("https://{}/v2/{repository}/manifests/{tag}", self.host);
         let (status, _) = self.send(Method::PUT, &url, media_type, bytes).await;

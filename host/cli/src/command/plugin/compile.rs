@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use orangery_plugin::{Sandbox, SandboxConfig, WorkerCommand};
+use orangery_plugin::{Sandbox, SandboxConfig, WorkerCommand, unpack};
 
 use crate::{
     cache,
@@ -19,7 +19,7 @@ Examples:
 
 The host compiles what the cache lacks at first use, so this only moves work: to the build of an image. The engines
 GoTemplate and Spiff are the large ones.
-A cache serves the host that filled it, on processors like the one it was filled on.";
+A cache serves the host that filled it, on every processor of the same architecture.";
 
 /// Compiles the components that ship with the host into the cache, so that their first use need not.
 #[derive(Clone, Debug, Args)]
@@ -39,8 +39,8 @@ impl Compile {
         let sandbox = Sandbox::start(config)?;
         for builtin in orangery_builtin::components() {
             match builtin.component {
-                Ok((bytes, _)) => {
-                    let file = sandbox.fill_cache(builtin.name, bytes).await?;
+                Ok((packed, size, _)) => {
+                    let file = sandbox.fill_cache(builtin.name, &unpack(packed, size)?).await?;
                     terminal.line(format_args!("{}  {}", builtin.name, file.display()))?;
                 }
                 Err(sentence) => terminal.warning(sentence),

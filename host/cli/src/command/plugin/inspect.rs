@@ -210,13 +210,18 @@ mod tests {
         *orangery_builtin::components().iter().find(|builtin| builtin.name == "manifest").unwrap()
     }
 
+    fn manifest_bytes() -> Vec<u8> {
+        let (packed, size, _) = manifest().component.unwrap();
+        orangery_plugin::unpack(packed, size).unwrap()
+    }
+
     fn line<'a>(text: &'a str, part: &str) -> &'a str {
         text.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("no {part} in\n{text}"))
     }
 
     #[test]
     fn a_component_is_shown_with_its_imports_held_against_the_grants() {
-        let (end, text) = inspected(manifest().component.unwrap().0, Some(manifest().registration), None);
+        let (end, text) = inspected(&manifest_bytes(), Some(manifest().registration), None);
         assert_eq!(end, Ok(Exit::Ok));
         assert_eq!(line(&text, "world"), "world     deployer");
         assert_eq!(line(&text, "contract"), "contract  level 1");
@@ -226,7 +231,7 @@ mod tests {
 
     #[test]
     fn without_a_registration_nothing_is_granted() {
-        let (_, text) = inspected(manifest().component.unwrap().0, None, Some(OutputFormat::Json));
+        let (_, text) = inspected(&manifest_bytes(), None, Some(OutputFormat::Json));
         let document: Value = serde_json::from_str(&text).unwrap();
         let offers: Vec<&str> =
             document["imports"].as_array().unwrap().iter().map(|import| import["offer"].as_str().unwrap()).collect();
