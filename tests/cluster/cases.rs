@@ -19,6 +19,7 @@ mod installations;
 pub(crate) mod policies;
 mod secrets;
 mod waiting;
+mod warnings;
 
 /// Why a suite runs on one server only.
 const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
@@ -47,7 +48,6 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
             ("restarts", "the embedded server ends with its operator"),
             ("targets", "the embedded server issues no tokens of service accounts"),
-            ("warnings", "the embedded server holds no deletion against policies"),
             ("webhooks", "the embedded server asks no admission webhooks"),
         ],
     ),
