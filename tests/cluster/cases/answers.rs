@@ -4,6 +4,8 @@
 //! creation, and for every other way of writing the members of the answer that differ from that. A way that is not there is one
 //! that the kube-apiserver refuses.
 
+mod documents;
+
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
