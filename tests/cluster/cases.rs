@@ -21,6 +21,7 @@ pub(crate) mod policies;
 pub(crate) mod secrets;
 mod takeover;
 mod waiting;
+mod warnings;
 
 /// Why a suite runs on one server only.
 const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
@@ -55,7 +56,6 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
             ("restarts", "the embedded server ends with its operator"),
             ("targets", "the embedded server issues no tokens of service accounts"),
-            ("warnings", "the embedded server holds no deletion against policies"),
             ("webhooks", "the embedded server asks no admission webhooks"),
         ],
     ),

@@ -11,7 +11,6 @@ mod panics;
 mod policies;
 mod restarts;
 mod targets;
-mod warnings;
 mod webhooks;
 
 use orangery_tests::{binary::Binary, kube::Programs};

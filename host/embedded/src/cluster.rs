@@ -14,6 +14,7 @@ use crate::{
     metrics::Metrics,
     object,
     off_the_executor::LargeRequests,
+    patch::Shape,
     policy::{Attempt, Policies},
     refusal::Refusal,
     resource::{Served, ServedResource},
@@ -87,6 +88,16 @@ impl EmbeddedCluster {
     /// Holds a write against the policies; answers their warnings.
     pub(crate) fn admit(&self, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
         self.policies.classify(&self.store, attempt)
+    }
+
+    /// Whether there are policies that make something else of what is written.
+    pub(crate) fn mutates(&self) -> bool {
+        self.policies.mutates(&self.store)
+    }
+
+    /// What the policies make of an object that is written; `None` where they leave it as it is.
+    pub(crate) fn mutate(&self, attempt: &Attempt<'_>, shape: Shape<'_>) -> Result<Option<Value>, Refusal> {
+        self.policies.mutate(&self.store, attempt, shape)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -1,4 +1,7 @@
-//! Objects at the version a client asks for. All versions of a kind are one form under several names, but for Events.
+//! Objects at the version a client asks for. All versions of a kind are one form under several names, but for Events and
+//! HorizontalPodAutoscalers.
+
+mod autoscaling;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -31,6 +34,7 @@ pub(crate) fn served_value(served: &Served, entry: &ObjectVersion) -> Value {
     let version = served.api_version();
     if object::text(&object, &["apiVersion"]) != Some(&version) {
         convert_event(&mut object, &served.resource.group);
+        convert_scaler(&mut object, &version);
         object::set(&mut object, &["apiVersion"], json!(version));
     }
     if let Some(schema) = served.fills_in(entry.revision) {
@@ -39,13 +43,30 @@ pub(crate) fn served_value(served: &Served, entry: &ObjectVersion) -> Value {
     object
 }
 
-/// The form in which the store keeps an object: Events in the words of the core group, so that selectors find them.
+/// The form in which the store keeps an object: Events in the words of the core group, so that selectors find them, and
+/// HorizontalPodAutoscalers in those of their second version, which has words for all.
 pub(crate) fn stored(served: &Served, mut object: Value) -> Value {
     if served.kind() == "Event" && served.resource.group == EVENTS_GROUP {
         convert_event(&mut object, "");
         object::set(&mut object, &["apiVersion"], json!("v1"));
     }
+    if served.kind() == autoscaling::KIND && served.api_version() == autoscaling::FIRST {
+        convert_scaler(&mut object, autoscaling::SECOND);
+        object::set(&mut object, &["apiVersion"], json!(autoscaling::SECOND));
+    }
     object
+}
+
+/// A HorizontalPodAutoscaler in the words of the other version; other kinds are left as they are.
+fn convert_scaler(object: &mut Value, version: &str) {
+    if object::text(object, &["kind"]) != Some(autoscaling::KIND) {
+        return;
+    }
+    match version {
+        autoscaling::FIRST => autoscaling::to_first(object),
+        autoscaling::SECOND => autoscaling::to_second(object),
+        _ => {}
+    }
 }
 
 /// An Event in the words of a group; other kinds have the same words everywhere.

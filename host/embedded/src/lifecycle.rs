@@ -131,6 +131,7 @@ fn call(served: Served, namespace: &str) -> WriteRequest {
         part: ObjectPart::Main,
         dry_run: false,
         manager: "kube-controller-manager".to_owned(),
+        user: None,
         validation: FieldValidation::Ignore,
         doubled: Vec::new(),
     }

@@ -25,6 +25,7 @@ pub(crate) use self::{
     watch::{WatchQuery, watch},
 };
 use crate::{
+    identity::User,
     patch::{Shape, managed::Author},
     refusal::{Refusal, RefusalReason},
     resource::Served,
@@ -71,6 +72,8 @@ pub(crate) struct WriteRequest {
     /// Everything is judged, nothing is written.
     pub(crate) dry_run: bool,
     pub(crate) manager: String,
+    /// The user that it is of; `None` for the server itself.
+    pub(crate) user: Option<User>,
     pub(crate) validation: FieldValidation,
     /// The paths of fields that the body has twice.
     pub(crate) doubled: Vec<String>,

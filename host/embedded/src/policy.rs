@@ -1,10 +1,12 @@
-//! Validating admission policies: rules in CEL that a cluster keeps as objects, and that every write is held against.
+//! Admission policies: rules in CEL that a cluster keeps as objects. Mutating ones change what is written, and validating ones are
+//! what every write is held against then.
 //!
-//! What is carried out: creates and updates, selectors, match conditions, variables, messages; the actions Deny and
-//! Warn. Parameters, audit annotations and deletions are not. What an expression may cost is bounded, though not as a
+//! What is carried out: creates, updates and deletions, selectors, match conditions, variables, messages; the actions Deny and
+//! Warn; changes by ApplyConfiguration and JSONPatch, once for each write. Parameters and audit annotations are not. What an expression may cost is bounded, though not as a
 //! cluster counts it.
 
 mod constraints;
+mod mutation;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,22 +14,34 @@ use orangery_expression::{Expression, ExpressionScope};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use self::constraints::Constraints;
+use self::{
+    constraints::Constraints,
+    mutation::{Mutation, mutate},
+};
 use crate::{
     object::{self, at, items, text},
     off_the_executor::off_the_executor,
     operation::ObjectPart,
+    patch::Shape,
     refusal::{Refusal, RefusalReason, StatusCause},
     resource::Served,
     store::ObjectStore,
 };
 
-/// The kind of the policies.
-pub(crate) const KIND: &str = "ValidatingAdmissionPolicy";
-const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
-const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+/// The kinds of the policies.
+pub(crate) const KINDS: [&str; 2] = ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"];
+/// Where they are kept, and their bindings.
+const VALIDATING: [&str; 2] = [
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+];
+const MUTATING: [&str; 2] = [
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+];
 
 /// A write that is about to happen.
+#[derive(Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     pub(crate) served: &'a Served,
     pub(crate) part: ObjectPart,
@@ -35,6 +49,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) namespace: Option<&'a Value>,
     /// None for a create.
     pub(crate) old: Option<&'a Value>,
+    /// Null for a deletion.
     pub(crate) new: &'a Value,
     pub(crate) dry_run: bool,
 }
@@ -42,13 +57,20 @@ pub(crate) struct Attempt<'a> {
 /// The policies of a cluster: read anew when one of them, or a binding, has changed.
 #[derive(Debug)]
 pub(crate) struct Policies {
-    /// Of the policies and of the bindings.
-    bells: [watch::Receiver<u64>; 2],
+    /// Of the policies and of the bindings, validating ones first.
+    bells: [watch::Receiver<u64>; 4],
     /// What was read last, and what the bells said then. Replaced as a whole.
     read: RwLock<Option<PolicyIndex>>,
 }
 
-type PolicyIndex = ([u64; 2], Arc<[BoundPolicy]>);
+type PolicyIndex = ([u64; 4], Arc<BoundPolicies>);
+
+/// The policies that are bound.
+#[derive(Debug)]
+struct BoundPolicies {
+    validating: Vec<BoundPolicy>,
+    mutating: Vec<BoundPolicy>,
+}
 
 /// A policy in the form that one binding gives it.
 #[derive(Debug)]
@@ -63,10 +85,13 @@ struct BoundPolicy {
 #[derive(Debug)]
 struct AdmissionPolicy {
     name: String,
+    /// Its kind and its name, as sentences have them.
+    title: String,
     constraints: Constraints,
     conditions: Vec<Expression>,
     variables: Vec<(String, Expression)>,
     validations: Vec<Validation>,
+    mutations: Vec<Mutation>,
     /// Whether an expression that fails is as good as one that holds.
     lenient: bool,
 }
@@ -89,24 +114,46 @@ struct Objection<'a> {
 impl Policies {
     /// The policies that lie in a store.
     pub(crate) fn of(store: &ObjectStore) -> Self {
-        Self { bells: [store.bell(POLICIES), store.bell(BINDINGS)], read: RwLock::default() }
+        let [policies, bindings] = VALIDATING.map(|collection| store.bell(collection));
+        let [mutating, of_mutating] = MUTATING.map(|collection| store.bell(collection));
+        Self { bells: [policies, bindings, mutating, of_mutating], read: RwLock::default() }
     }
 
     /// Refuses what a policy denies, and answers the warnings of the others.
     pub(crate) fn classify(&self, store: &ObjectStore, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
         let current = self.current(store);
-        let selected: Vec<&BoundPolicy> = current.iter().filter(|bound| bound.selects(attempt)).collect();
+        let selected: Vec<&BoundPolicy> = current.validating.iter().filter(|bound| bound.selects(attempt)).collect();
         // Their authors chose how long that takes.
         if selected.is_empty() { Ok(Vec::new()) } else { off_the_executor(|| classify(&selected, attempt)) }
     }
 
-    fn current(&self, store: &ObjectStore) -> Arc<[BoundPolicy]> {
+    /// Whether there are policies that make something else of what is written.
+    pub(crate) fn mutates(&self, store: &ObjectStore) -> bool {
+        !self.current(store).mutating.is_empty()
+    }
+
+    /// What policies make of an object that is written; `None` where they leave it as it is.
+    pub(crate) fn mutate(
+        &self,
+        store: &ObjectStore,
+        attempt: &Attempt<'_>,
+        shape: Shape<'_>,
+    ) -> Result<Option<Value>, Refusal> {
+        let current = self.current(store);
+        let selected: Vec<&BoundPolicy> = current.mutating.iter().filter(|bound| bound.selects(attempt)).collect();
+        if selected.is_empty() { Ok(None) } else { off_the_executor(|| mutate(&selected, attempt, shape)) }
+    }
+
+    fn current(&self, store: &ObjectStore) -> Arc<BoundPolicies> {
         let rung = self.bells.each_ref().map(|bell| *bell.borrow());
         let kept = self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, bound)) = kept.filter(|(then, _)| *then == rung) {
             return bound;
         }
-        let bound = off_the_executor(|| read(store));
+        let bound = off_the_executor(|| {
+            let [validating, mutating] = [VALIDATING, MUTATING].map(|collections| read(store, collections));
+            Arc::new(BoundPolicies { validating, mutating })
+        });
         *self.read.write().unwrap_or_else(PoisonError::into_inner) = Some((rung, Arc::clone(&bound)));
         bound
     }
@@ -128,11 +175,12 @@ fn classify(selected: &[&BoundPolicy], attempt: &Attempt<'_>) -> Result<Vec<Stri
     Ok(warnings)
 }
 
-fn read(store: &ObjectStore) -> Arc<[BoundPolicy]> {
+/// Those that are bound, in the order of their bindings' names.
+fn read(store: &ObjectStore, [policies, bindings]: [&str; 2]) -> Vec<BoundPolicy> {
     let all = |collection: &str| store.list(collection, None, None).entries.into_iter().map(|(_, entry)| entry.value());
     // One that cannot be read was refused when it was written.
     let policies: Vec<Arc<AdmissionPolicy>> =
-        all(POLICIES).filter_map(|policy| AdmissionPolicy::read(&policy).ok()).map(Arc::new).collect();
+        all(policies).filter_map(|policy| AdmissionPolicy::read(&policy).ok()).map(Arc::new).collect();
     let bind = |binding: Value| {
         let name = text(&binding, &["spec", "policyName"]).unwrap_or_default();
         let policy = policies.iter().find(|policy| policy.name == name)?;
@@ -145,7 +193,7 @@ fn read(store: &ObjectStore) -> Arc<[BoundPolicy]> {
             warns: does("Warn"),
         })
     };
-    all(BINDINGS).filter_map(bind).collect()
+    all(bindings).filter_map(bind).collect()
 }
 
 /// What is wrong with a policy.
@@ -179,17 +227,37 @@ impl AdmissionPolicy {
             Some(Validation::new(validation, expression, message_expression))
         });
         let validations = validations.collect();
+        let mut mutations = Vec::new();
+        for (index, mutation) in list("mutations") {
+            match Mutation::read(mutation, &format!("spec.mutations[{index}]")) {
+                Ok(mutation) => mutations.push(mutation),
+                Err(cause) => causes.push(cause),
+            }
+        }
         if !causes.is_empty() {
             return Err(causes);
         }
         Ok(Self {
+            title: format!("{} '{}'", text(policy, &["kind"]).unwrap_or(KINDS[0]), object::meta(policy, "name")),
             name: object::meta(policy, "name").to_owned(),
             constraints: Constraints::read(spec.get("matchConstraints").unwrap_or(&Value::Null)),
             conditions,
             variables,
             validations,
+            mutations,
             lenient: text(spec, &["failurePolicy"]) == Some("Ignore"),
         })
+    }
+}
+
+impl AdmissionPolicy {
+    /// What its expressions can name.
+    fn scope(&self, attempt: &Attempt<'_>) -> ExpressionScope {
+        let mut scope = attempt.scope();
+        for (name, expression) in &self.variables {
+            scope.define(name, expression);
+        }
+        scope
     }
 }
 
@@ -231,7 +299,7 @@ impl BoundPolicy {
 
     fn objections(&self, attempt: &Attempt<'_>) -> Vec<Objection<'_>> {
         let policy = &self.policy;
-        let mut scope = attempt.scope();
+        let scope = attempt.scope();
         let object = |message, reason| Objection { message, reason, bound: self };
         for condition in &policy.conditions {
             match condition.holds(&scope) {
@@ -241,9 +309,7 @@ impl BoundPolicy {
                 Err(why) => return vec![object(why, RefusalReason::Invalid)],
             }
         }
-        for (name, expression) in &policy.variables {
-            scope.define(name, expression);
-        }
+        let scope = policy.scope(attempt);
         let broken = policy
             .validations
             .iter()
@@ -254,19 +320,28 @@ impl BoundPolicy {
 
 impl Objection<'_> {
     fn sentence(&self, verb: &str) -> String {
-        let (policy, binding) = (&self.bound.policy.name, &self.bound.binding);
-        format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' {verb}: {}", self.message)
+        let (policy, binding) = (&self.bound.policy.title, &self.bound.binding);
+        format!("{policy} with binding '{binding}' {verb}: {}", self.message)
     }
 
     fn refusal(&self, attempt: &Attempt<'_>) -> Refusal {
-        let name = object::meta(attempt.new, "name");
+        let name = object::meta(attempt.object(), "name");
         Refusal::denied(self.reason, attempt.served.label(), name, &self.sentence("denied request"))
     }
 }
 
 impl Attempt<'_> {
     fn operation(&self) -> &'static str {
-        if self.old.is_some() { "UPDATE" } else { "CREATE" }
+        match self.old {
+            None => "CREATE",
+            Some(_) if self.new.is_null() => "DELETE",
+            Some(_) => "UPDATE",
+        }
+    }
+
+    /// What it is about: the new form, and of a deletion the old one.
+    fn object(&self) -> &Value {
+        self.old.filter(|_| self.new.is_null()).unwrap_or(self.new)
     }
 
     fn scope(&self) -> ExpressionScope {
@@ -282,8 +357,8 @@ impl Attempt<'_> {
                 "kind": {"group": resource.group, "version": version, "kind": resource.kind},
                 "resource": {"group": resource.group, "version": version, "resource": resource.plural},
                 "subResource": self.part.subresource(),
-                "name": object::meta(self.new, "name"),
-                "namespace": object::meta(self.new, "namespace"),
+                "name": object::meta(self.object(), "name"),
+                "namespace": object::meta(self.object(), "namespace"),
                 "operation": self.operation(),
                 "dryRun": self.dry_run,
             }),

@@ -148,6 +148,7 @@ async fn make(cluster: &EmbeddedCluster, name: &StoreKey, object: Value) -> Resu
         part: ObjectPart::Main,
         dry_run: false,
         manager: "kube-apiserver".to_owned(),
+        user: None,
         validation: FieldValidation::Ignore,
         doubled: Vec::new(),
     };

@@ -7,6 +7,7 @@
 //! values are.
 
 mod cost;
+mod made;
 mod patterns;
 mod types;
 
@@ -16,7 +17,7 @@ use std::{
 };
 
 use cel::{
-    Context, DeclarationError, Env, ExecutionError, Program, Value as CelValue,
+    Context, DeclarationError, Env, ExecutionError, IdedExpr, Value as CelValue,
     common::{
         types::{CelInt, DYN_TYPE, LIST_TYPE, STRING_TYPE},
         value::CowVal,
@@ -98,7 +99,7 @@ fn occurrences(args: &[CowVal<'_, '_>], function: &str) -> Result<Vec<i64>, Exec
 /// The errors of all that is asked of it are parts of a sentence, to be put behind what names the expression.
 pub struct Expression {
     source: String,
-    program: Program,
+    tree: IdedExpr,
     /// As many as its tree has at most.
     levels: usize,
     patterns: Patterns,
@@ -113,14 +114,24 @@ impl std::fmt::Debug for Expression {
 impl Expression {
     /// The expression of a text, or why it is none.
     pub fn compile(source: &str) -> Result<Self, String> {
+        Self::compile_tree(source, |tree| Ok(tree.clone()))
+    }
+
+    /// The same of one that makes an object or a list of changes: `Object{…}` and `JSONPatch{…}` are maps of their fields.
+    pub fn compile_object(source: &str) -> Result<Self, String> {
+        Self::compile_tree(source, made::opened)
+    }
+
+    fn compile_tree(source: &str, tree_of: fn(&IdedExpr) -> Result<IdedExpr, String>) -> Result<Self, String> {
         if source.len() > LONGEST_EXPRESSION {
             return Err(format!("it has {} bytes, {LONGEST_EXPRESSION} are allowed", source.len()));
         }
         let levels = operators(source);
         let program = within(levels, STACK_TO_PARSE, || ENVIRONMENT.compile(source));
         let program = program.map_err(|errors| format!("compilation failed: {errors}"))?;
-        let patterns = within(levels, STACK_TO_WALK, || Patterns::of(&program.expression().expr))?;
-        Ok(Self { source: source.to_owned(), program, levels, patterns })
+        let tree = within(levels, STACK_TO_WALK, || tree_of(program.expression()))?;
+        let patterns = within(levels, STACK_TO_WALK, || Patterns::of(&tree.expr))?;
+        Ok(Self { source: source.to_owned(), tree, levels, patterns })
     }
 
     /// What it takes at most to be kept, in bytes: its tree and its regular expressions.
@@ -147,34 +158,37 @@ impl Expression {
     }
 
     fn evaluate(&self, document: &Map<String, Value>) -> Result<bool, String> {
-        cost::within_limit(&self.program.expression().expr, document, &self.patterns, COST_LIMIT)?;
+        cost::within_limit(&self.tree.expr, document, &self.patterns, COST_LIMIT)?;
         let mut scope = ExpressionScope::new();
         scope.name_all(&self.reads(), document);
         // What the library says of an error may have values in it, which may be secrets, of any length.
-        let value = self.patterns.within(|| self.program.execute(&scope.context)).map_err(|error| match error {
-            ExecutionError::NoSuchKey(key) if self.source.contains(key.as_str()) => format!("no such key: {key}"),
-            ExecutionError::NoSuchKey(_) => "there is no such key".to_owned(),
-            ExecutionError::DivisionByZero(_) => "it divides by zero".to_owned(),
-            ExecutionError::NoSuchOverload(_) => {
-                "an operator or a function does not take values of these types".to_owned()
-            }
-            ExecutionError::FunctionError { function, .. } => format!("{function} cannot be computed of this value"),
-            _ => "a value is not of the expected type, or out of range".to_owned(),
-        })?;
+        let value =
+            self.patterns.within(|| CelValue::resolve(&self.tree, &scope.context)).map_err(|error| match error {
+                ExecutionError::NoSuchKey(key) if self.source.contains(key.as_str()) => format!("no such key: {key}"),
+                ExecutionError::NoSuchKey(_) => "there is no such key".to_owned(),
+                ExecutionError::DivisionByZero(_) => "it divides by zero".to_owned(),
+                ExecutionError::NoSuchOverload(_) => {
+                    "an operator or a function does not take values of these types".to_owned()
+                }
+                ExecutionError::FunctionError { function, .. } => {
+                    format!("{function} cannot be computed of this value")
+                }
+                _ => "a value is not of the expected type, or out of range".to_owned(),
+            })?;
         boolean(value)
     }
 
     /// What is wrong whatever the values are: unknown variables, members and functions, operators between types that do not
     /// go together, a result that is not a boolean. `variables` are all there are.
     pub fn check(&self, variables: &[(&str, Type)]) -> Result<(), String> {
-        within(self.levels, STACK_TO_WALK, || types::check(&self.program.expression().expr, variables))
+        within(self.levels, STACK_TO_WALK, || types::check(&self.tree.expr, variables))
     }
 
     /// The names that it reads, each as a path from a variable: `imports.size > 3` reads `["imports", "size"]`, and so does
     /// `has(imports.size)`. What is computed, such as an index, ends a path. In the order of their first appearance, each
     /// once.
     pub fn reads(&self) -> Vec<Vec<&str>> {
-        within(self.levels, STACK_TO_WALK, || types::paths(&self.program.expression().expr))
+        within(self.levels, STACK_TO_WALK, || types::paths(&self.tree.expr))
     }
 
     /// The text that it makes.
@@ -185,12 +199,17 @@ impl Expression {
         }
     }
 
+    /// What it makes, as JSON.
+    pub fn json(&self, scope: &ExpressionScope) -> Result<Value, String> {
+        self.value(scope).map(|value| json(&value))
+    }
+
     /// An evaluation that could cost more than [`SCOPE_COST_LIMIT`] is not begun.
     fn value(&self, scope: &ExpressionScope) -> Result<CelValue, String> {
         within(self.levels, STACK_TO_WALK, || {
-            let expression = &self.program.expression().expr;
+            let expression = &self.tree.expr;
             cost::within_limit(expression, &scope.document, &self.patterns, SCOPE_COST_LIMIT)?;
-            self.patterns.within(|| self.program.execute(&scope.context)).map_err(|error| match error {
+            self.patterns.within(|| CelValue::resolve(&self.tree, &scope.context)).map_err(|error| match error {
                 ExecutionError::UndeclaredReference(_) => {
                     scope.broken_of(self).unwrap_or_else(|| lower(&error.to_string()))
                 }

@@ -37,7 +37,7 @@ pub(super) async fn subresource(asked: &RoutedRequest, subresource: &str, body: 
             Ok(asked.written(form, &outcome))
         }
         ("Pod", "eviction", Method::POST) => {
-            let deleted = asked.cluster.delete(&main, name, &DeletionOptions::default()).await?;
+            let (deleted, _) = asked.cluster.delete(&main, name, &DeletionOptions::default()).await?;
             Ok(respond::bytes(StatusCode::CREATED, deleted.answer(&main, name)))
         }
         ("Pod", "log", Method::GET) => log(&asked.cluster.find(&asked.served, asked.namespace(), name)?.value()),

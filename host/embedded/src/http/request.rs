@@ -160,6 +160,7 @@ impl RoutedRequest {
             part: if self.route.subresource.is_some() { ObjectPart::Status } else { ObjectPart::Main },
             dry_run: self.parameter("dryRun").is_some_and(|dry_run| dry_run == "All"),
             manager: manager.unwrap_or(from_agent).to_owned(),
+            user: Some(self.user.clone()),
             validation: match self.parameter("fieldValidation") {
                 Some("Strict") => FieldValidation::Strict,
                 Some("Ignore") => FieldValidation::Ignore,

@@ -84,8 +84,10 @@ async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> 
         (Method::DELETE, Some(name)) => {
             let how = asked.deletion(body).await?;
             let call = asked.call();
-            let deleted = asked.cluster.delete(&call, name, &how).await?;
-            Ok(respond::bytes(StatusCode::OK, deleted.answer(&call, name)))
+            let (deleted, warnings) = asked.cluster.delete(&call, name, &how).await?;
+            let mut response = respond::bytes(StatusCode::OK, deleted.answer(&call, name));
+            respond::warn(&mut response, &warnings);
+            Ok(response)
         }
         (Method::DELETE, None) => {
             let how = asked.deletion(body).await?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::fresh::complete_new;
 use self::{
-    fresh::{admit_pod, template_generation},
+    fresh::{admit_pod, signing_request, template_generation},
     services::{service, service_type},
 };
 
@@ -59,6 +59,7 @@ pub(super) fn builtin(
             causes.extend(service_type(new));
             service(cluster, old, new);
         }
+        "CertificateSigningRequest" => causes.extend(signing_request(old, new)),
         "CustomResourceDefinition" => causes.extend(crd::problems(new)),
         "DaemonSet" => template_generation(old, new),
         "Namespace" => {
@@ -66,7 +67,7 @@ pub(super) fn builtin(
             object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
         }
         "Pod" => admit_pod(old, new),
-        policy::KIND => causes.extend(policy::problems(new)),
+        kind if policy::KINDS.contains(&kind) => causes.extend(policy::problems(new)),
         _ => {}
     }
     let Some(old) = old else { return Ok(()) };

@@ -103,9 +103,10 @@ impl EmbeddedCluster {
             object::take(&mut body, &["status"]);
         }
         if !call.served.is_custom() {
-            admit::complete_new(call.served.kind(), &mut body);
+            admit::complete_new(call.served.kind(), call.user.as_ref(), &mut body);
         }
-        let mut draft = prepare::shape_up(self, call, None, body)?;
+        let draft = prepare::shape_up(self, call, None, body)?;
+        let mut draft = prepare::mutate(self, call, None, draft)?;
         match managed {
             Some(managed) => object::set(&mut draft.object, &["metadata", "managedFields"], managed),
             None => managed::track_update(None, &mut draft.object, &call.author(now), call.shape()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ListQuery, WriteRequest};
+use super::{ListQuery, WriteRequest, prepare};
 use crate::{
     cluster::{EmbeddedCluster, key},
     convert, crd,
@@ -63,6 +63,9 @@ impl DeletionOptions {
     }
 }
 
+/// What a deletion led to, and what policies have to say to it.
+pub(crate) type DeletionAnswer = (Deleted, Vec<String>);
+
 /// What a deletion led to.
 #[derive(Debug)]
 pub(crate) enum Deleted {
@@ -79,7 +82,7 @@ impl EmbeddedCluster {
         call: &WriteRequest,
         name: &str,
         how: &DeletionOptions,
-    ) -> Result<Deleted, Refusal> {
+    ) -> Result<DeletionAnswer, Refusal> {
         loop {
             match self.delete_once(call, name, how).await? {
                 Ok(deleted) => return Ok(deleted),
@@ -95,7 +98,7 @@ impl EmbeddedCluster {
         call: &WriteRequest,
         name: &str,
         how: &DeletionOptions,
-    ) -> Result<Result<Deleted, StoreWriteError>, Refusal> {
+    ) -> Result<Result<DeletionAnswer, StoreWriteError>, Refusal> {
         let definitions = match call.served.label() {
             crd::SHELF => Some(self.definitions.lock().await),
             _ => None,
@@ -105,13 +108,14 @@ impl EmbeddedCluster {
         let present = self.store.latest(&key).ok_or_else(missing)?;
         let old = present.value();
         check_preconditions(call, &old, how)?;
+        let warnings = prepare::admit_deletion(self, call, &old, how.dry_run)?;
         let mut marked = old.clone();
         let kept = self.mark(call, &mut marked, how);
         if call.dry_run || how.dry_run {
-            return Ok(Ok(if kept { Deleted::Marked(present) } else { Deleted::Gone(present) }));
+            return Ok(Ok((if kept { Deleted::Marked(present) } else { Deleted::Gone(present) }, warnings)));
         }
         if kept && marked == old {
-            return Ok(Ok(Deleted::Marked(present)));
+            return Ok(Ok((Deleted::Marked(present), warnings)));
         }
         let expect = Expect::Revision(present.revision);
         let definition = definitions.as_ref().map(|_| marked.clone());
@@ -124,7 +128,7 @@ impl EmbeddedCluster {
         if let Some(definition) = definition {
             if kept { self.serve(&definition) } else { self.withdraw(name) }
         }
-        Ok(Ok(if kept { Deleted::Marked(entry) } else { Deleted::Gone(entry) }))
+        Ok(Ok((if kept { Deleted::Marked(entry) } else { Deleted::Gone(entry) }, warnings)))
     }
 
     /// Marks the object as under deletion; answers whether something holds it.
@@ -170,7 +174,7 @@ impl EmbeddedCluster {
         for (name, entry) in found.into_iter().filter(|(name, entry)| query.selector.matches(name, entry)) {
             let call = WriteRequest { namespace: name.namespace.to_string(), ..call.clone() };
             match self.delete(&call, &name.name, how).await {
-                Ok(Deleted::Gone(_) | Deleted::Marked(_)) => deleted.push(entry),
+                Ok(_) => deleted.push(entry),
                 Err(refusal) if refusal.reason == crate::refusal::RefusalReason::NotFound => {}
                 Err(refusal) => return Err(refusal),
             }

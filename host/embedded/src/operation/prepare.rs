@@ -51,6 +51,37 @@ fn check_levels(call: &WriteRequest, object: &Value) -> Result<(), Refusal> {
     Err(Refusal::invalid(&resource.kind, &resource.group, meta(object, "name"), &[cause]))
 }
 
+/// A write that is about to happen, with the namespace that it is in.
+fn attempt<'a>(
+    call: &'a WriteRequest,
+    namespace: Option<&'a Value>,
+    old: Option<&'a Value>,
+    new: &'a Value,
+) -> Attempt<'a> {
+    Attempt { served: &call.served, part: call.part, namespace, old, new, dry_run: call.dry_run }
+}
+
+fn namespace_of(cluster: &EmbeddedCluster, call: &WriteRequest) -> Option<Value> {
+    cluster.namespace(if call.served.resource.namespaced { &call.namespace } else { "" })
+}
+
+/// What the policies of the cluster make of a new form, in the kind's shape again.
+pub(super) fn mutate(
+    cluster: &EmbeddedCluster,
+    call: &WriteRequest,
+    old: Option<&Value>,
+    draft: Draft,
+) -> Result<Draft, Refusal> {
+    if !cluster.mutates() {
+        return Ok(draft);
+    }
+    let namespace = namespace_of(cluster, call);
+    let asked = attempt(call, namespace.as_ref(), old, &draft.object);
+    let Some(changed) = cluster.mutate(&asked, call.shape())? else { return Ok(draft) };
+    let changed = shape_up(cluster, call, old, changed)?;
+    Ok(Draft { object: changed.object, warnings: [draft.warnings, changed.warnings].concat() })
+}
+
 /// Holds a new form against the policies of the cluster, and adds their warnings to its own.
 pub(super) fn admit(
     cluster: &EmbeddedCluster,
@@ -59,17 +90,27 @@ pub(super) fn admit(
     draft: &mut Draft,
 ) -> Result<(), Refusal> {
     check_levels(call, &draft.object)?;
-    let namespace = cluster.namespace(if call.served.resource.namespaced { &call.namespace } else { "" });
-    let attempt = Attempt {
-        served: &call.served,
-        part: call.part,
-        namespace: namespace.as_ref(),
-        old,
-        new: &draft.object,
-        dry_run: call.dry_run,
-    };
-    draft.warnings.extend(cluster.admit(&attempt)?);
+    let namespace = namespace_of(cluster, call);
+    let asked = attempt(call, namespace.as_ref(), old, &draft.object);
+    let warnings = cluster.admit(&asked)?;
+    draft.warnings.extend(warnings);
     Ok(())
+}
+
+/// Holds a deletion that somebody asks for against the policies of the cluster; answers their warnings.
+pub(super) fn admit_deletion(
+    cluster: &EmbeddedCluster,
+    call: &WriteRequest,
+    live: &Value,
+    dry_run: bool,
+) -> Result<Vec<String>, Refusal> {
+    // What owners, namespaces and definitions take along is the server's own affair.
+    if call.user.is_none() {
+        return Ok(Vec::new());
+    }
+    let namespace = namespace_of(cluster, call);
+    let asked = attempt(call, namespace.as_ref(), Some(live), &Value::Null);
+    cluster.admit(&Attempt { dry_run: call.dry_run || dry_run, ..asked })
 }
 
 /// Brings a new form into the kind's shape: prunes, fills in defaults, judges. The old form is there for updates.

@@ -117,7 +117,8 @@ impl EmbeddedCluster {
             }
         }
         let given = object::at(&new, &["metadata", "managedFields"]).cloned();
-        let mut draft = prepare::shape_up(self, call, Some(old), new)?;
+        let draft = prepare::shape_up(self, call, Some(old), new)?;
+        let mut draft = prepare::mutate(self, call, Some(old), draft)?;
         let object = &mut draft.object;
         if call.served.label() == crd::SHELF && !object::deleting(object) {
             prepare::establish(self, object);

@@ -44,11 +44,11 @@ impl Constraints {
 
     /// Whether they select a request. An object is selected by its labels if its old or its new form is.
     pub(super) fn select(&self, attempt: &Attempt<'_>) -> bool {
-        let forms = [attempt.old, Some(attempt.new)];
+        let forms = [attempt.old, Some(attempt.new).filter(|new| !new.is_null())];
         let by_labels = || forms.into_iter().flatten().any(|form| self.objects.selects(form));
         let of_namespace = || match attempt.namespace {
             // Of objects without a namespace only namespaces themselves have the labels of one.
-            None if attempt.served.label() == "namespaces" => self.namespaces.selects(attempt.new),
+            None if attempt.served.label() == "namespaces" => self.namespaces.selects(attempt.object()),
             None => true,
             Some(namespace) => self.namespaces.selects(namespace),
         };
@@ -78,7 +78,7 @@ impl ConstraintRule {
     fn covers(&self, attempt: &Attempt<'_>) -> bool {
         let resource = &attempt.served.resource;
         let has = |list: &[String], wanted: &str| list.iter().any(|entry| entry == "*" || entry == wanted);
-        let name = object::meta(attempt.new, "name");
+        let name = object::meta(attempt.object(), "name");
         let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
         has(&self.groups, &resource.group)
             && has(&self.versions, &attempt.served.version().name)

@@ -147,3 +147,83 @@ async fn a_policy_that_does_not_compile_is_refused() {
     assert!(message.starts_with(start), "{message}");
     server.stop().await;
 }
+
+/// A mutating policy over things, and its binding.
+async fn mutate(client: &kube::Client, name: &str, spec: Value) {
+    let api = |kind: &str| dynamic(client, "admissionregistration.k8s.io", "v1", kind, None);
+    let rules = json!({"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+        "resources": ["things"]}]});
+    let mut policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {"matchConstraints": rules, "reinvocationPolicy": "Never"},
+    });
+    policy["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    create(&api("MutatingAdmissionPolicy"), policy).await.unwrap();
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name}, "spec": {"policyName": name},
+    });
+    create(&api("MutatingAdmissionPolicyBinding"), binding).await.unwrap();
+}
+
+fn applying(expression: &str) -> Value {
+    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+}
+
+fn patching(expression: &str) -> Value {
+    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+}
+
+#[tokio::test]
+async fn mutating_policies_change_what_is_written_and_validating_ones_see_it() {
+    let (server, client) = serve_things().await;
+    let grown = applying("Object{spec: Object.spec{size: object.spec.size + variables.more}}");
+    let condition = json!([{"name": "small", "expression": "object.spec.size < 5"}]);
+    let variables = json!([{"name": "more", "expression": "1"}]);
+    mutate(&client, "a", json!({"matchConditions": condition, "variables": variables, "mutations": [grown]})).await;
+    let marked = patching(
+        "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'size': string(object.spec.size)}}, \
+         JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]",
+    );
+    mutate(&client, "b", json!({"mutations": [marked]})).await;
+    create(&policies(&client), policy(small())).await.unwrap();
+    create(&bindings(&client), binding(&["Deny"])).await.unwrap();
+    let api = things(&client, "ns");
+    let made = create(&api, thing("t", json!({"size": 1}))).await.unwrap();
+    assert_eq!((made.data["spec"]["size"].clone(), made.annotations()["size"].as_str()), (json!(2), "2"));
+    assert_eq!(made.name_any(), "t", "it stays itself");
+    let refused = refusal(create(&api, thing("u", json!({"size": 2}))).await);
+    assert_eq!(refused.0, 422, "{}", refused.1);
+    assert!(refused.1.ends_with("the size is 3"), "{}", refused.1);
+    let patch = Patch::Merge(json!({"spec": {"size": 1}, "metadata": {"labels": {"a": "b"}}}));
+    let changed = api.patch("t", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!((changed.data["spec"]["size"].clone(), changed.labels()["a"].as_str()), (json!(2), "b"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_mutation_that_fails_refuses_the_write_unless_its_policy_ignores_that() {
+    let (server, client) = serve_things().await;
+    let api = things(&client, "ns");
+    for (name, failure_policy, made) in [("a", "Ignore", true), ("b", "Fail", false)] {
+        let broken = applying("Object{spec: Object.spec{size: object.spec.absent}}");
+        mutate(&client, name, json!({"failurePolicy": failure_policy, "mutations": [broken]})).await;
+        let answer = create(&api, thing(name, json!({"size": 1}))).await;
+        assert_eq!(answer.is_ok(), made, "{answer:?}");
+        if let Err(error) = answer {
+            let why = error.to_string();
+            assert!(
+                why.contains("MutatingAdmissionPolicy 'b' with binding 'b' denied request: expression 'Object{"),
+                "{why}"
+            );
+        }
+    }
+    let policies = dynamic(&client, "admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", None);
+    let odd = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "odd"},
+        "spec": {"mutations": [applying("Other{}")]},
+    });
+    let refused = refusal(create(&policies, odd).await);
+    assert!(refused.1.contains("spec.mutations[0].applyConfiguration.expression"), "{}", refused.1);
+    server.stop().await;
+}

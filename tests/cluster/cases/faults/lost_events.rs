@@ -20,6 +20,7 @@ use orangery_tests::{
     world::World,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// Two silences in a row take at most one and a half minutes.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -161,6 +162,42 @@ async fn orc_10_orc_28_c_11_with_timers_frozen_it_still_converges() {
     world.objects.expect_absent(&any("Installation", "tree")).await;
     assert_eq!((world.calls("timer").await, world.calls("silence").await), (0, 0), "{}", world.log());
     assert!(world.calls("event").await > 0);
+    world.end().await;
+}
+
+/// A network that keeps every request, from a moment on, and says nothing of it.
+#[derive(Default)]
+struct Frozen {
+    is_frozen: AtomicBool,
+    held: Notify,
+}
+
+impl Fates for Frozen {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
+        if asked.is_lease() || !self.is_frozen.load(Ordering::SeqCst) {
+            return Fate::Pass;
+        }
+        self.held.notify_one();
+        Fate::Hold
+    }
+}
+
+/// Its own API server is silent for a while, and no connection ends: each request has its time.
+#[tokio::test]
+async fn c_39_an_operator_whose_requests_got_no_answer_goes_on_when_there_are_answers_again() {
+    let network = Arc::new(Frozen::default());
+    let mut world = World::on(&crate::ground(), crate::binary().await, network.clone()).await;
+    world.start();
+    world.ready().await;
+    let items = [external_item("elsewhere", &[]), deploys("leaf", &["elsewhere"], "1")];
+    world.objects.apply(&tree("tree", &items, &[])).await;
+    let deployer = ExternalDeployer(&world.objects);
+    deployer.triggered("elsewhere").await;
+    network.is_frozen.store(true, Ordering::SeqCst);
+    deployer.succeed("elsewhere").await;
+    network.held.notified().await;
+    network.is_frozen.store(false, Ordering::SeqCst);
+    world.objects.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     world.end().await;
 }
 

@@ -2,11 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::object::{self, at, text};
+use crate::{
+    identity::User,
+    object::{self, at, text},
+    refusal::StatusCause,
+};
 
 /// What a new object of a built-in kind has beside its defaults: what admission and the strategy of its kind put in.
-pub(in crate::operation) fn complete_new(kind: &str, object: &mut Value) {
+pub(in crate::operation) fn complete_new(kind: &str, user: Option<&User>, object: &mut Value) {
     match kind {
+        "CertificateSigningRequest" => new_signing_request(object, user),
         "Namespace" => object::set(object, &["spec", "finalizers"], json!(["kubernetes"])),
         "Node" => new_node(object),
         "Pod" => new_pod(object),
@@ -18,6 +23,30 @@ pub(in crate::operation) fn complete_new(kind: &str, object: &mut Value) {
 
 /// Where a DaemonSet counts the forms of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The user that it is of: nobody says that of himself.
+fn new_signing_request(request: &mut Value, user: Option<&User>) {
+    for field in ["username", "uid", "groups", "extra"] {
+        object::take(request, &["spec", field]);
+    }
+    if let Some(user) = user {
+        object::set(request, &["spec", "username"], json!(user.name));
+        object::set(request, &["spec", "groups"], json!(user.groups));
+    }
+}
+
+/// What a request to sign a certificate asks for stays as it was.
+pub(super) fn signing_request(old: Option<&Value>, request: &mut Value) -> Option<StatusCause> {
+    if let Some(old) = old {
+        object::carry(old, request, &["spec"]);
+        return None;
+    }
+    let field = text(request, &["spec", "request"]).unwrap_or_default();
+    let decoded = data_encoding::BASE64.decode(field.as_bytes()).unwrap_or_default();
+    let is_request = decoded.trim_ascii_start().starts_with(b"-----BEGIN CERTIFICATE REQUEST-----");
+    let why = "PEM block type must be CERTIFICATE REQUEST";
+    (!is_request).then(|| StatusCause::invalid("spec.request", &json!(field), why))
+}
 
 fn new_pod(pod: &mut Value) {
     let qos = quality(pod);
