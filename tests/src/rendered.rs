@@ -46,9 +46,7 @@ pub fn objects(rendered: &str) -> Vec<Value> {
 /// The object of a kind; there has to be one.
 pub fn of_kind<'o>(objects: &'o [Value], kind: &str) -> &'o Value {
     let mut found = objects.iter().filter(|object| object.get("kind").is_some_and(|found| found == kind));
-    match (found.next(), found.next()) {
-        (Some(object), None) => object,
-        (None, _) => panic!("no object of kind {kind}"),
-        (Some(_), Some(_)) => panic!("several objects of kind {kind}"),
-    }
+    let first = found.next().expect("there is an object of the kind");
+    assert_eq!(found.count(), 0, "there are other objects of kind {kind}");
+    first
 }

@@ -230,7 +230,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_that_is_refused_makes_no_cluster() {
-        assert_eq!(pool().connect("no kubeconfig", &Arc::default(), &None).await.err(), Some(KubeconfigError::Unreadable));
+        assert_eq!(
+            pool().connect("no kubeconfig", &Arc::default(), &None).await.err(),
+            Some(KubeconfigError::Unreadable)
+        );
     }
 
     #[tokio::test]

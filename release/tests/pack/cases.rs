@@ -1,6 +1,4 @@
-//! Packing, with a small stand-in for what is built.
-
-mod standin;
+//! What is packed, and what is refused.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +19,8 @@ use ring::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use standin::standin;
+
+use crate::standin::standin;
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
