@@ -221,4 +221,5 @@ async fn flx_32_an_event_that_cannot_be_published_fails_no_reconcile() {
     assert!(failed["status"]["lastError"]["message"].to_string().contains("phase Failed"), "{failed:#}");
     cluster.apply(&tree("tree", &[mocks("item", &[], "Succeeded", "x")], &[])).await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    world.end().await;
 }
