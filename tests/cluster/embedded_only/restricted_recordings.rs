@@ -105,8 +105,11 @@ async fn refusal(cluster: &Cluster, namespace: &str) -> Option<String> {
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_79_each_recorded_case_passes_under_the_restricted_profile_or_is_refused_by_a_named_line() {
-    check(&recordings().join("restricted.yaml"), cases().into_iter().map(|case| async { (case.clone(), outcome(case).await) }))
-        .await;
+    check(
+        &recordings().join("restricted.yaml"),
+        cases().into_iter().map(|case| async { (case.clone(), outcome(case).await) }),
+    )
+    .await;
 }
 
 /// The folders of the cases without code.
