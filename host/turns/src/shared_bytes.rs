@@ -278,6 +278,16 @@ mod tests {
         assert_eq!((taken.sum, taken.by_tenant.len()), (0, 0));
     }
 
+    #[test]
+    fn c_130_of_two_that_hold_as_much_the_one_whose_turn_is_longer_ago_is_next() {
+        let mut taken = TakenBytes::new(800);
+        for (name, waiter) in [("a", 1), ("b", 2), ("b", 3), ("a", 4)] {
+            taken.wait(of(name), 10, waiter);
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| next(&mut taken)).map(|(.., waiter)| waiter).collect();
+        assert_eq!(order, [1, 2, 4, 3], "b waits longer, and had its turn after a");
+    }
+
     #[tokio::test]
     async fn c_130_bytes_come_back_when_they_are_dropped_and_a_caller_that_stops_waiting_gets_none() {
         let shared = SharedBytes::new(100);

@@ -83,8 +83,11 @@ fn annotate(scaler: &mut Value, name: &str, value: &Value) {
     object::set(scaler, &["metadata", "annotations", name], json!(value.to_string()));
 }
 
+/// The name of a field in the second version, and in the first one.
+type Renamed = (&'static str, &'static str);
+
 /// Where a kind of measure has its name and its selector in the first version, and what is measured.
-fn words(metric: &Value) -> Option<(&'static str, &'static str, Option<(&'static str, &'static str)>)> {
+fn words(metric: &Value) -> Option<(&'static str, &'static str, Option<Renamed>)> {
     match text(metric, &["type"])? {
         "Pods" => Some(("pods", "selector", None)),
         "Object" => Some(("object", "selector", Some(("target", "describedObject")))),

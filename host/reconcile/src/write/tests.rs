@@ -203,12 +203,15 @@ async fn orc_12_orc_15_orc_16_orc_17_only_an_invalid_write_stalls() {
     for (answer, halt) in [
         (refusal(422, "Invalid"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
         (refusal(400, "BadRequest"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
+        (refusal(401, "Unauthorized"), "Retry Forbidden ERR_UNAUTHORIZED"),
         (refusal(403, "Forbidden"), "Retry Forbidden ERR_UNAUTHORIZED"),
         (refusal(404, "NotFound"), "Retry NotFound "),
         (refusal(500, "InternalError"), "Retry APIServerUnreachable "),
         (refusal(599, "Strange"), "Retry APIServerUnreachable "),
         (refusal(429, "TooManyRequests"), "Retry APIServerUnreachable "),
         (of_webhook(500), "Retry WebhookUnreachable ERR_WEBHOOK"),
+        (of_webhook(503), "Retry WebhookUnreachable ERR_WEBHOOK"),
+        (of_webhook(401), "Retry Forbidden ERR_UNAUTHORIZED"),
         (of_webhook(403), "Retry Forbidden ERR_UNAUTHORIZED"),
     ] {
         let server = Server::new([answer]);

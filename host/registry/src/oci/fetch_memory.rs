@@ -300,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn c_133_the_namespace_that_holds_least_is_next_whichever_server_it_names() {
+        let mut queue = MemoryQueue::new(64);
+        wait(&mut queue, "a/1", 10);
+        assert_eq!(given(&mut queue), "a/1=10");
+        for of in ["a/2", "a/3", "b/1", "b/1"] {
+            wait(&mut queue, of, 5);
+        }
+        assert_eq!(given(&mut queue), "b/1=5 b/1=5 a/2=5 a/3=5", "a names servers of which it holds nothing");
+    }
+
+    #[test]
     fn c_88_what_is_larger_than_half_of_the_room_comes_alone() {
         let mut queue = MemoryQueue::new(64);
         wait(&mut queue, "a/r", 64);

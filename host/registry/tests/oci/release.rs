@@ -1,6 +1,6 @@
 //! What `release/` packs, in a real registry.
 
-#[path = "../../../../release/tests/standin.rs"]
+#[path = "../../../../release/tests/pack/standin.rs"]
 mod standin;
 
 use std::{fs, path::Path};

@@ -1,8 +1,17 @@
 //! What the host keeps about an item, and whose objects are, in the hands of users: objects of others stay (C-35 to C-37).
 
+use std::io::Write as _;
+
+use data_encoding::BASE64;
+use flate2::{Compression, write::ZlibEncoder};
+use orangery_core::digest::sha256;
+use orangery_proposal::Proposal;
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
-    tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, next_job, on_cluster},
+    tree::{
+        any, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, next_job,
+        on_cluster,
+    },
 };
 use serde_json::{Value, json};
 
@@ -48,6 +57,112 @@ async fn c_37_a_mock_item_cannot_plant_an_order_of_deletion() {
     let every = json!({"matching": {"apiVersion": "v1", "kind": "Secret"}});
     let order = json!([{"on": "host", "what": [every], "force": true}]);
     plants(json!({"apiVersion": "a/v1", "kind": "K", "orangery": {"deletionOrder": order}})).await;
+}
+
+/// What a user that may write `deployitems/status` puts into the status of the only item.
+async fn plant(cluster: &Objects, status: Value) {
+    let item = cluster.list(&any("DeployItem", "")).await.pop().expect("an item");
+    cluster.patch_status(&item, status).await;
+}
+
+/// Waits until an event says that the state of an item is not the operator's.
+async fn expect_told(cluster: &Objects) {
+    let says = |event: &Value| {
+        event["reason"] == "StateNotTrusted"
+            && event["note"].as_str().is_some_and(|note| note.contains("was not written by this operator"))
+    };
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
+    cluster.expect_that(&event, "no event says that the state is not trusted", says).await;
+}
+
+fn kept(fields: Value) -> Value {
+    let mut kept = json!({"apiVersion": "a/v1", "kind": "K"});
+    kept.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    json!({"providerStatus": kept})
+}
+
+/// Planted before a job of the item, and once more before its deletion.
+#[tokio::test]
+async fn c_37_what_a_user_plants_in_the_status_of_an_item_deletes_nothing_of_others() {
+    let resource = json!({"apiVersion": "v1", "kind": "Secret", "name": "victim", "namespace": "other"});
+    let inventory =
+        |on: &str| kept(json!({"managedResources": [{"policy": "manage", "cluster": on, "resource": resource}]}));
+    let every = json!({"matching": {"apiVersion": "v1", "kind": "Secret"}});
+    let order = |on: &str| kept(json!({"orangery": {"deletionOrder": [{"on": on, "what": [every], "force": true}]}}));
+    let planted = [inventory("target"), inventory("host"), order("target"), order("host")];
+    for status in planted {
+        let cluster = crate::cluster().await;
+        let victim = victim(&cluster).await;
+        let root = deploying("root", &[deploys("mine", &[], "1")]);
+        cluster.apply(&root).await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        plant(&cluster, status.clone()).await;
+        next_job(&cluster, &root).await;
+        expect_told(&cluster).await;
+        cluster.expect(&victim).await;
+        plant(&cluster, status).await;
+        cluster.delete(&any("Installation", "root")).await;
+        cluster.expect_absent(&any("Installation", "root")).await;
+        cluster.expect(&victim).await;
+    }
+}
+
+/// A proposal, and how far it has come, in the hands of a user: while a job of the item is under way.
+#[tokio::test]
+async fn c_37_a_proposal_that_a_user_plants_is_not_gone_on_with() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&deploying("root", &[becomes_ready("waits", &[])])).await;
+    cluster.expect(&config_map("waits")).await;
+    let is_waiting = |item: &Value| item["status"]["providerStatus"]["orangery"]["progress"].is_object();
+    let item = cluster.expect_that(&any("DeployItem", ""), "does not wait", is_waiting).await;
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "evil", "namespace": NAMESPACE}});
+    let evil: Proposal = serde_json::from_value(json!({"next": {"finish": {}}, "stages": [
+        {"name": "s", "gate": "accepted", "writes": [{"object": object, "how": "create"}]}]}))
+    .expect("a proposal");
+    let text = json!(evil).to_string().into_bytes();
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&text).expect("it fits into memory");
+    let content = BASE64.encode(&encoder.finish().expect("it fits into memory"));
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "planted"}, "data": {"proposal": content}});
+    cluster.apply(&secret).await;
+    let progress = json!({"job": item["status"]["jobID"], "at": {"stage": {"stage": 0, "step": "removing"}},
+        "since": "2020-01-01T00:00:00Z"});
+    let stored = json!({"digest": sha256(&text), "secrets": ["planted"]});
+    plant(&cluster, kept(json!({"orangery": {"progress": progress, "proposal": stored}}))).await;
+    expect_told(&cluster).await;
+    // The item has begun anew, by what its component answers.
+    let waits_again = |item: &Value| {
+        let progress = &item["status"]["providerStatus"]["orangery"]["progress"];
+        progress["at"]["stage"]["step"] == "waiting" && progress["since"] != "2020-01-01T00:00:00Z"
+    };
+    cluster.expect_that(&any("DeployItem", ""), "does not wait again", waits_again).await;
+    let mut ready = config_map("waits");
+    ready["data"] = json!({"ready": "yes"});
+    cluster.merge(&ready).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    cluster.expect_absent(&config_map("evil")).await;
+    cluster.expect(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "planted"}})).await;
+}
+
+/// A name in the status is no name of a Secret to delete.
+#[tokio::test]
+async fn c_37_a_reference_to_exports_that_a_user_plants_deletes_no_secret() {
+    let cluster = crate::cluster().await;
+    let mine = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "named"}});
+    cluster.apply(&mine).await;
+    let root = deploying("root", &[deploys("mine", &[], "1")]);
+    cluster.apply(&root).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    for reference in ["default", "other"] {
+        plant(&cluster, json!({"exportRef": {"name": "named", "namespace": reference}})).await;
+        next_job(&cluster, &root).await;
+        cluster.expect(&mine).await;
+    }
+    plant(&cluster, json!({"exportRef": {"name": "named", "namespace": "default"}})).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect(&mine).await;
 }
 
 /// An item `name` that deploys these ConfigMaps.

@@ -165,3 +165,18 @@ async fn c_128_without_a_profile_no_local_network_is_connected_to() {
         ended = drift(&["--default-policy=compatible"]) => panic!("{ended:?}"),
     }
 }
+
+/// Of two policies of one priority each counts, and one of a lower priority does not.
+#[tokio::test]
+async fn c_141_what_counts_for_a_namespace_is_told_line_by_line() {
+    let plans = Plans::start().await;
+    let ours = policy("ours", json!({"targets": {"namespaces": ["apps-*"], "hostCluster": {"allow": true}}}));
+    let theirs = policy("theirs", json!({"profile": "compatible", "quotas": {"items": 7}}));
+    let lower = policy("lower", json!({"priority": -1, "approval": "Required"}));
+    for policy in [&ours, &theirs, &lower] {
+        put(&plans.cluster, policy).await;
+    }
+    let explained = plans.binary.run(&["policy", "explain", NAMESPACE, "--kubeconfig", "kubeconfig"]).await;
+    let expected = include_str!("plans/explained.txt");
+    assert_eq!((explained.code, explained.stdout.as_str(), explained.stderr.as_str()), (Some(0), expected, ""));
+}
