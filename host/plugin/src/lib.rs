@@ -22,6 +22,7 @@ mod held_artifact;
 mod inspect;
 mod instance;
 mod meter;
+mod pages;
 mod plugin;
 mod plugin_set;
 mod registration;

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::{Budget, BudgetLimit},
     error::Error,
+    pages::Pages,
 };
 
 /// A registration, as it is written.
@@ -153,10 +154,26 @@ impl StoredBytes {
     }
 
     /// The bytes. Those that are packed are unpacked anew, which takes a tenth of a second for a large component.
-    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Error> {
+    pub(crate) fn read(&self) -> Result<ReadBytes<'_>, Error> {
         match self {
-            StoredBytes::Plain(bytes) => Ok(Cow::Borrowed(bytes)),
-            StoredBytes::Packed { packed, size } => unpack(packed, *size).map(Cow::Owned),
+            StoredBytes::Plain(bytes) => Ok(ReadBytes::Plain(bytes)),
+            StoredBytes::Packed { packed, size } => unpacked(packed, *size).map(ReadBytes::Unpacked),
+        }
+    }
+}
+
+/// A component's bytes while they are read.
+#[derive(Debug)]
+pub(crate) enum ReadBytes<'a> {
+    Plain(&'a [u8]),
+    Unpacked(Pages),
+}
+
+impl AsRef<[u8]> for ReadBytes<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            ReadBytes::Plain(bytes) => bytes,
+            ReadBytes::Unpacked(pages) => pages,
         }
     }
 }
@@ -167,11 +184,19 @@ impl StoredBytes {
 ///
 /// [`Error::Damaged`]
 pub fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>, Error> {
+    unpacked(packed, size).map(|pages| pages.to_vec())
+}
+
+fn unpacked(packed: &[u8], size: usize) -> Result<Pages, Error> {
     // Room for a byte more tells that there are no more.
-    let mut bytes = Vec::with_capacity(size + 1);
-    match Decompress::new(true).decompress_vec(packed, &mut bytes, FlushDecompress::Finish) {
-        Ok(Status::StreamEnd) if bytes.len() == size => Ok(bytes),
-        Ok(_) | Err(_) => Err(Error::Damaged),
+    let mut pages = Pages::new(size + 1).map_err(|_| Error::Busy { what: "memory" })?;
+    let mut stream = Decompress::new(true);
+    let ended = stream.decompress(packed, &mut pages, FlushDecompress::Finish);
+    if matches!(ended, Ok(Status::StreamEnd)) && stream.total_out() == size as u64 {
+        pages.truncate(size);
+        Ok(pages)
+    } else {
+        Err(Error::Damaged)
     }
 }
 
@@ -502,7 +527,7 @@ mod tests {
                 Registered::builtin("mine", &format!("{HEAD}{GATE}"), Ok((packed, size, "sha256:0"))).unwrap();
             let ComponentBytes::Bytes { bytes, digest } = component.content else { panic!("it is there") };
             assert_eq!((bytes.size(), digest.as_ref()), (size, "sha256:0"));
-            bytes.read().map(Cow::into_owned).map_err(|error| error.to_string())
+            bytes.read().map(|bytes| bytes.as_ref().to_vec()).map_err(|error| error.to_string())
         };
         assert!(packed.len() < 1_000);
         assert_eq!(read(packed, 100_000), Ok(vec![7; 100_000]));

@@ -49,7 +49,7 @@ impl Sandbox {
     /// Loads a component: from the cache, or compiled in a process of its own.
     pub(crate) async fn load(&self, asked: AskedComponent<'_>) -> Result<Component, Error> {
         let AskedComponent { origin, tenant, identity, budget, bytes, .. } = asked;
-        let inspection = off_the_executor(|| inspect::inspect(&bytes.read()?))?;
+        let inspection = off_the_executor(|| inspect::inspect(bytes.read()?.as_ref()))?;
         inspection.check()?;
         let digest = identity.digest.as_str();
         let mut is_damaged = false;
