@@ -16,21 +16,24 @@ fn blob(layout: &Path, descriptor: &Value) -> Vec<u8> {
     fs::read(layout.join("blobs/sha256").join(hex)).expect("a blob")
 }
 
+/// What a document lists under a name.
+fn listed<'d>(document: &'d Value, name: &str) -> impl Iterator<Item = &'d Value> {
+    document.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
 /// Pushes what an entry of a layout names, as tools that copy images do: what it needs first.
 async fn push(registry: &RealRegistry, repository: &str, layout: &Path, entry: &Value, tag: &str) -> String {
     let bytes = blob(layout, entry);
     let document: Value = serde_json::from_slice(&bytes).expect("JSON");
-    for manifest in document["manifests"].as_array().into_iter().flatten() {
+    for manifest in listed(&document, "manifests") {
         let digest = manifest["digest"].as_str().expect("text");
         assert_eq!(Box::pin(push(registry, repository, layout, manifest, digest)).await, digest);
     }
-    let layers = document["layers"].as_array().into_iter().flatten();
+    let layers = listed(&document, "layers");
     for descriptor in layers.chain(document.get("config")) {
         let media_type = descriptor["mediaType"].as_str().expect("text");
-        assert_eq!(
-            &registry.push_blob(repository, media_type, &blob(layout, descriptor)).await["digest"],
-            &descriptor["digest"]
-        );
+        let pushed = registry.push_blob(repository, media_type, &blob(layout, descriptor)).await;
+        assert_eq!(pushed.get("digest"), descriptor.get("digest"));
     }
     registry.put_manifest(repository, tag, entry["mediaType"].as_str().expect("text"), bytes).await
 }
