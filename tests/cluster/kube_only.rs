@@ -5,6 +5,7 @@ mod host_cluster;
 mod lease;
 mod panics;
 mod policies;
+mod quotas;
 mod restarts;
 mod targets;
 mod warnings;

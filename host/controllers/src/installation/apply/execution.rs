@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation, convert,
-    execution::{DeployItemTemplate, Execution, ExecutionSpec},
+    execution::{DeployItemTemplate, Execution, ExecutionSpec, within_limit},
     marks::{Marks, Operation},
     reference::ObjectReference,
 };
@@ -14,6 +14,7 @@ use orangery_blueprint::{
     import::{Imported, secret_data},
 };
 use orangery_core::{
+    error::{Code, Failure},
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     plan::installation as plan,
     step::{Halt, Step, Until, Verdict},
@@ -44,6 +45,10 @@ impl InstallationReconciliation<'_> {
         let item = |DeployItem { template, target, gates }: &DeployItem| {
             convert::deploy_item(template, target.as_deref(), gates, &self.key.namespace)
         };
+        within_limit(items.len()).map_err(|error| {
+            let failure = Failure::new("EnsureExecution", "TooManyDeployItems", error.to_string());
+            Halt::Stall(failure.with_code(Code::ConfigurationProblem))
+        })?;
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but gate expressions reads imports there, so nothing else of them is written.
         let imports = gate::read_imports(items.iter().map(|item| &item.gates), values, &blueprint.imports);
