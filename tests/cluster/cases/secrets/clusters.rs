@@ -34,10 +34,10 @@ fn exporter() -> Value {
     root
 }
 
-/// A root that has an object named as the export says, which no server takes.
+/// A root that has the export as a label of an object, which no server takes.
 fn naming() -> Value {
     let mut item = deploys("item", &[], "content");
-    item["config"]["manifests"][0]["manifest"]["metadata"]["name"] = json!("{{ imports.out }}");
+    item["config"]["manifests"][0]["manifest"]["metadata"]["labels"] = json!({"of": "{{ imports.out }}"});
     let mut imports = imports_cluster();
     imports.as_array_mut().expect("a list").push(json!({"name": "out", "type": "data", "schema": {}}));
     let fields = json!({"imports": imports, "deployExecutions": executions(&[item])});
