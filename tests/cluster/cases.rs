@@ -45,7 +45,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ("lease", "the embedded server has one operator, which is in its process"),
             ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
-            ("quotas", "the embedded server knows no ResourceQuota, and no kind that can only be created"),
+            ("quotas", "the embedded server knows no ResourceQuota"),
             ("restarts", "the embedded server ends with its operator"),
             ("targets", "the embedded server issues no tokens of service accounts"),
             ("warnings", "the embedded server holds no deletion against policies"),

@@ -80,10 +80,6 @@ fn laid_over(live: &Value, patch: &Value, labels: &[String]) -> Value {
 /// Why nobody waits for a namespace that is being deleted with the item in it.
 const HOLDS_THE_ITEM: &str = "it is being deleted, and goes when this item is gone, which is in it";
 
-/// Why nobody deletes an object that can only be created (C-199).
-const OF_NO_READER: &str =
-    "the API server does not read or delete objects of its kind, so nothing of it can be taken away";
-
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 
@@ -204,11 +200,9 @@ impl JobObjects<'_> {
         for _ in 0..ATTEMPTS {
             let live = match known.take() {
                 Some(live) => live,
-                None => match handle.get().await {
-                    Ok(Some(live)) => Arc::new(live),
-                    Ok(None) => return Ok(DeletionState::Gone),
-                    Err(Error::Unsupported { .. }) => return Ok(DeletionState::Left(OF_NO_READER.to_owned())),
-                    Err(error) => return Err(error.into()),
+                None => match handle.get().await? {
+                    Some(live) => Arc::new(live),
+                    None => return Ok(DeletionState::Gone),
                 },
             };
             if let Some(why) = what.stays(&live, self.job.owner, self.job.labels)
@@ -236,7 +230,6 @@ impl JobObjects<'_> {
                 Ok(Deletion::Gone) => return Ok(DeletionState::Gone),
                 Ok(Deletion::Pending(_)) => return Ok(DeletionState::Pending(Precondition::of(&read).uid)),
                 Err(Error::Conflict { .. }) => {}
-                Err(Error::Unsupported { .. }) => return Ok(DeletionState::Left(OF_NO_READER.to_owned())),
                 Err(error) => return Err(error.into()),
             }
         }

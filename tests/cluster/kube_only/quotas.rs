@@ -1,9 +1,8 @@
-//! What only a real API server has: quotas on how many objects a namespace has (C-197), and kinds that can only be created (C-199).
+//! What only a real API server has: quotas on how many objects a namespace has (C-197).
 
 use orangery_tests::{
-    chart::deploy,
     objects::NAMESPACE,
-    tree::{API, any, blueprint, deploys, executions, in_phase, installation, mocks},
+    tree::{API, any, blueprint, executions, in_phase, installation, mocks},
 };
 use serde_json::{Value, json};
 
@@ -39,21 +38,4 @@ async fn c_197_a_quota_of_deploy_items_that_is_full_is_told_and_they_are_made_wh
     cluster.apply(&more).await;
     cluster.patch_status(&more, status).await;
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
-}
-
-#[tokio::test]
-async fn c_199_an_item_of_a_kind_that_can_only_be_created_goes() {
-    let cluster = crate::cluster().await;
-    let mut template = deploys("item", &[], "content");
-    let target = json!({"apiVersion": "v1", "kind": "Node", "name": "nowhere"});
-    let metadata = json!({"name": "pod", "namespace": NAMESPACE});
-    template["config"]["manifests"][0]["manifest"] =
-        json!({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target});
-    let on = json!({"name": "cluster", "namespace": NAMESPACE});
-    let spec = json!({"type": template["type"], "target": on, "config": template["config"]});
-    let item = json!({"apiVersion": API, "kind": "DeployItem", "metadata": {"name": "item"}, "spec": spec});
-    deploy(&cluster, &item).await;
-    cluster.expect(&in_phase("DeployItem", "item", "Failed")).await;
-    cluster.delete(&any("DeployItem", "item")).await;
-    cluster.expect_absent(&any("DeployItem", "item")).await;
 }
