@@ -54,6 +54,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ("metrics", "the embedded server holds nobody to the rights of roles"),
             ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
             ("policies", "the embedded server ends with its operator, and these change while none runs"),
+            ("quotas", "the embedded server knows no ResourceQuota"),
             ("restarts", "the embedded server ends with its operator"),
             ("targets", "the embedded server issues no tokens of service accounts"),
             ("webhooks", "the embedded server asks no admission webhooks"),

@@ -9,6 +9,7 @@ mod lease;
 mod metrics;
 mod panics;
 mod policies;
+mod quotas;
 mod restarts;
 mod targets;
 mod webhooks;

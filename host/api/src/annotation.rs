@@ -49,6 +49,10 @@ pub const TEST_OF: &str = "orangery.dev/test-of";
 /// from, with a seal of the operator (C-75). Not in the original.
 pub const SIGNED_ORIGIN: &str = "orangery.dev/signed-origin";
 
+/// On the Secret with the exports of an item: where in them values of Secrets stand, as a list of JSON pointers (C-195). Not in
+/// the original.
+pub const SECRET_EXPORTS: &str = "orangery.dev/secret-exports";
+
 /// The finalizer, and the label, of what is in use and stays until nobody uses it any more (ORC-36 … ORC-42). Not in
 /// the original.
 pub const GUARD: &str = "orangery.dev/in-use";
@@ -82,6 +86,7 @@ mod tests {
             ALLOW_TARGETS,
             TEST_OF,
             SIGNED_ORIGIN,
+            SECRET_EXPORTS,
             LAST_USER,
         ];
         let is_part = |part: &str, more: &[char]| {

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(crate) use crate::execution::gates::{bounded, gate_schema, read_answers, write_answers};
 pub use crate::execution::{
     gates::{GateSpec, ItemGate, ItemStatus, Records, records, write_records},
-    items::{DeployItemTemplate, ItemsError},
+    items::{DeployItemTemplate, ItemsError, within_limit},
 };
 use crate::{
     condition::Condition,

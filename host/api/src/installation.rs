@@ -425,6 +425,10 @@ pub struct InstallationStatus {
     /// last job began, one for each object that has such. Other answers than these start a job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggered_answers: Vec<String>,
+    /// Under the policy `OnChange`, when a change has started a job last: policies of the namespace may keep the next one from
+    /// following at once (C-196). Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by_change_time: Option<Time>,
     /// Of a root whose last job a policy refused, the hash of what counted for its namespace when the job ended: where something
     /// else counts, a job starts (C-80). Not in the original.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -71,13 +71,17 @@ impl JobObjects<'_> {
         if let Some(answer) = self.answer(located)
             && let Ok(value) = parsed.one(answer)
         {
+            self.has_read(located, answer);
             return Ok(value.clone());
         }
         let handle = self.handle(located).await?;
-        let classified = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
-            Some(Ok(value)) => Ok(value.clone()),
-            Some(Err(error)) => Err(absent(&handle.key, export, &error)),
-            None => Err(self.missing(located, inventory)),
+        let classified = |object: Option<Arc<Value>>| {
+            object.iter().for_each(|object| self.has_read(located, object));
+            match object.as_deref().map(|object| parsed.one(object)) {
+                Some(Ok(value)) => Ok(value.clone()),
+                Some(Err(error)) => Err(absent(&handle.key, export, &error)),
+                None => Err(self.missing(located, inventory)),
+            }
         };
         let before = match classified(self.newest(&handle).await?) {
             Ok(value) => return Ok(value),

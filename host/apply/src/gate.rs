@@ -105,6 +105,7 @@ impl JobObjects<'_> {
         let written = self.written_uid(&located, inventory);
         match or_before(self.seen(&handle), || unmet(&located.key, &before))? {
             SeenObject::There(object) => {
+                self.has_read(&located, &object);
                 classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready))
             }
             // What has run to its end may go; of anything else nothing is left that could be ready.
@@ -131,6 +132,7 @@ impl JobObjects<'_> {
                 namespace: None,
                 name: ObjectName::default(),
             });
+            self.has_read(&LocatedObject { on: check.on.clone(), key: key.clone() }, object);
             classify(&check.rule, object)?.map_err(|unready| unmet(&key, &unready))
         }))
         .map(drop)

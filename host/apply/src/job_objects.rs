@@ -136,6 +136,11 @@ impl<'a> JobObjects<'a> {
         version.is_none_or(|version| located.key.api_version == version).then_some(answer)
     }
 
+    /// Says that an object was looked at whose content may be shown.
+    pub(crate) fn has_read(&self, LocatedObject { on, key }: &LocatedObject, object: &Value) {
+        self.job.clusters.has_read(on, (&key.api_version, &key.kind), object);
+    }
+
     /// The uid of an object that this job has written.
     pub(crate) fn written_uid(&self, located: &LocatedObject, inventory: &Inventory) -> Option<String> {
         let answered = self.answers.get(located).and_then(|answer| answer.pointer("/metadata/uid")?.as_str());

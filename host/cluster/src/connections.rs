@@ -7,6 +7,7 @@ use std::{
 
 use orangery_core::{name::Namespace, port::BoxFuture, step::Step};
 use orangery_proposal::{ClusterRef, SecretContent};
+use serde_json::Value;
 
 use crate::{
     Cluster,
@@ -25,6 +26,8 @@ pub trait Connections: Send + Sync {
     /// # Errors
     /// Why there is none, already classified.
     fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>>;
+    /// Hears of each Secret that was read, before anybody sees what is in it (C-195). Whoever shows nothing needs not listen.
+    fn has_read(&self, _on: &ClusterRef, _secret: &Value) {}
 }
 
 /// The watches that items hold between two calls of the controller.

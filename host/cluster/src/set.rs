@@ -6,7 +6,7 @@ use std::{
 };
 
 use orangery_core::{
-    name::Namespace,
+    name::{ApiVersion, Kind, Namespace},
     step::{Halt, Step, Until, Waiting},
 };
 use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
@@ -72,6 +72,13 @@ impl ClusterSet {
     /// The text of a Secret that stands in for a value.
     pub async fn content(&self, content: &SecretContent) -> Step<String> {
         self.connections.content(content).await
+    }
+
+    /// Says that an object of this kind was read: of a Secret hears whoever connects (C-195).
+    pub fn has_read(&self, on: &ClusterRef, (api_version, kind): (&ApiVersion, &Kind), object: &Value) {
+        if *kind == "Secret" && *api_version == "v1" {
+            self.connections.has_read(on, object);
+        }
     }
 
     /// The end of a call whose item goes on waiting: what it holds now replaces what it held before.

@@ -17,6 +17,9 @@ use orangery_core::{
 use orangery_reconcile::{Key, ObjectChange, Watched};
 use serde_json::Value;
 
+mod cluster_reads;
+
+pub(crate) use self::cluster_reads::reader;
 use crate::{cache_memory::MOST_KNOWN_BYTES, encryption::EncryptionKey, secret_data::clear_data, stores::Stores};
 
 /// The members of a kubeconfig that are credentials.
@@ -57,6 +60,8 @@ struct KnownValues {
     by_source: BTreeMap<SecretSource, KnownSource>,
     /// How many sources have each.
     counts: BTreeMap<Arc<str>, usize>,
+    /// The same of sources that mark what holds their values.
+    marking: BTreeMap<Arc<str>, usize>,
     /// Of all of them.
     bytes: usize,
     /// Of all of them, once they are asked for.
@@ -76,6 +81,27 @@ pub enum SecretSource {
     Kept(ObjectName),
     /// The kubeconfig that was issued for a cluster, as its credential names it.
     Issued(String),
+    /// A Secret in a cluster that was read for an object of the namespace.
+    Read {
+        /// The object: kind and name.
+        reader: String,
+        /// Which Secret in which cluster.
+        secret: String,
+    },
+    /// What an item of this name has exported of Secrets.
+    Exports(ObjectName),
+}
+
+impl SecretSource {
+    /// Whether what holds its values is data of Secrets. What a chart looks up in its cluster may stand anywhere by chance, so only
+    /// what is exported of it counts.
+    fn marks(&self) -> bool {
+        !matches!(self, Self::Read { .. })
+    }
+
+    fn is_read_by(&self, by: &str) -> bool {
+        matches!(self, Self::Read { reader, .. } if reader == by)
+    }
 }
 
 /// What was read from one place.
@@ -91,10 +117,14 @@ struct KnownSource {
 struct Maskers {
     values: Vec<Arc<str>>,
     withholds: bool,
+    /// Those of sources that mark what holds their values, and whether all of them are known; `None` where all sources do.
+    marking: Option<(Vec<Arc<str>>, bool)>,
     /// For what is about the namespace.
     of_namespace: OnceLock<Arc<Masker>>,
     /// For lines that are about no namespace (C-52).
     of_others: OnceLock<Arc<Masker>>,
+    /// For what is to be marked.
+    of_data: OnceLock<Arc<Masker>>,
 }
 
 impl SecretValues {
@@ -122,11 +152,15 @@ impl SecretValues {
 
     /// Forgets what only matters while there are Installations and deploy items in a namespace: all but its DataObjects.
     fn leave(&self, namespace: &Namespace) {
+        self.forget(namespace, |source| !matches!(source, SecretSource::DataObject(_)));
+    }
+
+    /// Forgets what was read from such sources.
+    fn forget(&self, namespace: &Namespace, leaves: impl Fn(&SecretSource) -> bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let KnownNamespaces { by_namespace, bytes, .. } = &mut *known;
         let Some(of) = by_namespace.get_mut(namespace) else { return };
-        let leaves = |source: &&SecretSource| !matches!(source, SecretSource::DataObject(_));
-        let sources: Vec<SecretSource> = of.by_source.keys().filter(leaves).cloned().collect();
+        let sources: Vec<SecretSource> = of.by_source.keys().filter(|source| leaves(source)).cloned().collect();
         for source in sources {
             *bytes -= of.forget(&source);
         }
@@ -166,7 +200,10 @@ impl SecretValues {
         let (values, of) = (self.clone(), stores.clone());
         stores.installations.subscribe(move |change| values.leave_if_empty(&of, change));
         let (values, of) = (self.clone(), stores.clone());
-        stores.deploy_items.subscribe(move |change| values.leave_if_empty(&of, change));
+        stores.deploy_items.subscribe(move |change| {
+            values.forget_item(change);
+            values.leave_if_empty(&of, change);
+        });
     }
 
     fn leave_if_empty<K: Watched>(&self, stores: &Stores, change: &ObjectChange<'_, K>) {
@@ -189,15 +226,16 @@ impl SecretValues {
 
     /// How much of a value is secret in a namespace.
     pub(crate) fn secret_data(&self, namespace: &Namespace, value: &Value) -> Option<SecretData> {
-        if !self.masker(namespace).finds(&value.to_string()) {
+        if !self.maskers(namespace)?.of_data().finds(&value.to_string()) {
             return None;
         }
         let mut texts = Vec::new();
         leaves(value, &mut texts);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let of = known.by_namespace.get(namespace)?;
+        let is_known = |text: &str| of.marking.contains_key(text);
         let mut texts = texts.iter().map(|text| text.trim()).filter(|text| text.len() >= SHORTEST_MASKED);
-        let is_copy = texts.all(|text| of.counts.contains_key(text));
+        let is_copy = texts.all(|text| is_known(text) || decoded(text).is_some_and(|clear| is_known(clear.trim())));
         Some(if is_copy { SecretData::Whole } else { SecretData::Partly })
     }
 
@@ -219,6 +257,11 @@ impl SecretValues {
             masker.mask(&line).into_owned()
         })
     }
+}
+
+/// The text that stands in base64, as in the data of a Secret.
+fn decoded(text: &str) -> Option<String> {
+    String::from_utf8(data_encoding::BASE64.decode(text.as_bytes()).ok()?).ok()
 }
 
 /// Whether a line names an object of a namespace: `NAMESPACE/NAME`.
@@ -247,10 +290,10 @@ impl KnownValues {
         self.maskers = None;
         let mut bytes = REFERENCE * known.texts.len();
         for text in known.texts {
-            let Some(count) = self.counts.get_mut(&text) else { continue };
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&text);
+            if source.marks() {
+                less(&mut self.marking, &text);
+            }
+            if less(&mut self.counts, &text) {
                 self.bytes -= text.len();
                 bytes += text.len();
             }
@@ -277,6 +320,9 @@ impl KnownValues {
             }
             (self.bytes, bytes) = (self.bytes + more, bytes + more + REFERENCE);
             *self.counts.entry(Arc::clone(&text)).or_default() += 1;
+            if source.marks() {
+                *self.marking.entry(Arc::clone(&text)).or_default() += 1;
+            }
             known.texts.insert(text);
         }
         self.by_source.insert(source, known);
@@ -284,14 +330,35 @@ impl KnownValues {
     }
 
     fn maskers(&mut self) -> Arc<Maskers> {
-        let withholds = self.by_source.values().any(|source| source.without_room.is_some());
-        let values = &self.counts;
-        let maskers = self.maskers.get_or_insert_with(|| {
-            let values = values.keys().cloned().collect();
-            Arc::new(Maskers { values, withholds, of_namespace: OnceLock::new(), of_others: OnceLock::new() })
-        });
-        Arc::clone(maskers)
+        let Self { by_source, counts, marking, .. } = &*self;
+        let made = || {
+            let mut without_room = by_source.iter().filter(|(_, known)| known.without_room.is_some()).map(|(of, _)| of);
+            let withholds = without_room.clone().next().is_some();
+            let of_marking = || (marking.keys().cloned().collect(), !without_room.any(SecretSource::marks));
+            Maskers {
+                values: counts.keys().cloned().collect(),
+                withholds,
+                marking: by_source.keys().any(|source| !source.marks()).then(of_marking),
+                of_namespace: OnceLock::new(),
+                of_others: OnceLock::new(),
+                of_data: OnceLock::new(),
+            }
+        };
+        let maskers = self.maskers.clone().unwrap_or_else(|| Arc::new(made()));
+        self.maskers = Some(Arc::clone(&maskers));
+        maskers
     }
+}
+
+/// One source less has a text; whether none is left.
+fn less(counts: &mut BTreeMap<Arc<str>, usize>, text: &Arc<str>) -> bool {
+    let Some(count) = counts.get_mut(text) else { return false };
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(text);
+        return true;
+    }
+    false
 }
 
 fn digest_of(texts: &BTreeSet<String>) -> String {
@@ -304,6 +371,14 @@ impl Maskers {
         let values = self.values.iter().map(AsRef::as_ref);
         let of = || if self.withholds { Masker::of_too_many() } else { Masker::of(values) };
         Arc::clone(self.of_namespace.get_or_init(|| Arc::new(of())))
+    }
+
+    /// What finds data that is to be marked (C-195).
+    fn of_data(&self) -> Arc<Masker> {
+        let Some((values, is_whole)) = &self.marking else { return self.of_namespace() };
+        let values = values.iter().map(AsRef::as_ref);
+        let of = || if *is_whole { Masker::of(values) } else { Masker::of_too_many() };
+        Arc::clone(self.of_data.get_or_init(|| Arc::new(of())))
     }
 
     /// The same masker where all of its values can be looked for.
@@ -349,12 +424,12 @@ fn credentials(value: &Value, texts: &mut Vec<String>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn known() -> (SecretValues, Namespace) {
+    pub(super) fn known() -> (SecretValues, Namespace) {
         let (values, namespace) = (SecretValues::default(), Namespace::from_static("a"));
         values.learn_secret(&Key::new(&namespace, "s"), [&b"hunter2-hunter2".to_vec()]);
         (values, namespace)
@@ -427,7 +502,7 @@ mod tests {
         assert_eq!(values.mask_line("a-short-value, another-value"), "a-short-value, [masked]");
     }
 
-    fn bytes(values: &SecretValues) -> usize {
+    pub(super) fn bytes(values: &SecretValues) -> usize {
         values.known.lock().unwrap().bytes
     }
 

@@ -34,6 +34,9 @@ const DEEPEST_MADE: usize = 16;
 /// Installations of one tree that are made (C-155).
 const MOST_OF_A_TREE: usize = 2_000;
 
+/// Deploy items of one tree that are made (C-197).
+const MOST_ITEMS_OF_A_TREE: usize = 20_000;
+
 /// The name of an Installation's parent; empty for roots, which are siblings of each other.
 pub(crate) fn parent(installation: &Installation) -> &str {
     installation.parent_installation().unwrap_or("")
@@ -103,6 +106,28 @@ pub(crate) fn check_room(stores: &Stores, key: &Key, template: &str) -> Result<(
         chain.join(" > ")
     );
     Err(Failure::new("CreateSubinstallation", "TreeTooLarge", message).with_code(Code::ConfigurationProblem))
+}
+
+/// Whether an Execution may have so many deploy items beside those of its tree (C-197).
+///
+/// # Errors
+/// That it may not, and how many there are.
+pub(crate) fn check_room_for_items(stores: &Stores, execution: &Key, items: usize) -> Result<(), Failure> {
+    let Some(root) = root_of(stores, execution) else { return Ok(()) };
+    let tree = with_descendants(stores, &root);
+    let others = tree.iter().filter(|key| *key != execution);
+    let of_others = |key: &Key| MANAGED_BY.keys(&stores.deploy_items, &key.namespace, &key.name).len();
+    let all = others.map(of_others).sum::<usize>().saturating_add(items);
+    if all <= MOST_ITEMS_OF_A_TREE {
+        return Ok(());
+    }
+    let message = format!(
+        "the deploy items of Execution {} are not made: the tree of Installation {} would have {all}, and may have \
+         {MOST_ITEMS_OF_A_TREE}; split it into trees of their own",
+        execution.name,
+        Key::of(root.as_ref()).name
+    );
+    Err(Failure::new("CreateDeployItems", "TreeTooLarge", message).with_code(Code::ConfigurationProblem))
 }
 
 /// Whether a tree has as many Installations as it may have.
@@ -222,6 +247,31 @@ mod tests {
             "sub-installation \"sub\" is not made below top > i3: the tree has 2000 Installations already, which are as many as it \
              may have; look for a blueprint that contains itself"
         );
+    }
+
+    #[test]
+    fn c_197_limits_tree_so_many_deploy_items_of_a_tree_are_made() {
+        let stores = crate::stores();
+        stores.installations.upsert(installation("top", "top", json!({})));
+        child(&stores, "sub", "top", &json!(null));
+        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let room = |name: &str, items: usize| {
+            check_room_for_items(&stores, &Key::new(&namespace, name), items).map_err(|failure| failure.message)
+        };
+        for number in 0..100 {
+            let metadata = json!({"namespace": *namespace, "name": format!("i{number}"), "uid": format!("i{number}"),
+                "resourceVersion": "1", "labels": {(label::MANAGED_BY): "sub"}});
+            stores
+                .deploy_items
+                .upsert(serde_json::from_value(json!({"metadata": metadata, "spec": {"type": "t"}})).unwrap());
+        }
+        assert_eq!(room("top", MOST_ITEMS_OF_A_TREE - 100), Ok(()));
+        let message = "the deploy items of Execution top are not made: the tree of Installation top would have 20001, and may have \
+                       20000; split it into trees of their own";
+        assert_eq!(room("top", MOST_ITEMS_OF_A_TREE - 99), Err(message.to_owned()));
+        // Its own are not counted twice, and an Execution of nobody is in no tree.
+        assert_eq!(room("sub", MOST_ITEMS_OF_A_TREE), Ok(()));
+        assert_eq!(room("nobody", MOST_ITEMS_OF_A_TREE + 1), Ok(()));
     }
 
     #[test]

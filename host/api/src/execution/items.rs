@@ -35,6 +35,9 @@ const LONG_LIST: usize = 4 << 10;
 /// The most memory, in bytes, that an item list may take.
 const MOST_LIST_BYTES: u64 = 256 << 20;
 
+/// The most items of an Execution (C-197).
+const MOST_ITEMS: usize = 10_000;
+
 /// One deploy item as an Execution lists it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -88,9 +91,12 @@ pub struct DeployItemTemplate {
     pub deleted_when: Option<GateSpec>,
 }
 
-/// Why `spec.deployItemsCompressed` cannot be read.
+/// Why the items of an Execution cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemsError {
+    /// There are too many.
+    #[error("an Execution may have {most} deploy items, and this one has {0}; split the blueprint into sub-installations", most = MOST_ITEMS)]
+    TooMany(usize),
     /// The bytes are no gzip.
     #[error(
         "spec.deployItemsCompressed is not compressed with gzip; delete the Execution, its Installation writes it anew"
@@ -158,10 +164,11 @@ impl ExecutionSpec {
 
     /// The items. Decompresses at each call: ask once for a reconcile.
     pub fn items(&self) -> Result<Vec<DeployItemTemplate>, ItemsError> {
-        match &self.deploy_items_compressed {
-            Some(ByteString(bytes)) if !bytes.is_empty() => decompress(bytes),
-            Some(_) | None => Ok(self.deploy_items.clone()),
-        }
+        let items = match &self.deploy_items_compressed {
+            Some(ByteString(bytes)) if !bytes.is_empty() => decompress(bytes)?,
+            Some(_) | None => self.deploy_items.clone(),
+        };
+        within_limit(items.len()).map(|()| items)
     }
 
     /// The items by their names alone, for who shows them. A short list is as it is, and so is one that cannot be read.
@@ -191,6 +198,14 @@ impl ExecutionSpec {
         self.deploy_items = Vec::new();
         self.deploy_items_compressed = if items.is_empty() { None } else { Some(ByteString(compress(items))) };
     }
+}
+
+/// Whether an Execution may have so many items (C-197).
+///
+/// # Errors
+/// [`ItemsError::TooMany`]
+pub fn within_limit(items: usize) -> Result<(), ItemsError> {
+    if items > MOST_ITEMS { Err(ItemsError::TooMany(items)) } else { Ok(()) }
 }
 
 fn compress(items: &[DeployItemTemplate]) -> Vec<u8> {
@@ -317,6 +332,22 @@ mod tests {
         assert!(matches!(broken(&gzip(b"{}")), ItemsError::Format(_)));
         let long = vec![b' '; usize::try_from(LONGEST_LIST).unwrap() + 1];
         assert!(matches!(broken(&gzip(&long)), ItemsError::TooLong));
+    }
+
+    #[test]
+    fn c_197_limits_execution_so_many_items_of_one_are_read() {
+        let of = |items: usize| ExecutionSpec::new("c", vec![DeployItemTemplate::default(); items]);
+        assert_eq!(of(MOST_ITEMS).items().unwrap().len(), MOST_ITEMS);
+        assert_eq!(
+            of(MOST_ITEMS + 1).items().unwrap_err().to_string(),
+            "an Execution may have 10000 deploy items, and this one has 10001; split the blueprint into sub-installations"
+        );
+        let plain = ExecutionSpec {
+            deploy_items: vec![DeployItemTemplate::default(); MOST_ITEMS + 1],
+            ..ExecutionSpec::default()
+        };
+        assert!(matches!(plain.items(), Err(ItemsError::TooMany(_))));
+        assert!(within_limit(MOST_ITEMS).is_ok());
     }
 
     #[test]

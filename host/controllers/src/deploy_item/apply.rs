@@ -27,7 +27,7 @@ use super::{
     timeout::in_time,
     trigger::of_an_orphan,
 };
-use crate::{event, kept_credentials, refresh, seal::SealError};
+use crate::{event, kept_credentials, refresh, seal::SealError, secret_values::reader};
 
 pub(super) mod former;
 mod successors;
@@ -73,6 +73,11 @@ pub(super) struct Applied {
 pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemAction) -> Step<Applied> {
     if !matches!(action, ItemAction::Queue(_)) && !reconciliation.status.has_begun() {
         reconciliation.status.pick_up();
+        if action == ItemAction::Install {
+            // The job reads anew what it needs (C-195).
+            let GatheredItem { host, key, .. } = &reconciliation.gathered;
+            host.secrets.forget_reads(&key.namespace, &reader(&key.name));
+        }
         if action != ItemAction::Skip && reconciliation.phase != Phase::Deleting {
             match dependencies::guard(&reconciliation.gathered.host, &reconciliation.gathered.item).await {
                 // What it uses goes, and nothing can keep it any more (C-109).

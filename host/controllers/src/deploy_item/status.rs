@@ -349,7 +349,7 @@ impl ProgressStore for StatusWriter {
     }
 
     fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>> {
-        Box::pin(exports::write(&self.host.client, &self.before, exports))
+        Box::pin(exports::write(&self.host, &self.before, exports))
     }
 }
 

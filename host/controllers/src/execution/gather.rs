@@ -168,7 +168,12 @@ impl ExecutionReconciliation<'_> {
             .as_ref()
             .and_then(|data| data.get(CONFIG))
             .ok_or_else(|| unreadable("lack the key `config`"))?;
-        serde_json::from_slice(&data.0).map_err(|_| unreadable("are not JSON"))
+        let exports: Value = serde_json::from_slice(&data.0).map_err(|_| unreadable("are not JSON"))?;
+        // The operator that wrote it may have been another one.
+        let places = secret.annotations().get(annotation::SECRET_EXPORTS);
+        let places: Vec<String> = places.and_then(|places| serde_json::from_str(places).ok()).unwrap_or_default();
+        self.host.secrets.learn_exports(&Key::of(object), &exports, &places);
+        Ok(exports)
     }
 }
 

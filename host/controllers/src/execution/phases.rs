@@ -22,7 +22,7 @@ use orangery_core::{
     name::Namespace,
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
-    step::{Step, Verdict},
+    step::{Halt, Step, Verdict},
     workflow::{GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ use crate::{
     never_begun::was_never_begun,
     object::owner_reference,
     record::{self, RecordOwner},
+    tree::check_room_for_items,
     workflow::{RunsWorkflow, Starts, WorkflowState, check_gates, deleting, progressing},
 };
 
@@ -90,6 +91,7 @@ impl ExecutionReconciliation<'_> {
     async fn init(&mut self) -> Step<Verdict> {
         // Gather.
         self.load_items()?;
+        self.check_room()?;
         check_gates(self)?;
         self.guard_targets().await?;
         let (retyped, objects): (Vec<_>, Vec<_>) =
@@ -107,6 +109,15 @@ impl ExecutionReconciliation<'_> {
         self.draft.status.get_or_insert_default().deploy_item_cache =
             Some(DeployItemCache { active_items, orphaned_items });
         Ok(Verdict::Done)
+    }
+
+    /// Whether the tree has room for the items that are not there yet (C-197).
+    fn check_room(&self) -> Step<()> {
+        let items = self.workflow.items.list.len();
+        if items <= self.deploy_items().len() {
+            return Ok(());
+        }
+        check_room_for_items(&self.host.stores, &self.key, items).map_err(Halt::Stall)
     }
 
     /// Whether an object is of another type than its item is now, and nothing is there to be uninstalled: the type of an object never

@@ -45,7 +45,7 @@ pub(super) async fn apply<'a>(
         InstallationAction::Continue { running, answers_request } => {
             job::go_on(worker, installation, running, answers_request).await
         }
-        InstallationAction::Start(record) => Ok(job::start(worker, installation, record).await),
+        InstallationAction::Start(by) => Ok(job::start(worker, installation, by).await),
         InstallationAction::Idle(plan) => Ok(AppliedInstallation::Idle(plan)),
     }
 }

@@ -62,7 +62,7 @@ pub(super) async fn finish(
 /// What is kept and what the conditions say of an Installation without a job, where the status has it not; and when it is called
 /// again.
 fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -> (Option<Installation>, NextCall) {
-    let IdlePlan { record, state, until, refused, is_stretched } = plan;
+    let IdlePlan { record, state, until, refused, is_stretched, is_held } = plan;
     if let Some(error) = refused {
         // What the original's webhook refuses, and no rule of the API server can say.
         let message = format!("spec.automaticReconcile: {error}; no job starts by itself");
@@ -71,7 +71,10 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
         event::warn_of_lasting(host, installation, &failure);
     }
     if is_stretched {
-        tell_stretched(host, installation);
+        tell_stretched(host, installation, "spec.automaticReconcile asks for jobs", "ask for a longer interval");
+    }
+    if is_held {
+        tell_stretched(host, installation, "changes start jobs", "have what is imported change less often");
     }
     let now = host.now();
     let left = |at: Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
@@ -93,13 +96,13 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
     (Some(draft), next)
 }
 
-/// Says that jobs start later than `spec.automaticReconcile` asks for, and by which line of a policy (C-184).
-fn tell_stretched(host: &ControllerContext, installation: &Installation) {
+/// Says that jobs start later than something asks for, by which line of a policy, and what to do (C-184, C-196).
+fn tell_stretched(host: &ControllerContext, installation: &Installation, what: &str, mend: &str) {
     let policy = host.policies.of(&Key::of(installation).namespace);
     let Some(interval) = policy.ok().and_then(|policy| policy.min_reconcile_interval()) else { return };
     let message = format!(
-        "spec.automaticReconcile asks for jobs closer to each other than {} s, which is the least by {interval}; they start that \
-         late. Ask for a longer interval, or have an administrator set another one there",
+        "{what} closer to each other than {} s, which is the least by {interval}; they start that late; {mend}, or have an \
+         administrator set another one there",
         interval.seconds
     );
     let failure = Failure::new("AutomaticReconcile", "IntervalStretched", message).with_code(Code::PolicyViolation);

@@ -17,10 +17,11 @@ use orangery_core::{
 use orangery_policy::PolicyRequest;
 use orangery_proposal::{ClusterRef, SecretContent};
 use orangery_reconcile::Key;
+use serde_json::Value;
 
 use super::{Targets, stall};
 use crate::{
-    acting_account::acting_account, controller_context::ControllerContext, kept_credentials,
+    acting_account::acting_account, controller_context::ControllerContext, kept_credentials, secret_values::reader,
     target_kubeconfig::TargetKubeconfig,
 };
 
@@ -45,7 +46,7 @@ pub(crate) struct TargetConnections {
 impl TargetConnections {
     /// Those of a deploy item.
     pub(crate) fn of(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &DeployItem) -> Self {
-        let whose = format!("DeployItem {}", item.name_any());
+        let whose = reader(&item.name_any());
         let own = item.spec.target.as_ref().map(|target| target.name.clone());
         Self { own: own.map(String::from), ..Self::named(host, pool, &Key::of(item).namespace, whose) }
     }
@@ -163,5 +164,9 @@ impl Connections for TargetConnections {
                 SecretContent::TargetDocument(on) => self.targets().document(self.own_name(on)?).await,
             }
         })
+    }
+
+    fn has_read(&self, on: &ClusterRef, secret: &Value) {
+        self.host.secrets.learn_read(&self.namespace, &self.whose, on, secret);
     }
 }

@@ -32,6 +32,14 @@ pub enum ScheduleError {
         /// How many it has.
         found: usize,
     },
+    /// No time is as the expression says.
+    #[error(
+        "the cron expression {text:?} never comes: no day is in that month; name a day that there is, such as 28 for the last of February"
+    )]
+    Never {
+        /// The expression.
+        text: String,
+    },
     /// A field of the cron expression.
     #[error("the cron expression {text:?} cannot be read: {why}")]
     Cron {
@@ -93,10 +101,16 @@ impl Schedule {
         }
         // The original takes `?` for `*`.
         let expression = format!("{} {zone}", fields.replace('?', "*"));
-        cronexpr::parse_crontab(&expression).map(|crontab| Self::Cron(Box::new(crontab))).map_err(|error| {
+        let crontab = cronexpr::parse_crontab(&expression).map_err(|error| {
             let why = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
             ScheduleError::Cron { text: cron.to_owned(), why }
-        })
+        })?;
+        let schedule = Self::Cron(Box::new(crontab));
+        // What comes at all comes after any time: calendars repeat.
+        match schedule.after(Timestamp::UNIX_EPOCH) {
+            Some(_) => Ok(schedule),
+            None => Err(ScheduleError::Never { text: cron.to_owned() }),
+        }
     }
 
     fn every(interval: Duration) -> Self {
@@ -255,5 +269,18 @@ mod tests {
         assert_eq!(field.lines().count(), 1);
         assert!(message("@every day").contains("\"day\" is no length of time"));
         assert!(message("TZ=Nowhere/City @daily").contains("cannot be read"));
+    }
+
+    #[test]
+    fn c_198_an_expression_that_never_comes_is_refused_and_a_leap_day_comes() {
+        let message = |cron| Schedule::parse(cron, None, Schedule::AFTER_FAILURE).unwrap_err().to_string();
+        for cron in ["0 0 30 2 *", "0 0 31 4,6 *", "TZ=Asia/Tokyo 0 0 31 2 *"] {
+            let expected = format!(
+                "the cron expression {cron:?} never comes: no day is in that month; name a day that there is, such as 28 for the last \
+                 of February"
+            );
+            assert_eq!(message(cron), expected);
+        }
+        next("0 0 29 2 *", "2028-02-29T00:00:00Z");
     }
 }

@@ -31,17 +31,30 @@ pub struct IdleFacts {
     pub name: String,
     /// What it imports, and the roots before it: a change there starts a job. Empty where it starts none by changes.
     pub roots: ObservedRoots,
+    /// Until when no change starts another job, where one has started one (C-196).
+    pub held_until: Option<Timestamp>,
     /// When jobs of this outcome start by themselves.
     pub terms: Result<Option<Terms>, ScheduleError>,
     /// What the status keeps of jobs that started by themselves.
     pub record: Option<AutomaticRecord>,
 }
 
+/// What starts a job that nobody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfStart {
+    /// What a policy refused is allowed now.
+    Allowed,
+    /// What is imported has changed, or what gate expressions answer.
+    Change,
+    /// A schedule, with what is kept of that.
+    Schedule(AutomaticRecord),
+}
+
 /// What is done about it.
 #[derive(Debug)]
 pub enum IdleRoot {
-    /// A job starts, with this record where it starts on a schedule.
-    Start(Option<AutomaticRecord>),
+    /// A job starts.
+    Start(SelfStart),
     /// It rests.
     Idle(IdlePlan),
 }
@@ -59,6 +72,8 @@ pub struct IdlePlan {
     pub refused: Option<ScheduleError>,
     /// Whether the job starts later than its schedule says (C-184).
     pub is_stretched: bool,
+    /// Whether a change waits for the least time between two jobs (C-196).
+    pub is_held: bool,
 }
 
 /// How a job ended that stands in this phase.
@@ -79,38 +94,52 @@ pub fn outcome(phase: Phase) -> Option<JobOutcome> {
 
 /// What is done about a root without a job.
 pub fn idle_root(facts: IdleFacts, now: Timestamp) -> IdleRoot {
-    let rest =
-        |record, state, until, refused| IdleRoot::Idle(IdlePlan { record, state, until, refused, is_stretched: false });
+    let awaiting = |state| IdleRoot::Idle(IdlePlan { state, ..IdlePlan::default() });
     if !facts.had_job {
-        return rest(None, Some(ConditionInput::AwaitingTrigger), None, None);
+        return awaiting(Some(ConditionInput::AwaitingTrigger));
     }
-    let Some(outcome) = facts.outcome else { return rest(None, None, None, None) };
+    let Some(outcome) = facts.outcome else { return awaiting(None) };
     let (generation, observed) = facts.generations;
     if generation != observed || facts.has_operation {
         // Nothing triggers a job for the new spec.
         let awaits = generation != observed && outcome == JobOutcome::Succeeded;
-        return rest(None, awaits.then_some(ConditionInput::AwaitingTrigger), None, None);
+        return awaiting(awaits.then_some(ConditionInput::AwaitingTrigger));
     }
     let was_refused = facts.failure.as_ref().is_some_and(|failure| failure.codes.contains(&Code::PolicyViolation));
-    if facts.is_allowed_anew && was_refused || starts(&facts.roots, &facts.name) {
-        return IdleRoot::Start(None);
+    if facts.is_allowed_anew && was_refused {
+        return IdleRoot::Start(SelfStart::Allowed);
     }
+    let held_until = if starts(&facts.roots, &facts.name) {
+        match facts.held_until.filter(|until| *until > now) {
+            None => return IdleRoot::Start(SelfStart::Change),
+            held => held,
+        }
+    } else {
+        None
+    };
+    let held = |plan: IdlePlan| IdlePlan { is_held: held_until.is_some(), ..plan };
     let terms = match facts.terms {
         Ok(terms) => terms,
-        Err(error) => return rest(None, None, None, Some(error)),
+        Err(error) => {
+            let plan = IdlePlan { until: held_until, refused: Some(error), ..IdlePlan::default() };
+            return IdleRoot::Idle(held(plan));
+        }
     };
     let last = facts.record.map_or(now, |record| record.last);
     let is_stretched = terms.as_ref().is_some_and(|terms| terms.is_stretched(last));
-    let rest = |record, state, until| IdleRoot::Idle(IdlePlan { record, state, until, refused: None, is_stretched });
+    let rest = |record, state, until: Option<Timestamp>| {
+        let until = until.into_iter().chain(held_until).min();
+        IdleRoot::Idle(held(IdlePlan { record, state, until, is_stretched, ..IdlePlan::default() }))
+    };
     match automatic::plan(terms.as_ref(), outcome, generation, facts.record, now) {
-        AutomaticPlan::Start(record) => IdleRoot::Start(Some(record)),
+        AutomaticPlan::Start(record) => IdleRoot::Start(SelfStart::Schedule(record)),
         AutomaticPlan::Note(record, at) => rest(Some(record), None, Some(at)),
         // Whoever waits for the object sees that it is not over (C-27).
         AutomaticPlan::At(at) => {
             let failure = facts.failure.filter(|_| outcome == JobOutcome::Failed && !facts.deleting);
             rest(None, failure.map(|failure| ConditionInput::Failed { failure, retry: true }), Some(at))
         }
-        AutomaticPlan::Nothing => IdleRoot::Idle(IdlePlan::default()),
+        AutomaticPlan::Nothing => IdleRoot::Idle(held(IdlePlan { until: held_until, ..IdlePlan::default() })),
     }
 }
 
@@ -139,6 +168,7 @@ mod tests {
             failure: None,
             name: "a".to_owned(),
             roots: ObservedRoots::new(),
+            held_until: None,
             terms: Ok(None),
             record: None,
         }
@@ -157,8 +187,9 @@ mod tests {
     #[track_caller]
     fn check(facts: IdleFacts, expected: &str) {
         let text = match idle_root(facts, at(10)) {
-            IdleRoot::Start(record) => format!("start {}", record.map_or(0, |record| record.jobs)),
-            IdleRoot::Idle(IdlePlan { record, state, until, refused, is_stretched: _ }) => {
+            IdleRoot::Start(SelfStart::Schedule(record)) => format!("start {}", record.jobs),
+            IdleRoot::Start(by) => format!("start by {by:?}"),
+            IdleRoot::Idle(IdlePlan { record, state, until, refused, is_stretched: _, is_held: _ }) => {
                 let state = match state {
                     None => "same",
                     Some(ConditionInput::AwaitingTrigger) => "awaiting",
@@ -190,7 +221,7 @@ mod tests {
 
     #[test]
     fn orc_33_a_change_of_what_it_imports_starts_a_job_unless_something_is_asked() {
-        check(IdleFacts { roots: changed_root(), ..facts(JobOutcome::Succeeded) }, "start 0");
+        check(IdleFacts { roots: changed_root(), ..facts(JobOutcome::Succeeded) }, "start by Change");
         check(
             IdleFacts { roots: changed_root(), has_operation: true, ..facts(JobOutcome::Succeeded) },
             "rest false same 0 false",
@@ -198,11 +229,36 @@ mod tests {
     }
 
     #[test]
+    fn c_196_a_change_waits_for_the_least_time_after_the_last_job_that_a_change_started() {
+        let changed =
+            |until: i64, outcome| IdleFacts { roots: changed_root(), held_until: Some(at(until)), ..facts(outcome) };
+        check(changed(10, JobOutcome::Succeeded), "start by Change");
+        check(changed(11, JobOutcome::Succeeded), "rest false same 11 false");
+        check(changed(11, JobOutcome::Failed), "rest false same 11 false");
+        // A schedule that comes sooner starts one all the same, and one that cannot be read holds nothing up.
+        let scheduled = |until| IdleFacts { terms: every_100s(), ..changed(until, JobOutcome::Succeeded) };
+        check(scheduled(50), "rest true same 50 false");
+        check(scheduled(500), "rest true same 110 false");
+        let unreadable = Schedule::parse("nonsense", None, Schedule::AFTER_FAILURE).map(|_| None);
+        check(IdleFacts { terms: unreadable, ..changed(50, JobOutcome::Failed) }, "rest false same 50 true");
+        // Without a change nothing is waited for.
+        check(
+            IdleFacts { roots: ObservedRoots::new(), ..changed(50, JobOutcome::Succeeded) },
+            "rest false same 0 false",
+        );
+        let told = |facts| match idle_root(facts, at(10)) {
+            IdleRoot::Idle(plan) => plan.is_held,
+            IdleRoot::Start(_) => false,
+        };
+        assert_eq!([50, 10].map(|until| told(changed(until, JobOutcome::Succeeded))), [true, false]);
+    }
+
+    #[test]
     fn what_a_policy_refused_starts_a_job_when_something_else_is_allowed() {
         let failed = |code| Some(Failure::new("CheckPolicy", "PolicyViolation", "no").with_code(code));
         let refused =
             || IdleFacts { failure: failed(Code::PolicyViolation), is_allowed_anew: true, ..facts(JobOutcome::Failed) };
-        check(refused(), "start 0");
+        check(refused(), "start by Allowed");
         check(IdleFacts { is_allowed_anew: false, ..refused() }, "rest false same 0 false");
         check(IdleFacts { failure: failed(Code::Timeout), ..refused() }, "rest false same 0 false");
         check(IdleFacts { generations: (2, 1), ..refused() }, "rest false same 0 false");

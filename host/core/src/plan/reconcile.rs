@@ -4,11 +4,10 @@
 use jiff::Timestamp;
 
 use super::{
-    idle::{IdleFacts, IdlePlan, IdleRoot, idle_root},
+    idle::{IdleFacts, IdlePlan, IdleRoot, SelfStart, idle_root},
     request::{BeforeJob, RequestFacts},
 };
 use crate::{
-    automatic::AutomaticRecord,
     job::{JobIds, Situation, Work, work},
     name::JobId,
     phase::{Phase, execution::Execution, installation::Installation},
@@ -76,8 +75,8 @@ pub struct InstallationFacts {
 pub enum InstallationAction {
     /// Something that comes before any job.
     Before(BeforeJob),
-    /// A job starts, with this record where it starts on a schedule.
-    Start(Option<AutomaticRecord>),
+    /// A job starts, by itself where nobody asked for it.
+    Start(Option<SelfStart>),
     /// A job goes on.
     Continue {
         /// Which.
@@ -113,7 +112,7 @@ pub fn installation(facts: InstallationFacts, now: Timestamp) -> InstallationAct
         },
         (BeforeJob::Nothing, Work::Start) => InstallationAction::Start(None),
         (BeforeJob::Nothing, Work::None) => match facts.rest.map(|rest| idle_root(rest, now)) {
-            Some(IdleRoot::Start(record)) => InstallationAction::Start(record),
+            Some(IdleRoot::Start(by)) => InstallationAction::Start(Some(by)),
             Some(IdleRoot::Idle(plan)) => InstallationAction::Idle(plan),
             None => InstallationAction::Idle(IdlePlan::default()),
         },
@@ -194,7 +193,7 @@ mod tests {
         let action = installation(facts, Timestamp::UNIX_EPOCH);
         let text = match action {
             InstallationAction::Before(before) => format!("{before:?}"),
-            InstallationAction::Start(record) => format!("Start {}", record.is_some()),
+            InstallationAction::Start(by) => format!("Start {}", by.is_some()),
             InstallationAction::Continue { running, answers_request } => {
                 format!("Continue {} {} {} {answers_request}", running.job, running.phase, running.begins)
             }
@@ -251,6 +250,7 @@ mod tests {
             failure: None,
             name: "a".to_owned(),
             roots: Default::default(),
+            held_until: None,
             terms: Ok(None),
             record: None,
         };

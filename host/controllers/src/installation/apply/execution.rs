@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation, convert,
-    execution::{DeployItemTemplate, Execution, ExecutionSpec},
+    execution::{DeployItemTemplate, Execution, ExecutionSpec, within_limit},
     marks::{Marks, Operation},
     reference::ObjectReference,
 };
@@ -14,6 +14,7 @@ use orangery_blueprint::{
     import::{Imported, secret_data},
 };
 use orangery_core::{
+    error::{Code, Failure},
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     plan::installation as plan,
     step::{Halt, Step, Until, Verdict},
@@ -32,6 +33,14 @@ use crate::{
     stores::StoredKind,
 };
 
+/// Whether an Execution may have so many items (C-197).
+fn check_number(items: usize) -> Step<()> {
+    within_limit(items).map_err(|error| {
+        let failure = Failure::new("EnsureExecution", "TooManyDeployItems", error.to_string());
+        Halt::Stall(failure.with_code(Code::ConfigurationProblem))
+    })
+}
+
 impl InstallationReconciliation<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
     /// items with it (`tests/golden/zero-items-after-update`).
@@ -44,6 +53,7 @@ impl InstallationReconciliation<'_> {
         let item = |DeployItem { template, target, gates }: &DeployItem| {
             convert::deploy_item(template, target.as_deref(), gates, &self.key.namespace)
         };
+        check_number(items.len())?;
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but gate expressions reads imports there, so nothing else of them is written.
         let imports = gate::read_imports(items.iter().map(|item| &item.gates), values, &blueprint.imports);

@@ -9,9 +9,8 @@ use orangery_api::{
     marks::{Marks, Operation},
 };
 use orangery_core::{
-    automatic::AutomaticRecord,
     phase::{Phase as _, installation::Installation as Phase},
-    plan::reconcile::RunningJob,
+    plan::{idle::SelfStart, reconcile::RunningJob},
     step::Step,
 };
 
@@ -63,12 +62,12 @@ async fn adopt(host: &ControllerContext, before: &Arc<Installation>, answers_req
 }
 
 /// Starts a job at a root: the id is written before any child gets it, so that a request is never lost. Of a deletion without a
-/// request one write says that the job began and where it rests. `record` is that of a job which starts on a schedule; a person's
-/// request begins to count anew, as does a change.
+/// request one write says that the job began and where it rests. `by` is what starts a job that nobody asks for. A person's request
+/// begins to count anew what a schedule has started, as does a change.
 pub(super) async fn start<'a>(
     worker: &'a InstallationWorker,
     installation: &Arc<Installation>,
-    record: Option<AutomaticRecord>,
+    by: Option<SelfStart>,
 ) -> AppliedInstallation<'a> {
     let (host, deletes) = (&worker.host, installation.is_deleting());
     let job = host.rng.job_id();
@@ -80,6 +79,13 @@ pub(super) async fn start<'a>(
     installation.annotation(annotation::TRIGGER).unwrap_or("").clone_into(&mut status.last_handled_trigger);
     status.pending_operation.clear();
     mark.put(status);
+    if by == Some(SelfStart::Change) {
+        status.started_by_change_time = Some(host.now());
+    }
+    let record = match by {
+        Some(SelfStart::Schedule(record)) => Some(record),
+        Some(SelfStart::Allowed | SelfStart::Change) | None => None,
+    };
     // A program asks once more for what has failed, and not a person.
     let retries = installation.annotation(annotation::RECONCILE_REASON) == Some(annotation::RETRY);
     if record.is_some() || !retries {

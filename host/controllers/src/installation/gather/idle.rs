@@ -35,13 +35,17 @@ pub(super) async fn gather(
     let status = installation.status.as_ref();
     let automatic = installation.spec.automatic_reconcile.as_ref();
     let terms = outcome.zip(automatic).map_or(Ok(None), |(outcome, automatic)| automatic.terms(outcome));
-    let terms = terms.map(|terms| {
-        let held = held_back(&worker.host, installation, terms?);
-        held.map_err(|halt| {
-            unanswered.get_or_insert(halt);
-        })
-        .ok()
+    // Read in any case: a root that gives the policy up watches nothing any more.
+    let mut roots = outcome.map(|_| worker.imports.observed(&worker.host, installation)).unwrap_or_default();
+    let by_change = status.and_then(|status| status.started_by_change_time.as_ref()).filter(|_| !roots.is_empty());
+    let waits = matches!(terms, Ok(Some(_))) || by_change.is_some();
+    let least = if waits { least(&worker.host, installation) } else { Ok(SignedDuration::ZERO) };
+    let least = least.map_err(|halt| {
+        unanswered.get_or_insert(halt);
+        // What is not known starts nothing.
+        roots.clear();
     });
+    let terms = terms.map(|terms| Some(Terms { least: least.ok()?, ..terms? }));
     let facts = IdleFacts {
         had_job,
         outcome,
@@ -51,19 +55,18 @@ pub(super) async fn gather(
         is_allowed_anew: is_allowed_anew(&worker.host.policies, installation),
         failure: failure_of(installation.last_error()),
         name: Key::of(installation).name.into(),
-        // Read in any case: a root that gives the policy up watches nothing any more.
-        roots: outcome.map(|_| worker.imports.observed(&worker.host, installation)).unwrap_or_default(),
+        held_until: by_change.zip(least.ok()).and_then(|(last, least)| last.0.checked_add(least).ok()),
+        roots,
         terms,
         record: status.and_then(|status| status.automatic_reconcile_status.as_ref()?.record()),
     };
     (Some(facts), unanswered)
 }
 
-/// The terms of jobs that start by themselves, no closer than the policy of the namespace lets them (C-184).
-fn held_back(host: &ControllerContext, installation: &Installation, terms: Terms) -> Step<Terms> {
+/// The least time between two jobs that start by themselves, as the policy of the namespace has it (C-184, C-196).
+fn least(host: &ControllerContext, installation: &Installation) -> Step<SignedDuration> {
     let interval = host.policies.of(&Key::of(installation).namespace)?.min_reconcile_interval();
-    let seconds = interval.map_or(0, |interval| interval.seconds);
-    Ok(Terms { least: SignedDuration::from_secs(seconds.into()), ..terms })
+    Ok(SignedDuration::from_secs(interval.map_or(0, |interval| interval.seconds).into()))
 }
 
 /// Where its root starts jobs by changes, what decided about its sub-installations is watched, and the root is woken where that

@@ -1,9 +1,9 @@
 //! Jobs of a deploy item, from the trigger to the end.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{Patch, PatchParams, PostParams},
 };
 use orangery_api::{FINALIZER, job::Job};
 use serde_json::{Value, json};
@@ -62,6 +62,55 @@ async fn exports_become_a_secret_of_the_item_and_go_when_there_are_none() {
     let status = world.job("item", "two").await;
     assert_eq!(status.get("exportRef"), None);
     assert!(world.secrets().await.iter().all(|secret| secret.metadata.name.as_deref() != Some("item-export")));
+}
+
+/// Makes the Secret `item-export` of this owner; `None` for nobody's.
+async fn export_secret(world: &Items, owner: Option<Value>) {
+    let metadata = json!({"name": "item-export", "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
+    let secret = json!({"metadata": metadata, "data": {"mine": "a2VwdA=="}});
+    let api: Api<Secret> = Api::default_namespaced(world.client.clone());
+    api.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+}
+
+async fn exported(world: &Items) -> Secret {
+    let secrets = world.secrets().await;
+    secrets.into_iter().find(|secret| secret.metadata.name.as_deref() == Some("item-export")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_194_a_secret_of_others_by_the_name_of_the_exports_stays_as_it_is() {
+    let world = Items::new().await;
+    let exports = json!({"next": {"finish": {"exports": [{"key": "a.b", "source": {"value": 1}}]}}});
+    export_secret(&world, None).await;
+    let before = exported(&world).await;
+    world.create("item", &[proposal("a", exports)], json!({})).await;
+    let message = failed(&world.job("item", "one").await, "ExportSecretTaken", "ERR_CONFIGURATION_PROBLEM");
+    let expected = "the exports of DeployItem item cannot be written: Secret default/item-export is there already, and the item is \
+                    not its owner, so it stays as it is; rename or delete it, and reconcile again";
+    assert_eq!(message, expected);
+    assert_eq!(exported(&world).await, before);
+    // A status that says that it is the item's has it deleted by no job that exports nothing.
+    let planted = json!({"status": {"exportRef": {"name": "item-export", "namespace": "default"}}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(planted)).await.unwrap();
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("a", json!({}))]}}})).await;
+    assert_eq!(world.job("item", "two").await["phase"], "Succeeded");
+    assert_eq!(exported(&world).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_194_exports_of_an_earlier_item_of_the_name_are_written_over() {
+    let world = Items::new().await;
+    let exports = json!({"next": {"finish": {"exports": [{"key": "a.b", "source": {"value": 1}}]}}});
+    world.create("other", &[], json!({})).await;
+    let earlier = world.items().get("other").await.unwrap().metadata.uid;
+    let owner = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem", "name": "item", "uid": earlier});
+    export_secret(&world, Some(owner)).await;
+    world.create("item", &[proposal("a", exports)], json!({})).await;
+    assert_eq!(world.job("item", "one").await["phase"], "Succeeded");
+    let written = exported(&world).await;
+    assert_eq!(written.data.unwrap()["config"].0, br#"{"a":{"b":1}}"#);
+    let uid = world.items().get("item").await.unwrap().metadata.uid.unwrap();
+    assert_eq!(written.metadata.owner_references.unwrap()[0].uid, uid);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

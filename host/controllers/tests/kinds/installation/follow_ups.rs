@@ -245,7 +245,7 @@ async fn c_184_under_the_restricted_profile_jobs_start_by_themselves_a_minute_af
     let mut world = World::with(Setup { profile: Profile::Restricted, ..Setup::default() }).await;
     let first = every_ten_seconds(&world).await;
     let told = "Warning IntervalStretched: spec.automaticReconcile asks for jobs closer to each other than 60 s, which is the least \
-                by the default policy, line spec.quotas.minReconcileIntervalSeconds; they start that late. Ask for a longer interval, \
+                by the default policy, line spec.quotas.minReconcileIntervalSeconds; they start that late; ask for a longer interval, \
                 or have an administrator set another one there";
     world.has_events("Installation", "a", &[told]).await;
     world.restart_after(30);

@@ -1,10 +1,11 @@
 //! Roots under `reconcilePolicy: OnChange`: what they import starts their jobs.
 
+use orangery_policy::Profile;
 use serde_json::{Value, json};
 
 use crate::{
     objects::{both, data, data_import, data_object, deploying, exporting, input, installation, object, with},
-    world::{World, is_deleting, message},
+    world::{Setup, World, is_deleting, message},
 };
 
 const CLUSTER: &str = "landscaper.gardener.cloud/kubernetes-cluster";
@@ -70,6 +71,32 @@ async fn c_05_orc_33_a_target_with_another_content_starts_a_job() {
     let first = world.ended("Installation", "a", "Succeeded").await;
     world.apply(&target("two")).await;
     world.ended_after("Installation", "a", "Succeeded", &first).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_196_under_the_restricted_profile_changes_start_jobs_a_minute_after_each_other() {
+    let mut world = World::with(Setup { profile: Profile::Restricted, ..Setup::default() }).await;
+    world.apply(&data_object("v", &json!("one"))).await;
+    world.apply(&root("a", &json!({"dataRef": "v"}))).await;
+    let first = world.ended("Installation", "a", "Succeeded").await;
+    // The first change after a rest starts one at once.
+    world.apply(&data_object("v", &json!("two"))).await;
+    let second = world.ended_after("Installation", "a", "Succeeded", &first).await;
+    world.apply(&data_object("v", &json!("three"))).await;
+    let told = "Warning IntervalStretched: changes start jobs closer to each other than 60 s, which is the least by the default policy, \
+                line spec.quotas.minReconcileIntervalSeconds; they start that late; have what is imported change less often, or have \
+                an administrator set another one there";
+    world.has_events("Installation", "a", &[told]).await;
+    let held = world.find("Installation", "a").await.unwrap();
+    assert_eq!((&held["status"]["jobID"], exported(&world, "a").await), (&second["status"]["jobID"], json!("two")));
+    // Whoever asks gets one all the same.
+    world.request("a").await;
+    let third = world.ended_after("Installation", "a", "Succeeded", &second).await;
+    assert_eq!(exported(&world, "a").await, "three");
+    world.apply(&data_object("v", &json!("four"))).await;
+    world.restart_after(60);
+    world.ended_after("Installation", "a", "Succeeded", &third).await;
+    assert_eq!(exported(&world, "a").await, "four");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
