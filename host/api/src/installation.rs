@@ -428,6 +428,7 @@ pub struct InstallationStatus {
     /// Under the policy `OnChange`, when a change has started a job last: policies of the namespace may keep the next one from
     /// following at once (C-196). Not in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::DateTime>")]
     pub started_by_change_time: Option<Time>,
     /// Of a root whose last job a policy refused, the hash of what counted for its namespace when the job ended: where something
     /// else counts, a job starts (C-80). Not in the original.
