@@ -19,6 +19,7 @@ mod tests {
         "plugin",
         "registry",
         "controllers",
+        "egress",
     ];
     /// What the names of limits begin with.
     const NAMES: [&str; 6] = ["MOST_", "LONGEST", "DEEPEST", "COST_LIMIT", "SCOPE_COST_LIMIT", "MEMORY_OF_OUTPUT"];

@@ -7,6 +7,7 @@
 //! crash goes through the caller's [`ProgressStore`] before it counts.
 
 mod apply_error;
+mod defined;
 mod deletion;
 mod drift;
 mod dry_run;

@@ -15,10 +15,13 @@ use orangery_proposal::{
 };
 use serde_json::Value;
 
-use crate::{ItemState, apply_error::ApplyError, job::Purpose, job_objects::JobObjects};
-
-/// Group and version, and kind, on a cluster.
-pub(crate) type KindOn = (ClusterRef, ApiVersion, Kind);
+use crate::{
+    ItemState,
+    apply_error::ApplyError,
+    defined::{KindOn, defined_scopes},
+    job::Purpose,
+    job_objects::JobObjects,
+};
 
 /// The clusters of objects.
 pub(crate) fn clusters_of(objects: &BTreeSet<LocatedObject>) -> BTreeSet<ClusterRef> {
@@ -219,27 +222,6 @@ fn placed_selections(group: &DeletionGroup) -> impl Iterator<Item = KindOn> {
         selection.namespace.as_ref()?;
         Some((group.on.clone(), selection.api_version.clone(), selection.kind.clone()))
     })
-}
-
-/// Whether the kinds have namespaces that a proposal itself defines. That is all a definition says which no server has taken yet:
-/// by what path a kind is reached is for discovery to say (C-167).
-pub(crate) fn defined_scopes(proposal: &Proposal) -> BTreeMap<KindOn, bool> {
-    let definitions = writes(proposal).filter(|(located, _)| is_definition(&located.key));
-    definitions.flat_map(|(located, write)| scopes_of(&located.on, &write.object)).collect()
-}
-
-fn scopes_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, bool)> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, kind) = (text("/spec/group"), Kind::from(text("/spec/names/kind")));
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
-    let served = versions.into_iter().flatten().filter(|version| version.get("served") != Some(&Value::Bool(false)));
-    served
-        .filter_map(|version| version.get("name").and_then(Value::as_str))
-        .map(|version| {
-            let api_version = ApiVersion::from(format!("{group}/{version}"));
-            ((on.clone(), api_version, kind.clone()), text("/spec/scope") == "Namespaced")
-        })
-        .collect()
 }
 
 fn stages_to_change(proposal: &mut Proposal) -> impl Iterator<Item = &mut Stage> {

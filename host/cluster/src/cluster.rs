@@ -27,6 +27,7 @@ pub(crate) use self::requests::ServerGate;
 use crate::{
     Call, Error,
     object_memory::{MOST_OBJECT_BYTES, share_of},
+    path::segment,
     shares::ClusterShares,
     watch::{Feeds, PAGE, Wake, Watches},
 };
@@ -410,21 +411,6 @@ fn version_path(api_version: &ApiVersion) -> String {
         Some((group, version)) => format!("/apis/{}/{}", segment(group), segment(version)),
         None => format!("/api/{}", segment(api_version)),
     }
-}
-
-/// A name as one segment of a path. Components choose names: none may name another resource than the one that was
-/// granted, and one that no object can have is an object that does not exist.
-pub(crate) fn segment(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':');
-    let only_dots = name.bytes().all(|byte| byte == b'.');
-    name.bytes().fold(String::with_capacity(name.len()), |mut path, byte| {
-        if plain(byte) && !only_dots {
-            path.push(char::from(byte));
-        } else {
-            path.push_str(&format!("%{byte:02X}"));
-        }
-        path
-    })
 }
 
 #[cfg(test)]

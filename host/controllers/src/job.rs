@@ -14,7 +14,7 @@ use orangery_api::{
     waiting::WaitingFor,
 };
 use orangery_core::{
-    condition::{ConditionInput, Halted},
+    condition::{ConditionInput, Halted, RECONCILING},
     error::Failure,
     job::JobEnd,
     name::JobId,
@@ -54,7 +54,7 @@ impl SharedStatus<'_> {
 /// The phase that a running job is in, as the conditions say: of one that has just been taken over its first, when the phase of the
 /// status is still the last of the job before.
 pub(crate) fn told_phase(conditions: &[Condition]) -> Option<&str> {
-    conditions.iter().find(|condition| condition.type_ == "Reconciling").map(|condition| condition.reason.as_str())
+    conditions.iter().find(|condition| condition.type_ == RECONCILING).map(|condition| condition.reason.as_str())
 }
 
 /// A status of the job protocol.

@@ -12,7 +12,10 @@ use crate::{
 };
 
 /// The types of condition that this module owns.
-pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
+pub const OWNED: [&str; 4] = ["Ready", RECONCILING, "Stalled", "Progressing"];
+
+/// The type of the condition whose reason is the phase of a running job.
+pub const RECONCILING: &str = "Reconciling";
 
 /// The condition that tells whether `ComponentVersionOverwrites` replaced the component reference of an Installation
 /// (`docs/wire.md` §3.7, §10). It says nothing of progress: kstatus and Flux pass over it.

@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    ANSWER_WITHIN, ApiServer, Cluster, Precondition, segment,
+    ANSWER_WITHIN, ApiServer, Cluster, Precondition,
     shared_answers::{Asker, SharedAnswers},
     version_path,
 };
-use crate::{Call, Error};
+use crate::{Call, Error, path::segment};
 
 /// How long a uid stays unknown that the credentials may not read.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);

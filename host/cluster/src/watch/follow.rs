@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
-use crate::{answer::check_events, cluster::segment};
+use crate::{answer::check_events, path::segment};
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;
