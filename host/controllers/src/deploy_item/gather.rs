@@ -135,6 +135,9 @@ impl GatheredItem {
     /// The proposal of the component, checked: nothing else is carried out. `None` where there is nothing to do before the
     /// item is uninstalled.
     pub(super) async fn ask(&self, purpose: Purpose, call: NextCall, state: &ItemState) -> Step<Option<Arc<Proposal>>> {
+        if purpose == Purpose::Install {
+            self.check_recovery(call.failed.as_ref())?;
+        }
         let (item, reads) = (self.request(call, state), self.reads());
         let answer = match purpose {
             Purpose::Install => self.deployer.plan(&item, reads).await.map(Some),

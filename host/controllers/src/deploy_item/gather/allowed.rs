@@ -1,9 +1,12 @@
 //! What the policy of the namespace allows an item: its type, and everything that its proposal writes, removes and deletes.
 
 use orangery_apply::Purpose;
-use orangery_core::step::{Halt, Step};
+use orangery_core::{
+    error::{Code, Failure},
+    step::{Halt, Step},
+};
 use orangery_policy::{PolicyRequest, PolicySubject};
-use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Gate, Next, Proposal, Stage, check::key_of};
+use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Gate, Next, Proposal, Stage, StageFailure, check::key_of};
 
 use super::GatheredItem;
 use crate::{event, namespace_policy::refused, signed_origin::SignedOrigin};
@@ -49,6 +52,25 @@ impl GatheredItem {
     fn trusts_what_is_deployed(&self) -> bool {
         let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
         !is_required && self.check_origin().is_ok()
+    }
+
+    /// Whether a component may be asked to go back from a stage that has failed: it goes back to what lies in the cluster (C-192).
+    ///
+    /// # Errors
+    /// Signatures are required, so the item ends with what has failed.
+    pub(super) fn check_recovery(&self, failed: Option<&StageFailure>) -> Step<()> {
+        let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
+        match failed.filter(|_| is_required) {
+            None => Ok(()),
+            Some(failed) => {
+                let message = format!(
+                    "stage {} failed: {}; the item does not go back to what was there, as no signature covers what lies in the cluster, \
+                     and a NamespacePolicy requires them (spec.signatures.required); mend the cause and reconcile again",
+                    failed.stage, failed.problem
+                );
+                Err(Halt::Stall(Failure::new("Recover", "NotSigned", message).with_code(Code::PolicyViolation)))
+            }
+        }
     }
 
     /// What a component proposes for an uninstall, as far as it may be carried out: otherwise nothing is written, and what is removed

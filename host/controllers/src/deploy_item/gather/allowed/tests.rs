@@ -148,3 +148,19 @@ async fn c_192_an_uninstall_writes_nothing_that_nobody_vouches_for_and_removes_t
     assert_eq!(bounded(required(), false), ("delete".to_owned(), 1, true));
     assert!(!gathered(required(), true, true).removes_its_own_alone(Purpose::Install));
 }
+
+/// The revision that an atomic release goes back to lies where others may write.
+#[tokio::test]
+async fn c_192_where_signatures_are_required_nothing_goes_back_to_what_lies_in_the_cluster() {
+    let failed: StageFailure =
+        serde_json::from_value(json!({"stage": "ready", "problem": {"code": "", "message": "it is not ready"}})).unwrap();
+    let told = |signatures, failed| {
+        let halt = gathered(signatures, true, true).check_recovery(failed).err()?;
+        halt.failure().map(|failure| (failure.message.clone(), failure.codes.clone()))
+    };
+    let sentence = "stage ready failed: it is not ready; the item does not go back to what was there, as no signature covers what \
+                    lies in the cluster, and a NamespacePolicy requires them (spec.signatures.required); mend the cause and \
+                    reconcile again";
+    assert_eq!(told(required(), Some(&failed)), Some((sentence.to_owned(), vec![Code::PolicyViolation])));
+    assert_eq!((told(required(), None), told(json!({}), Some(&failed))), (None, None));
+}
