@@ -153,10 +153,10 @@ async fn c_192_an_uninstall_writes_nothing_that_nobody_vouches_for_and_removes_t
 #[tokio::test]
 async fn c_192_where_signatures_are_required_nothing_goes_back_to_what_lies_in_the_cluster() {
     let failed: StageFailure =
-        serde_json::from_value(json!({"stage": "ready", "problem": {"code": "", "message": "it is not ready"}})).unwrap();
+        serde_json::from_value(json!({"stage": "ready", "problem": {"code": "ERR_TIMEOUT", "message": "it is not ready"}})).unwrap();
     let told = |signatures, failed| {
         let halt = gathered(signatures, true, true).check_recovery(failed).err()?;
-        halt.failure().map(|failure| (failure.message.clone(), failure.codes.clone()))
+        halt.failure().map(|failure| (failure.message.clone(), failure.codes.iter().cloned().collect::<Vec<_>>()))
     };
     let sentence = "stage ready failed: it is not ready; the item does not go back to what was there, as no signature covers what \
                     lies in the cluster, and a NamespacePolicy requires them (spec.signatures.required); mend the cause and \
