@@ -200,12 +200,15 @@ impl JobObjects<'_> {
             let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
             text("/spec/group") == Some(key.group()) && text("/spec/names/kind") == Some(key.kind.as_str())
         };
+        let is_namespaced = |definition: &Value| definition.pointer("/spec/scope") == Some(&json!("Namespaced"));
         let waiting = |name: &str, why: String| Waiting {
             detail: Some(why),
             ..Waiting::target(&"CustomResourceDefinition".into(), None, &name.into(), Until::Ready)
         };
         match self.job.clusters.definitions(on).await? {
             Ok(definitions) => match definitions.iter().find(|definition| defines(definition)) {
+                // Made anew, after the one with which the object went.
+                Some(definition) if key.namespace.is_none() && is_namespaced(definition) => Ok(None),
                 Some(definition) => {
                     let name = definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
                     let why = format!("it serves no version of {} {}, which may still be there", key.kind, key.name);

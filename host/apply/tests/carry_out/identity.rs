@@ -87,8 +87,8 @@ async fn c_191_an_object_whose_kind_is_defined_and_not_served_is_waited_for() {
     let mut world = unserved(true).await;
     world.send("PATCH", DEFINITION, &json!({"spec": definition([false, false])["spec"]})).await;
     world.restart();
-    let waiting = "waiting for CustomResourceDefinition things.example.org to become ready: it serves no version of Thing x, which \
-                   may still be there";
+    let waiting = "waiting for CustomResourceDefinition things.example.org (it serves no version of Thing x, which may still be \
+                   there) to become ready";
     let told = loop {
         match world.look_at_deletion().await {
             Err(Halt::Wait(wait)) if wait.to_string().contains("Definition") => break wait.to_string(),
