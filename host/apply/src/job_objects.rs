@@ -14,9 +14,9 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use crate::{
-    defined::{KindOn, defined_scopes},
     Job,
     apply_error::ApplyError,
+    defined::{KindOn, defined_scopes},
     writer::{ObjectHandle, ObjectWriter},
 };
 use orangery_cluster::{Cluster, Error, NamespacedName, Observed, unobserved};

@@ -47,7 +47,8 @@ async fn the_root_names_the_leaf_that_failed_with_its_cause_code_and_template_li
     }
     // The code of what is of interest alone stays where it is: the parents do not have it.
     let installations = cluster.list(&any("Installation", "root")).await;
-    let leaf = installations.iter().find(|one| one["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("leaf-")));
+    let leaf =
+        installations.iter().find(|one| one["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("leaf-")));
     let codes = leaf.map(|leaf| leaf["status"]["lastError"]["codes"].clone());
     assert_eq!((codes, &error["codes"]), (Some(json!(["ERR_FOR_INFO_ONLY"])), &Value::Null), "{error}");
     let chain = why(&binary, "root").await;

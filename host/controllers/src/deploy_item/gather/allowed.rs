@@ -6,7 +6,9 @@ use orangery_core::{
     step::{Halt, Step},
 };
 use orangery_policy::{PolicyRequest, PolicySubject};
-use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Gate, Next, Proposal, Stage, StageFailure, check::key_of};
+use orangery_proposal::{
+    ClusterRef, DeletionGroup, DeletionScope, Gate, Next, Proposal, Stage, StageFailure, check::key_of,
+};
 
 use super::GatheredItem;
 use crate::{event, namespace_policy::refused, signed_origin::SignedOrigin};

@@ -152,8 +152,10 @@ async fn c_192_an_uninstall_writes_nothing_that_nobody_vouches_for_and_removes_t
 /// The revision that an atomic release goes back to lies where others may write.
 #[tokio::test]
 async fn c_192_where_signatures_are_required_nothing_goes_back_to_what_lies_in_the_cluster() {
-    let failed: StageFailure =
-        serde_json::from_value(json!({"stage": "ready", "problem": {"code": "ERR_TIMEOUT", "message": "it is not ready"}})).unwrap();
+    let failed: StageFailure = serde_json::from_value(
+        json!({"stage": "ready", "problem": {"code": "ERR_TIMEOUT", "message": "it is not ready"}}),
+    )
+    .unwrap();
     let told = |signatures, failed| {
         let halt = gathered(signatures, true, true).check_recovery(failed).err()?;
         halt.failure().map(|failure| (failure.message.clone(), failure.codes.iter().cloned().collect::<Vec<_>>()))
