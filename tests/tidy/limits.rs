@@ -7,7 +7,7 @@ mod tests {
     use crate::repository::{display, files_ending, none, root, text};
 
     /// The crates that read what others wrote.
-    const READERS: [&str; 11] = [
+    const READERS: [&str; 12] = [
         "core",
         "ocm",
         "expression",
