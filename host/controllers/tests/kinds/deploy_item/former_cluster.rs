@@ -532,7 +532,10 @@ async fn c_120_gate_expressions_ask_no_kept_cluster_that_somebody_wrote_into_a_s
          it and reconcile again"
     );
     assert!(has(&second, "base").await && !has(&second, "last").await, "what last depends on waits for the metric");
-    objects.patch_status("DeployItem", &name, &json!({"providerStatus": sealed})).await;
+    // The controllers know it before they begin the next job.
+    let restored = Patch::Merge(json!({"status": {"providerStatus": sealed}}));
+    let restored = world.items().patch_status(&name, &PatchParams::default(), &restored).await.unwrap();
+    drop(world.host.as_ref().unwrap().stores.deploy_items.upsert(restored));
     objects.patch_status("Execution", "tree", &json!({"jobID": "three"})).await;
     objects.says("Execution", "tree", "waiting for GateExpression last/deletedWhen to be met").await;
     assert!(has(&second, "base").await);
