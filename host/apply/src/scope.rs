@@ -11,7 +11,7 @@ use orangery_proposal::{
     ClusterRef, DeletionGroup, DeletionScope, Next, Proposal, Stage,
     check::key_of,
     executor::{stages, writes},
-    inventory::{InventoryEntry, LocatedObject, is_definition},
+    inventory::{InventoryEntry, LocatedObject},
 };
 use serde_json::Value;
 
