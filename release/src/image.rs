@@ -1,6 +1,6 @@
 //! The image: the binary, what it trusts, and its components compiled. No shell, no package, no user but one without rights.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use serde_json::{Value, json};
 
@@ -37,6 +37,21 @@ pub struct Platform {
     pub binary: PathBuf,
     /// The folder that `orangery plugin compile --into` filled on a processor of this architecture.
     pub cache: PathBuf,
+}
+
+impl FromStr for Platform {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split(',').collect::<Vec<_>>().as_slice() {
+            [architecture, binary, cache] => {
+                Ok(Self { architecture: (*architecture).to_owned(), binary: binary.into(), cache: cache.into() })
+            }
+            _ => {
+                Err("give three values with commas between them, as in amd64,target/release/orangery,cache".to_owned())
+            }
+        }
+    }
 }
 
 /// Writes the image of all platforms; the answer is the descriptor of its index.

@@ -14,6 +14,7 @@ mod signature;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use jiff::Timestamp;
 
 pub use error::Error;
@@ -26,33 +27,46 @@ use crate::{
 };
 
 /// What a release is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Contents {
-    /// Its version, which is that of the chart.
+    /// The version, which is that of the chart.
+    #[arg(long)]
     pub version: String,
     /// Where the image will be, without a tag: `registry.example/orangery`.
+    #[arg(long)]
     pub repository: String,
     /// Where the sources are.
+    #[arg(long)]
     pub source: String,
-    /// The commit.
+    /// The commit that was built.
+    #[arg(long)]
     pub commit: String,
-    /// The machine or service that builds, as a URI.
+    /// The name of the machine or service that builds, as a URI.
+    #[arg(long)]
     pub builder: String,
-    /// When, in seconds since 1970: the time of the commit.
+    /// The time of the commit in seconds since 1970.
+    #[arg(long, env = "SOURCE_DATE_EPOCH")]
     pub epoch: u64,
-    /// The architectures.
+    /// An architecture with its binary and its folder of compiled components; may be given for several.
+    #[arg(long = "platform", value_name = "ARCHITECTURE,BINARY,FOLDER", required = true)]
     pub platforms: Vec<Platform>,
     /// The folder of the chart.
+    #[arg(long)]
     pub chart: PathBuf,
-    /// The certificates of authorities that the operator trusts where nobody says otherwise, in PEM.
+    /// A file of the certificates of authorities that the operator trusts where nobody says otherwise, in PEM.
+    #[arg(long)]
     pub certificates: PathBuf,
-    /// What `cargo metadata` says.
+    /// A file of what `cargo metadata` says.
+    #[arg(long)]
     pub metadata: PathBuf,
-    /// The files `go.mod` of components.
+    /// A file go.mod of components; may be given for several.
+    #[arg(long = "go-module")]
     pub go_modules: Vec<PathBuf>,
-    /// The private key that signs; nothing is signed without one.
+    /// A file of the private key that signs; nothing is signed without one.
+    #[arg(long)]
     pub key: Option<PathBuf>,
     /// The folder that gets the release.
+    #[arg(long)]
     pub out: PathBuf,
 }
 

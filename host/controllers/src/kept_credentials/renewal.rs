@@ -22,9 +22,6 @@ pub(super) fn renew_from_deleted(host: &Arc<ControllerContext>) {
         let (None, Some(target), Some(host)) = (change.after, change.before, known.upgrade()) else { return };
         let namespace = Key::of(target.as_ref()).namespace;
         let Some(kubeconfig) = inline(target) else { return };
-        if needing(&host, &namespace).is_empty() {
-            return;
-        }
         tokio::spawn(async move {
             if let Err(halt) = renew(&host, &namespace, &[kubeconfig]).await {
                 tracing::warn!(%namespace, ?halt, "the last credentials of a Target that is gone are not kept");
@@ -55,12 +52,11 @@ pub(crate) async fn renew_from_secret(host: &ControllerContext, key: &Key) -> St
 /// The Secrets with what was kept for items of this namespace whose Targets are gone.
 fn needing(host: &ControllerContext, namespace: &Namespace) -> BTreeSet<String> {
     let mut secrets = BTreeSet::new();
-    host.stores.deploy_items.for_each(|item| {
-        let target = target_of(item).filter(|target| target.namespace == *namespace);
-        if target.is_some_and(|target| host.stores.targets.get(&target).is_none()) {
-            secrets.extend(own_credentials(item));
+    for item in host.stores.deploy_items.list(Some(namespace)) {
+        if target_of(&item).is_some_and(|target| host.stores.targets.get(&target).is_none()) {
+            secrets.extend(own_credentials(&item));
         }
-    });
+    }
     secrets
 }
 

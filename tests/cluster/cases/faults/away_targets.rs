@@ -25,6 +25,16 @@ pub(super) fn deploying(target: &str, name: &str, items: &[Value]) -> Value {
     root
 }
 
+/// The Target `away`, whose server is reached by a road of its own as long as the proxy lives.
+pub(super) async fn behind_a_road(cluster: &Objects) -> (Arc<Road>, Proxy) {
+    let road = Arc::new(Road::default());
+    let proxy = Proxy::start(cluster.kubeconfig(), road.clone()).await;
+    let mut target = own_target(&proxy.kubeconfig());
+    target["metadata"]["name"] = json!("away");
+    cluster.apply(&target).await;
+    (road, proxy)
+}
+
 pub(super) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
@@ -49,11 +59,7 @@ async fn neighbours_are_well(cluster: &Objects) {
 #[tokio::test]
 async fn c_183_a_target_that_is_away_in_the_write_the_check_and_the_uninstall_delays_its_items_and_nobody_else() {
     let cluster = crate::cluster().await;
-    let road = Arc::new(Road::default());
-    let proxy = Proxy::start(cluster.kubeconfig(), road.clone()).await;
-    let mut target = own_target(&proxy.kubeconfig());
-    target["metadata"]["name"] = json!("away");
-    cluster.apply(&target).await;
+    let (road, _proxy) = behind_a_road(&cluster).await;
     let effects = Effects::begin(cluster.client()).await;
 
     road.switch(Passage::Cut);
@@ -96,11 +102,7 @@ async fn c_183_a_target_that_is_away_in_the_write_the_check_and_the_uninstall_de
 #[tokio::test]
 async fn c_183_of_a_tree_on_two_targets_the_items_on_the_one_that_is_there_end_meanwhile() {
     let cluster = crate::cluster().await;
-    let road = Arc::new(Road::default());
-    let proxy = Proxy::start(cluster.kubeconfig(), road.clone()).await;
-    let mut target = own_target(&proxy.kubeconfig());
-    target["metadata"]["name"] = json!("away");
-    cluster.apply(&target).await;
+    let (road, _proxy) = behind_a_road(&cluster).await;
     road.switch(Passage::Cut);
     let mut far = deploys("far", &[], "1");
     far["target"]["import"] = json!("far");

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use orangery_tests::{
-    cluster::own_target,
     effects::{self, Effects},
     external_deployer::{ExternalDeployer, TYPE},
     history::History,
     invariants,
-    proxy::Proxy,
     road::{Passage, Road},
     tree::{any, blueprint, config, deploys, executions, imports_cluster, in_phase, installation, on_cluster},
     world::World,
 };
 use serde_json::{Value, json};
 
-use super::away_targets::deploying;
+use super::away_targets::{behind_a_road, deploying};
 
 /// Requests that are answered so.
 const IN_VAIN: usize = 12;
@@ -70,11 +68,7 @@ async fn c_182_a_server_that_answers_429_with_retry_after_fails_no_job() {
 #[tokio::test]
 async fn c_182_a_target_that_answers_429_for_long_delays_its_items_and_fails_no_job() {
     let cluster = crate::cluster().await;
-    let road = Arc::new(Road::default());
-    let proxy = Proxy::start(cluster.kubeconfig(), road.clone()).await;
-    let mut target = own_target(&proxy.kubeconfig());
-    target["metadata"]["name"] = json!("away");
-    cluster.apply(&target).await;
+    let (road, _proxy) = behind_a_road(&cluster).await;
     road.switch(Passage::Busy(1));
     cluster.apply(&deploying("away", "root", &[deploys("first", &[], "1")])).await;
     road.asked_in_vain(IN_VAIN).await;

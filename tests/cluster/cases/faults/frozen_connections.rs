@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use orangery_tests::{
-    cluster::own_target,
     effects::{self, Effects},
     history::History,
     invariants,
-    proxy::Proxy,
     road::{Passage, Road},
     tree::{
         any, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
@@ -17,7 +15,7 @@ use orangery_tests::{
 };
 use serde_json::{Value, json};
 
-use super::away_targets::{config_map, deploying, waits_for_its_check};
+use super::away_targets::{behind_a_road, config_map, deploying, waits_for_its_check};
 
 /// Trees that are under way when the network freezes.
 const UNDER_WAY: usize = 12;
@@ -64,11 +62,7 @@ async fn c_180_jobs_end_once_after_the_api_of_the_host_was_frozen_for_longer_tha
 #[tokio::test]
 async fn c_180_a_check_and_an_uninstall_on_a_target_that_froze_go_on_when_it_thaws() {
     let cluster = crate::cluster().await;
-    let road = Arc::new(Road::default());
-    let proxy = Proxy::start(cluster.kubeconfig(), road.clone()).await;
-    let mut target = own_target(&proxy.kubeconfig());
-    target["metadata"]["name"] = json!("away");
-    cluster.apply(&target).await;
+    let (road, _proxy) = behind_a_road(&cluster).await;
     cluster.apply(&deploying("away", "root", &[becomes_ready("slow", &[])])).await;
     waits_for_its_check(&cluster, "slow").await;
 
