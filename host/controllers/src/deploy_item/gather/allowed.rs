@@ -34,10 +34,14 @@ impl GatheredItem {
 
     /// What is to be said where nobody here can tell whether the mark of the item is the operator's.
     pub(in crate::deploy_item) fn unverified_origin(&self) -> Option<String> {
-        let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
         let note =
             "whether the mark of the item is the operator's is for the operator to say: a job refuses one that is not";
-        (is_required && !self.host.key.is_operators()).then(|| note.to_owned())
+        (self.requires_signatures() && !self.host.key.is_operators()).then(|| note.to_owned())
+    }
+
+    /// Whether the policy of the namespace requires signatures.
+    fn requires_signatures(&self) -> bool {
+        self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures())
     }
 
     fn checked_origin(&self) -> Step<()> {
@@ -52,8 +56,7 @@ impl GatheredItem {
     /// Whether what a component reads in a cluster may say what is written when its item is taken away. It may not where nobody
     /// vouches for the item, nor where signatures are required: what lies in a cluster has none (C-192).
     fn trusts_what_is_deployed(&self) -> bool {
-        let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
-        !is_required && self.check_origin().is_ok()
+        !self.requires_signatures() && self.check_origin().is_ok()
     }
 
     /// Whether a component may be asked to go back from a stage that has failed: it goes back to what lies in the cluster (C-192).
@@ -61,18 +64,13 @@ impl GatheredItem {
     /// # Errors
     /// Signatures are required, so the item ends with what has failed.
     pub(super) fn check_recovery(&self, failed: Option<&StageFailure>) -> Step<()> {
-        let is_required = self.policy.as_ref().is_ok_and(|policy| policy.requires_signatures());
-        match failed.filter(|_| is_required) {
-            None => Ok(()),
-            Some(failed) => {
-                let message = format!(
-                    "stage {} failed: {}; the item does not go back to what was there, as no signature covers what lies in the cluster, \
-                     and a NamespacePolicy requires them (spec.signatures.required); mend the cause and reconcile again",
-                    failed.stage, failed.problem
-                );
-                Err(Halt::Stall(Failure::new("Recover", "NotSigned", message).with_code(Code::PolicyViolation)))
-            }
-        }
+        let Some(failed) = failed.filter(|_| self.requires_signatures()) else { return Ok(()) };
+        let message = format!(
+            "stage {} failed: {}; the item does not go back to what was there, as no signature covers what lies in the cluster, and \
+             a NamespacePolicy requires them (spec.signatures.required); mend the cause and reconcile again",
+            failed.stage, failed.problem
+        );
+        Err(Halt::Stall(Failure::new("Recover", "NotSigned", message).with_code(Code::PolicyViolation)))
     }
 
     /// What a component proposes for an uninstall, as far as it may be carried out: otherwise nothing is written, and what is removed
@@ -81,17 +79,14 @@ impl GatheredItem {
         if self.trusts_what_is_deployed() {
             return proposal;
         }
-        let is_bare = |stage: &Stage| stage.writes.is_empty();
-        let note = (!stages_of(&proposal).all(is_bare)).then_some(
-            "the hooks of its deletion are not run: nobody vouches for what its release says, by a signature or an approval as the \
-             policy of the namespace requires them",
-        );
-        if let Some(note) = note {
+        if stages_of(&proposal).any(|stage| !stage.writes.is_empty()) {
+            let note = "the hooks of its deletion are not run: nobody vouches for what its release says, by a signature or an \
+                        approval as the policy of the namespace requires them";
             tracing::warn!(item = %self.key, "{note}");
             event::warn(&self.host, self.item.as_ref(), "HooksLeftOut", note);
         }
         let bare = |stage: &mut Stage| {
-            if !is_bare(stage) {
+            if !stage.writes.is_empty() {
                 (stage.writes, stage.gate) = (Vec::new(), Gate::Accepted);
             }
             !stage.removals.is_empty()
