@@ -76,6 +76,11 @@ fn signal(process: u32, signal: Signal) {
     kill_process(Pid::from_raw(process as i32).unwrap(), signal).unwrap();
 }
 
+/// How many filters of system calls the process has.
+fn filters(process: u32) -> u32 {
+    status(process, "Seccomp_filters").parse().unwrap()
+}
+
 async fn plan_in(plugin: &Plugin, namespace: &'static str) -> Result<Result<Proposal, Fault>, Arc<Error>> {
     let item = Item { namespace: Namespace::from_static(namespace), ..item() };
     plugin.plan(&item, Reads::of_clusters(Arc::new(Empty))).await
@@ -104,7 +109,6 @@ async fn c_70_a_worker_has_nothing_of_its_host_and_reaches_nothing() {
     let expected = ["/proc/PID/pagemap", "code", "pipe", "socket"].map(str::to_owned);
     assert!(kinds.iter().all(|kind| expected.contains(kind)), "{kinds:?}");
     assert_eq!(status(process, "NoNewPrivs"), "1");
-    let filters = |process: u32| status(process, "Seccomp_filters").parse::<u32>().unwrap();
     assert_eq!(filters(process), filters(std::process::id()) + 2);
     assert_eq!(fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap().trim(), "1000");
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
@@ -119,7 +123,7 @@ async fn c_70_a_worker_has_nothing_of_its_host_and_reaches_nothing() {
 async fn c_70_a_worker_that_is_killed_costs_its_call_and_the_next_one_gets_another() {
     let marked = marked(&[], CallIsolation::All, MEMORY);
     let waits =
-        Arc::new(deployer_of(marked.sandbox.clone(), "waits", bytes("waits"), json!({"wallMilliseconds": 3000})));
+        Arc::new(deployer_of(marked.sandbox.clone(), "waits", bytes("waits"), json!({"wallMilliseconds": 10_000})));
     let answers = deployer_of(marked.sandbox.clone(), "answers", bytes("answers"), json!({}));
     let expected = plan_in(&answers, "neighbour").await.unwrap().unwrap();
     let [neighbour] = marked.workers()[..] else { panic!("{:?}", marked.workers()) };
@@ -134,11 +138,18 @@ async fn c_70_a_worker_that_is_killed_costs_its_call_and_the_next_one_gets_anoth
         }
         let both = marked.until_workers_are(2).await;
         let victim = *both.iter().find(|process| **process != neighbour).unwrap();
+        // It is confined when it has loaded the code; the call comes next, and sleeps.
+        while filters(victim) < filters(neighbour) || !status(victim, "State").starts_with('S') {
+            tokio::task::yield_now().await;
+        }
         signal(victim, Signal::KILL);
         let error = ended(call.await.unwrap());
         let how = match &*error {
-            // It may have died before it was ready, or before it began, and another one waits for ever.
-            Error::WorkerStart { .. } | Error::Limit { .. } => continue,
+            // It died before the call began, and another one waited for ever. The neighbour may have had no call for too long.
+            Error::WorkerStart { .. } | Error::Limit { .. } => {
+                plan_in(&answers, "neighbour").await.unwrap().unwrap();
+                continue;
+            }
             other => other.to_string(),
         };
         assert_eq!(how, "the process that the component ran in was killed, as by the system where memory ends");
