@@ -47,6 +47,19 @@ pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
     objects.delete_groups(groups, state).await.map_err(|error| error.halt)
 }
 
+/// Gives another item the marks of objects of this one, which it goes on with (C-271). What has no mark of this item stays as it is.
+///
+/// # Errors
+/// A cluster does not answer, or refuses.
+pub async fn hand_over(job: &Job<'_>, objects: impl IntoIterator<Item = &LocatedObject>, to: &Owner) -> Step<()> {
+    let writer = ObjectWriter::Server;
+    let of_job = JobObjects::new(job, &writer, None);
+    let granted = objects.into_iter().filter(|located| job.grants.write(&located.on, &located.key).is_ok());
+    let handed: Vec<_> = granted.map(|located| of_job.hand_over(located, to)).collect();
+    let results = stream::iter(handed).buffered(AT_ONCE).collect::<Vec<_>>().await;
+    all(results).map(drop).map_err(|error| error.halt)
+}
+
 /// Why an object stays where it is, in words.
 pub(crate) type StaysBecause = String;
 
@@ -162,10 +175,8 @@ impl JobObjects<'_> {
             return Ok(Some(refusal.to_string()));
         }
         if let Some(successor) = self.job.items.successor(located) {
-            if successor.is_passed_over {
-                self.hand_over(located, &successor.item).await?;
-            }
-            return Ok(Some(format!("DeployItem {} names it as well, and goes on with it", successor.item.name)));
+            self.hand_over(located, &successor).await?;
+            return Ok(Some(format!("DeployItem {} names it as well, and goes on with it", successor.name)));
         }
         let Some(mut handle) = self.handle_in_any_version(located).await? else { return self.unserved(located).await };
         if matches!(what, Deleted::Removal) {
@@ -226,7 +237,7 @@ impl JobObjects<'_> {
         }
     }
 
-    /// What another item goes on with gets its marks: an item that is passed over as unchanged writes none itself (C-174).
+    /// What another item goes on with gets its marks, before that writes it or where it does not (C-271).
     async fn hand_over(&self, located: &LocatedObject, to: &Owner) -> Result<(), ApplyError> {
         let Some(handle) = self.handle_in_any_version(located).await? else { return Ok(()) };
         for _ in 0..ATTEMPTS {

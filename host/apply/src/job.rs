@@ -31,15 +31,6 @@ pub enum Purpose {
     Uninstall,
 }
 
-/// An item that goes on with what another one leaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Successor {
-    /// The item.
-    pub item: Owner,
-    /// Whether it is left alone while it is unchanged: then it does not write anew what it goes on with.
-    pub is_passed_over: bool,
-}
-
 /// The deploy items of the host's cluster.
 pub trait DeployItems: Send + Sync {
     /// Whether an item does not exist any more, as the API server says that has it: not as a cache remembers it. One of
@@ -59,7 +50,7 @@ pub trait DeployItems: Send + Sync {
     }
 
     /// The item of the same Execution that goes on with an object when this item is taken away (C-174).
-    fn successor(&self, _: &LocatedObject) -> Option<Successor> {
+    fn successor(&self, _: &LocatedObject) -> Option<Owner> {
         None
     }
 

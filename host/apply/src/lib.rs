@@ -23,14 +23,14 @@ mod write;
 mod writer;
 
 pub use crate::{
-    deletion::delete,
+    deletion::{delete, hand_over},
     drift::{
         DriftFinding, DriftedSince, TrackedManifest, ask, correct, find, manifest, manifest_objects, part, watch,
         writes_all,
     },
     dry_run::{DryRun, Effect, dry_run},
     executor::carry_out,
-    job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose, Successor},
+    job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose},
     owner::{OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Owner},
     scope::{has_stray_namespaces, without_stray_namespaces},
 };

@@ -109,7 +109,7 @@ impl Cluster {
         shares: &ClusterShares,
     ) -> Self {
         let (requests, discovery) = (RequestGate::of(server), Discovery::default());
-        let (watches, feeds) = (Watches::new(wake, shares.clone()), Feeds::new(Arc::clone(&shares.watches)));
+        let (watches, feeds) = (Watches::new(wake, shares.clone()), Feeds::new(shares));
         let objects = Arc::clone(&shares.objects);
         let server = ApiServer { client, address, requests, discovery, watches, feeds, objects };
         Self { server: Arc::new(server), call: Call::default() }

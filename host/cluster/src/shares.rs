@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use orangery_turns::SharedBytes;
 
+use crate::watch::EventPaces;
+
 /// The most watches on all clusters together, those of feeds among them: each is a connection that stays open, here and at its
 /// server. One namespace has at most half of them, and no more than are left (C-164).
 pub const MOST_WATCHES: u64 = 4096;
@@ -15,12 +17,14 @@ pub(crate) struct ClusterShares {
     pub(crate) objects: Arc<SharedBytes>,
     /// The watches, each of which counts as one.
     pub(crate) watches: Arc<SharedBytes>,
+    /// How fast watches take in what they are told.
+    pub(crate) paces: Arc<EventPaces>,
 }
 
 impl ClusterShares {
     /// All of it free; the objects have so many bytes of memory.
     pub(crate) fn new(objects: u64) -> Self {
-        Self { objects: SharedBytes::new(objects), watches: SharedBytes::new(MOST_WATCHES) }
+        Self { objects: SharedBytes::new(objects), watches: SharedBytes::new(MOST_WATCHES), paces: Arc::default() }
     }
 }
 

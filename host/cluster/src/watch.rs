@@ -17,13 +17,13 @@ use orangery_turns::{HeldBytes, SharedBytes, Tenant};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub(crate) use self::follow::PAGE;
 pub use self::{
     feed::{FeedEvent, FeedHandle, Feeds, Observe},
     follow::read_events,
     known::Observed,
 };
-use self::{follow::follow, known::KnownObjects, live::LiveEntries};
+pub(crate) use self::{follow::PAGE, pace::EventPaces};
+use self::{follow::follow, known::KnownObjects, live::LiveEntries, pace::EventPace};
 use crate::{
     Error,
     object_memory::share_of,
@@ -34,6 +34,7 @@ mod feed;
 mod follow;
 mod known;
 mod live;
+mod pace;
 
 /// An object of the operator that waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,6 +165,8 @@ pub(crate) struct Shared {
     /// Protects what the objects hold of the memory that all watches share, for the namespace that waited first. Held for one
     /// change.
     held: Mutex<HeldBytes>,
+    /// That of the same namespace.
+    pace: Arc<EventPace>,
 }
 
 /// One waiter's hold on a watch: while it lives, the watch does, and the waiter is woken.
@@ -254,9 +257,10 @@ impl Watches {
 impl Watch {
     /// One that has not begun. What its objects hold of the memory counts for the namespace of who asks first.
     fn of(client: Client, scope: Scope, (wake, shares): (&Wake, &ClusterShares), waiter: &Waiter) -> Self {
-        let held = shares.objects.none_of(&Some(waiter.namespace.clone()));
+        let tenant = Some(waiter.namespace.clone());
+        let (held, pace) = (shares.objects.none_of(&tenant), shares.paces.of(&tenant));
         let known = Mutex::new(KnownObjects::of(scope.namespace.clone()));
-        let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held) });
+        let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held), pace });
         Self { client, scope, known, state: Mutex::default() }
     }
 

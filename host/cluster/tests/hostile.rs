@@ -332,9 +332,10 @@ mod tests {
                 }
                 asked.send(()).expect("the test waits");
                 // Many events, each within the limit, and then one without end.
-                let object = json!({"metadata": {"name": "x", "namespace": "a", "resourceVersion": "2"}});
+                let data = json!({"k": "v".repeat(2_000)});
+                let object = json!({"metadata": {"name": "x", "namespace": "a", "resourceVersion": "2"}, "data": data});
                 let event = format!("{}\n", json!({"type": "ADDED", "object": object}));
-                let events = stream::repeat_with(move || Ok::<_, std::io::Error>(event.repeat(1_000))).take(200);
+                let events = stream::repeat_with(move || Ok::<_, std::io::Error>(event.repeat(1_000))).take(15);
                 Body::from_stream(
                     events.chain(
                         endless("{\"type\":\"ADDED\",\"object\":[")

@@ -8,7 +8,8 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use orangery_api::deploy_item::DeployItem;
+use orangery_api::{annotation, deploy_item::DeployItem, marks::Marks as _};
+use orangery_core::digest::sha256;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{controller_context::ControllerContext, encryption::EncryptionKey, object::uid_of, seed::SealKey};
@@ -48,6 +49,8 @@ pub(crate) struct Sealer<'a> {
     encryption: &'a EncryptionKey,
     newest: &'a NewestSeals,
     uid: &'a str,
+    /// The mark of a signed origin that the item has (C-75).
+    origin: Option<&'a str>,
 }
 
 /// Why a state that is found is not gone on with.
@@ -80,7 +83,13 @@ impl<'a> Sealer<'a> {
     /// For an item.
     pub(crate) fn of(host: &'a ControllerContext, item: &'a DeployItem) -> Self {
         let uid = uid_of(item);
-        Self { key: host.key.seals(), encryption: host.key.encryption(), newest: &host.newest_seals, uid }
+        let origin = item.annotation(annotation::SIGNED_ORIGIN);
+        Self { key: host.key.seals(), encryption: host.key.encryption(), newest: &host.newest_seals, uid, origin }
+    }
+
+    /// The digest of the mark of a signed origin that the item has; `None` where it has none.
+    pub(crate) fn origin(self) -> Option<String> {
+        self.origin.map(|mark| sha256(mark.as_bytes()))
     }
 
     /// Encrypts a part of the state that others are not to read (C-85).
@@ -138,7 +147,12 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn sealer<'a>(&'a self, uid: &'a str) -> Sealer<'a> {
-            Sealer { key: self.0.seals(), encryption: self.0.encryption(), newest: &self.1, uid }
+            self.sealer_for(uid, None)
+        }
+
+        /// The same for an item with the mark of a signed origin.
+        pub(crate) fn sealer_for<'a>(&'a self, uid: &'a str, origin: Option<&'a str>) -> Sealer<'a> {
+            Sealer { key: self.0.seals(), encryption: self.0.encryption(), newest: &self.1, uid, origin }
         }
     }
 

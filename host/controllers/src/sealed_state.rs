@@ -53,6 +53,9 @@ pub(crate) struct Additions {
     /// Where all of it is that has no room here (C-94).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) large: Option<StoredState>,
+    /// The digest of the mark of a signed origin that the item had then (C-270).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<String>,
     /// The job that has written this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) job: Option<JobId>,
@@ -112,8 +115,12 @@ impl Additions {
         additions.verify(&shown, sealer).is_ok().then_some(additions)
     }
 
-    /// What the host keeps of a state that a job has come to.
-    pub(crate) fn of(state: &ItemState, credentials: &BTreeMap<String, String>, job: &JobId) -> Self {
+    /// What the host keeps of a state that a job has come to, under the mark of a signed origin.
+    pub(crate) fn of(
+        state: &ItemState,
+        credentials: &BTreeMap<String, String>,
+        (job, origin): (&JobId, Option<String>),
+    ) -> Self {
         let known = state.clusters.iter().map(|(on, uid)| KnownCluster { on: on.clone(), uid: uid.clone() });
         let former = state.former.iter().filter_map(|(uid, inventory)| {
             Some(FormerCluster { uid: uid.clone(), managed_resources: inventory.list()? })
@@ -128,6 +135,7 @@ impl Additions {
             credentials: credentials.clone(),
             hidden: None,
             large: None,
+            origin,
             job: Some(job.clone()),
             number: 0,
             seal: None,
@@ -176,8 +184,8 @@ impl Additions {
 
     /// Whether there is nothing to say.
     pub(crate) fn is_empty(&self, inventory: &Inventory) -> bool {
-        let job = self.job.clone();
-        inventory.0.is_empty() && *self == Self { job, ..Self::default() }
+        let (job, origin) = (self.job.clone(), self.origin.clone());
+        inventory.0.is_empty() && *self == Self { job, origin, ..Self::default() }
     }
 
     /// The same under a number, sealed with the inventory beside it.

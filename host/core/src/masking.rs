@@ -206,13 +206,26 @@ pub fn secret_texts(content: &str) -> Vec<String> {
     texts
 }
 
-/// The texts within a value.
+/// The least bytes of the name of a member that is masked: shorter ones are words.
+const SHORTEST_MASKED_NAME: usize = 16;
+
+/// Whether the name of a member may be a value itself, as in a table of tokens: no words are that long and have digits or other
+/// signs in them (C-83).
+fn is_masked_name(name: &str) -> bool {
+    let is_of_words = |letter: char| letter.is_ascii_alphabetic() || "-._/ ".contains(letter);
+    name.len() >= SHORTEST_MASKED_NAME && !name.chars().all(is_of_words)
+}
+
+/// The texts within a value, and the names of members that may be some.
 pub fn leaves(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),
         Value::Number(number) => texts.push(number.to_string()),
         Value::Array(elements) => elements.iter().for_each(|element| leaves(element, texts)),
-        Value::Object(members) => members.values().for_each(|member| leaves(member, texts)),
+        Value::Object(members) => {
+            texts.extend(members.keys().filter(|name| is_masked_name(name)).cloned());
+            members.values().for_each(|member| leaves(member, texts));
+        }
         Value::Null | Value::Bool(_) => {}
     }
 }
@@ -413,6 +426,8 @@ mod tests {
     #[test]
     fn c_41_of_a_structure_the_texts_in_it_are_masked() {
         assert_eq!(secret_texts("a text"), ["a text"]);
+        let tokens = r#"{"tokens": {"4fz3k0q8x1m7p2ab": true, "4fz3k0q8x1m7p2a": true, "certificate-authority-data": true, "abcdefghijklmno_+": 1}}"#;
+        assert_eq!(secret_texts(tokens), [tokens, "4fz3k0q8x1m7p2ab", "abcdefghijklmno_+", "1"]);
         let content = "user: admin\npasswords: [one, 23]\n";
         assert_eq!(secret_texts(content), [content, "one", "23", "admin"]);
     }

@@ -16,7 +16,7 @@ use futures::StreamExt;
 use kube::{Client, runtime::watcher::Event};
 use orangery_core::name::Namespace;
 use orangery_proposal::deployer::ApiResource;
-use orangery_turns::{HeldBytes, SharedBytes};
+use orangery_turns::HeldBytes;
 use serde_json::Value;
 use tokio::{
     sync::Semaphore,
@@ -26,11 +26,12 @@ use tokio::{
 
 use super::{
     NamespacedName, Scope,
-    follow::events,
+    follow::{events, keep_pace},
     known::{place_of, version_of},
     live::LiveEntries,
+    pace::EventPace,
 };
-use crate::shares::no_watch_left;
+use crate::shares::{ClusterShares, no_watch_left};
 
 /// So many failures in a row, in about six seconds, and what was known may not hold any more.
 const FAILURES_IN_A_ROW: u32 = 3;
@@ -76,7 +77,7 @@ static LISTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::ne
 /// The feeds of one cluster that live.
 pub struct Feeds {
     lists: Arc<Semaphore>,
-    watches: Arc<SharedBytes>,
+    shares: ClusterShares,
     /// Protects the list of feeds. Held for one look or one change.
     live: Mutex<LiveEntries<Feed>>,
     next: AtomicU64,
@@ -88,6 +89,7 @@ struct Feed {
     client: Client,
     scope: Scope,
     lists: Arc<Semaphore>,
+    pace: Arc<EventPace>,
     /// Protects the task that follows the scope. Held to replace it.
     task: Mutex<Option<AbortHandle>>,
     /// Its place among all watches.
@@ -133,8 +135,8 @@ struct Failures {
 
 impl Feeds {
     /// Those of one cluster, which have their places among all watches.
-    pub(crate) fn new(watches: Arc<SharedBytes>) -> Self {
-        Self { lists: Arc::clone(&LISTS), watches, live: Mutex::default(), next: AtomicU64::default() }
+    pub(crate) fn new(shares: &ClusterShares) -> Self {
+        Self { lists: Arc::clone(&LISTS), shares: shares.clone(), live: Mutex::default(), next: AtomicU64::default() }
     }
 
     /// Tells an observer of all that happens at these places, from a list of what is there on. Whether a list is coming
@@ -163,15 +165,17 @@ impl Feeds {
         if let Some(sound) = live.get(&scope).filter(|feed| !feed.observers.lock().is_broken) {
             return Ok(sound);
         }
-        let mut place = self.watches.none_of(&Some(of.clone()));
+        let tenant = Some(of.clone());
+        let mut place = self.shares.watches.none_of(&tenant);
         if !place.set(1) {
-            return Err(no_watch_left(&self.watches));
+            return Err(no_watch_left(&self.shares.watches));
         }
         let feed = Arc::new(Feed {
             observers: Arc::default(),
             client: client.clone(),
             scope: scope.clone(),
             lists: Arc::clone(&self.lists),
+            pace: self.shares.paces.of(&tenant),
             task: Mutex::default(),
             _place: place,
         });
@@ -191,7 +195,8 @@ impl Feed {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.is_none() {
             let (client, scope) = (self.client.clone(), self.scope.clone());
-            let following = run((client, scope), Arc::clone(&self.observers), Arc::clone(&self.lists));
+            let (lists, pace) = (Arc::clone(&self.lists), Arc::clone(&self.pace));
+            let following = run((client, scope), Arc::clone(&self.observers), lists, pace);
             *task = Some(tokio::spawn(following).abort_handle());
         }
     }
@@ -199,7 +204,12 @@ impl Feed {
 
 /// Follows a scope until it is aborted, and lists anew as long as somebody came too late for the list. A list is read when it
 /// is its turn, which it loses while the server answers nothing.
-async fn run((client, scope): (Client, Scope), observers: Arc<FeedObservers>, lists: Arc<Semaphore>) {
+async fn run(
+    (client, scope): (Client, Scope),
+    observers: Arc<FeedObservers>,
+    lists: Arc<Semaphore>,
+    pace: Arc<EventPace>,
+) {
     loop {
         let mut events = pin!(events(client.clone(), &scope, PAGE));
         let mut turn = None;
@@ -213,6 +223,7 @@ async fn run((client, scope): (Client, Scope), observers: Arc<FeedObservers>, li
                 continue;
             };
             let Some(event) = told else { break };
+            keep_pace(&event, &pace).await;
             match event {
                 Ok(Event::Init) => {
                     turn = lists.acquire().await.ok();
@@ -400,7 +411,6 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
-    use crate::MOST_WATCHES;
 
     fn place(name: &str) -> NamespacedName {
         NamespacedName { namespace: Some("n".into()), name: name.into() }
@@ -554,7 +564,7 @@ mod tests {
 
     /// Feeds that share their turns with those of no other test.
     fn feeds() -> Feeds {
-        let feeds = Feeds::new(SharedBytes::new(MOST_WATCHES));
+        let feeds = Feeds::new(&ClusterShares::new(0));
         Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..feeds }
     }
 

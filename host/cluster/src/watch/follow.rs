@@ -20,7 +20,7 @@ use serde::{
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{Scope, Shared, Waiter, known::KnownObjects};
+use super::{Scope, Shared, Waiter, known::KnownObjects, pace::EventPace};
 use crate::{answer::check_events, path::segment};
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
@@ -77,6 +77,7 @@ async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> 
     let mut events = pin!(events(client, scope, PAGE));
     while let Some(event) = events.next().await {
         let mut is_lost = false;
+        keep_pace(&event, &known.pace).await;
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
@@ -96,6 +97,15 @@ async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> 
         }
     }
     false
+}
+
+/// Ends when an event may be taken in (C-273).
+pub(super) async fn keep_pace(event: &Result<Event<Watched>, watcher::Error>, pace: &EventPace) {
+    match event {
+        Ok(Event::Apply(watched) | Event::Delete(watched)) => pace.changed(&watched.object).await,
+        Ok(Event::InitApply(watched)) => pace.listed(&watched.object).await,
+        Ok(Event::Init | Event::InitDone) | Err(_) => {}
+    }
 }
 
 /// What to say where the server refuses it for whom it is asked: the credentials or the rights of that one have gone.

@@ -161,11 +161,15 @@ impl ItemReconciliation {
                 return Err(Halt::Retry(Failure::new("ReadStatus", "Conflict", message)));
             }
         }
-        let ReadStatus { mut state, seal_error, is_part_lost } = read;
+        let ReadStatus { mut state, seal_error, is_part_lost, is_of_origin } = read;
         if let Some(seal_error) = seal_error {
             kept_credentials::prove(host, item, &mut state).await?;
             let lost = if is_part_lost { PART_LOST } else { "" };
             self.tell("StateNotTrusted", &format!("{}{lost}", seal_error.note()));
+        }
+        if !is_of_origin {
+            let notes = self.gathered.retain_vouched(&mut state.deletion_order);
+            state.notes.extend(notes);
         }
         Ok(state)
     }

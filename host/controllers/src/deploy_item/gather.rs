@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
 use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks, stored_state::StoredState};
-use orangery_apply::{ItemState, Job, Owner, Purpose, Successor, has_stray_namespaces, without_stray_namespaces};
+use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, without_stray_namespaces};
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
@@ -70,7 +70,7 @@ pub(super) struct GatheredItem {
     pub(super) owner: Owner,
     pub(super) targets: Arc<TargetConnections>,
     /// Which objects other items of the Execution go on with while this one is taken away (C-174).
-    pub(super) successors: BTreeMap<LocatedObject, Successor>,
+    pub(super) successors: BTreeMap<LocatedObject, Owner>,
 }
 
 impl GatheredItem {

@@ -188,6 +188,16 @@ impl StatusWriter {
         self.record(&ItemState { clusters, former, credentials, ..ItemState::default() }).await
     }
 
+    /// Keeps a state for an item whose job is not this one's: nothing else of its status changes.
+    pub(super) async fn keep(&mut self, state: &ItemState) -> Step<()> {
+        let sealed = self.sealed(state);
+        let before = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        if before == sealed.status.as_ref() {
+            return Ok(());
+        }
+        self.write(Some((sealed, state))).await
+    }
+
     /// The state that the server has is the one of the next write, too: what was to take its place was refused.
     pub(super) fn keep_state(&mut self) {
         let before = self.before.status.as_ref().and_then(|status| status.provider_status.clone());

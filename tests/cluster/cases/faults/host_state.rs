@@ -9,8 +9,8 @@ use orangery_proposal::Proposal;
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
     tree::{
-        any, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, next_job,
-        on_cluster,
+        any, ask, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks,
+        next_job, on_cluster,
     },
 };
 use serde_json::{Value, json};
@@ -294,6 +294,57 @@ async fn c_174_an_item_that_is_passed_over_has_what_is_left_to_it() {
     cluster.delete(&any("Installation", "root")).await;
     cluster.expect_absent(&any("Installation", "root")).await;
     cluster.expect_absent(&config_map("x")).await;
+}
+
+/// Whatever becomes of the job of the item that goes on with it.
+#[tokio::test]
+async fn c_271_what_is_left_to_an_item_whose_job_fails_goes_with_that_item() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x", "y"])])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let before = cluster.expect(&config_map("x")).await;
+    // The item is called otherwise, and comes after one that fails.
+    let goes_on = deploys_all("b", &["f"], &["x"]);
+    let mut fails = deploys_all("f", &[], &["z"]);
+    fails["config"]["manifests"][0]["policy"] = json!("nonsense");
+    cluster.apply(&deploying("root", &[goes_on, fails])).await;
+    ask(&cluster, "root").await;
+    cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    cluster.expect_absent(&config_map("y")).await;
+    let after = cluster.expect(&config_map("x")).await;
+    assert_eq!((&after["metadata"]["uid"], &after["data"]), (&before["metadata"]["uid"], &before["data"]));
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("x")).await;
+}
+
+/// Two items have the object, and one of them goes, the other one a moment later.
+#[tokio::test]
+async fn c_271_an_object_that_is_left_to_an_item_that_goes_itself_is_deleted() {
+    let cluster = crate::cluster().await;
+    let other = deploys_all("b", &[], &["x"]);
+    let absent = json!({"crdPresent": {"group": "monitoring.example.org", "kind": "Probe"}});
+    let gated = |gate: &str| {
+        let mut item = other.clone();
+        item[gate] = absent.clone();
+        item
+    };
+    for second in [Some(gated("activateWhen")), Some(gated("when")), None] {
+        cluster
+            .apply(&deploying(
+                "root",
+                &[other.clone(), deploys_all("a", &["b"], &["x"]), deploys_all("c", &[], &["c"])],
+            ))
+            .await;
+        ask(&cluster, "root").await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        assert_eq!(cluster.expect(&config_map("x")).await["data"], json!({"by": "a"}));
+        let rest: Vec<Value> = second.into_iter().chain([deploys_all("c", &[], &["c"])]).collect();
+        next_job(&cluster, &deploying("root", &rest)).await;
+        cluster.delete(&any("Installation", "root")).await;
+        cluster.expect_absent(&any("Installation", "root")).await;
+        cluster.expect_absent(&config_map("x")).await;
+    }
 }
 
 /// It would not write over what another item has written, and nobody would have it.

@@ -190,6 +190,24 @@ fn root(name: &str, chart: &str) -> Value {
     on_cluster(installation("root", &blueprint(fields)))
 }
 
+/// The item that goes on with it never comes to do so.
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_271_a_release_that_is_left_to_an_item_whose_job_fails_goes_with_that_item() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&root("first", &packed("1.0.0", &[("a.yaml", &template("a"))]))).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let uid = cluster.expect(&config_map("a")).await["metadata"]["uid"].clone();
+    cluster.apply(&root("second", &packed("2.0.0", &[("a.yaml", "{{ fail \"no\" }}")]))).await;
+    ask(&cluster, "root").await;
+    cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    assert_eq!(cluster.expect(&config_map("a")).await["metadata"]["uid"], uid);
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("a")).await;
+    cluster.expect_absent(&release()).await;
+}
+
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn c_175_a_release_goes_on_where_its_item_is_called_otherwise() {

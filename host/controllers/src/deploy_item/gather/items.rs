@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::{DeployItems, Owner, Successor};
+use orangery_apply::{DeployItems, Owner};
 use orangery_core::{
     error::Failure,
     name::ObjectName,
@@ -61,7 +61,7 @@ impl DeployItems for GatheredItem {
         })
     }
 
-    fn successor(&self, object: &LocatedObject) -> Option<Successor> {
+    fn successor(&self, object: &LocatedObject) -> Option<Owner> {
         self.successors.get(object).cloned()
     }
 
@@ -114,18 +114,14 @@ impl GatheredItem {
     pub(in crate::deploy_item) async fn taken_over(
         &self,
         inventory: &Inventory,
-    ) -> Step<BTreeMap<LocatedObject, Successor>> {
+    ) -> Step<BTreeMap<LocatedObject, Owner>> {
         let mut taken = BTreeMap::new();
         for item in self.beside() {
             let theirs = in_target(taken_over_objects(config(&item)));
             let concerns = item.spec.target == self.item.spec.target
                 || theirs.iter().any(|located| inventory.0.contains_key(located));
             if concerns && self.is_on_the_cluster_of(&item).await? {
-                let (name, uid) = (item.name_any().into(), uid_of(item.as_ref()).to_owned());
-                let successor = Successor {
-                    item: Owner { name, uid, ..self.owner.clone() },
-                    is_passed_over: item.spec.update_on_change_only,
-                };
+                let successor = self.owner_beside(&item);
                 taken.extend(theirs.into_iter().map(|located| (located, successor.clone())));
             }
         }
@@ -133,16 +129,20 @@ impl GatheredItem {
     }
 
     /// Another item of the Execution that makes the release that this one has made (C-175).
-    pub(in crate::deploy_item) async fn successor_of_release(&self) -> Step<Option<ObjectName>> {
+    pub(in crate::deploy_item) async fn successor_of_release(&self) -> Step<Option<Owner>> {
         let Some(release) = release_of(config(&self.item)) else { return Ok(None) };
         for item in self.beside() {
             let is_same =
                 item.spec.type_ == self.item.spec.type_ && release_of(config(&item)).as_ref() == Some(&release);
             if is_same && self.is_on_the_cluster_of(&item).await? {
-                return Ok(Some(item.name_any().into()));
+                return Ok(Some(self.owner_beside(&item)));
             }
         }
         Ok(None)
+    }
+
+    fn owner_beside(&self, item: &DeployItem) -> Owner {
+        Owner { name: item.name_any().into(), uid: uid_of(item).to_owned(), ..self.owner.clone() }
     }
 
     /// Whether the namespace of an item is one of this host. An item of a namespace that is not here may be there, in that of

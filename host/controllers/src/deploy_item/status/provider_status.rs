@@ -39,9 +39,13 @@ pub(in crate::deploy_item) struct ReadStatus {
     pub(in crate::deploy_item) seal_error: Option<SealError>,
     /// Whether a part of it is encrypted with a key that this operator does not have.
     pub(in crate::deploy_item) is_part_lost: bool,
+    /// Whether it is of the signed origin that the item has now: with another one it was written for another spec, or by the word
+    /// of another signer (C-270).
+    pub(in crate::deploy_item) is_of_origin: bool,
 }
 
-/// Reads a provider status, as a job finds it. The progress of another job is no progress of this one. Of a status that this
+/// Reads a provider status, as a job finds it. The progress of another job is no progress of this one, and what was to be written
+/// for another signed origin is not written for this one. Of a status that this
 /// operator has not written, or not last, only the inventory is taken over and what it says of clusters, which has still to be
 /// proven (C-110), and no last changes of its objects but their annotations: whose the objects are, is looked at before they are
 /// deleted.
@@ -77,7 +81,7 @@ pub(in crate::deploy_item) fn read(
             let former = additions.former()?.into_iter().map(|(uid, inventory)| (uid, adopted(inventory))).collect();
             let clusters = additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect();
             let state = ItemState { inventory, former, clusters, status, ..ItemState::default() };
-            return Ok(ReadStatus { state, seal_error: Some(seal_error), is_part_lost });
+            return Ok(ReadStatus { state, seal_error: Some(seal_error), is_part_lost, is_of_origin: true });
         }
     };
     let status = hidden.status.or(status);
@@ -88,11 +92,12 @@ pub(in crate::deploy_item) fn read(
     };
     let additions = additions.with(hidden.additions);
     let former = additions.former()?;
+    let is_of_origin = is_empty || additions.origin == sealer.origin();
     let state = ItemState {
         inventory,
-        progress: additions.progress.filter(|progress| progress.job == *job),
-        stored: additions.proposal,
-        manifest: additions.manifest,
+        progress: additions.progress.filter(|progress| is_of_origin && progress.job == *job),
+        stored: additions.proposal.filter(|_| is_of_origin),
+        manifest: additions.manifest.filter(|_| is_of_origin),
         status,
         deletion_order: additions.deletion_order,
         clusters: additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect(),
@@ -100,7 +105,7 @@ pub(in crate::deploy_item) fn read(
         credentials: additions.credentials,
         notes: Vec::new(),
     };
-    Ok(ReadStatus { state, seal_error: None, is_part_lost: false })
+    Ok(ReadStatus { state, seal_error: None, is_part_lost: false, is_of_origin })
 }
 
 /// The Secrets that a provider status names, where its seal is good.
@@ -171,7 +176,7 @@ pub(in crate::deploy_item) fn write(
 ) -> WrittenStatus {
     let mut hidden = Hidden::default();
     let mut whole = hidden.status(state.status.as_ref(), visible(before, sealer), masker);
-    let mut additions = Additions::of(state, credentials, job);
+    let mut additions = Additions::of(state, credentials, (job, sealer.origin()));
     let large = LargeState::of(&state.inventory, &additions, item, StoredState::of(before).as_ref());
     let shown = match &large {
         Some(large) => {

@@ -14,7 +14,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
-use orangery_api::{deploy_item::DeployItem, job::Job};
+use orangery_api::{annotation, deploy_item::DeployItem, job::Job};
 use serde_json::{Value, json};
 
 use super::items::{Items, gated, proposal};
@@ -286,4 +286,17 @@ async fn c_167_a_definition_that_is_not_written_shows_no_stage_the_objects_of_ot
         let says = |item: &DeployItem| json!(item.status).to_string().contains("does not serve example.org/v1 X");
         world.wait(name, |item| item.is_some_and(says)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_270_what_was_proposed_for_another_signed_origin_is_proposed_anew() {
+    let world = Items::new().await;
+    world.create("item", &[gated("ready")], json!({})).await;
+    waits(&world, "item", "one").await;
+    let calls = world.calls();
+    let marked = |mark: &str| Patch::Merge(json!({"metadata": {"annotations": {(annotation::SIGNED_ORIGIN): mark}}}));
+    world.items().patch("item", &PatchParams::default(), &marked("another")).await.unwrap();
+    world.patch_config_map("a", json!({"data": {"k": "ready"}})).await;
+    assert_eq!(world.finished("item", "one").await["phase"], "Succeeded");
+    assert!(world.calls() > calls);
 }

@@ -130,6 +130,33 @@ fn c_37_c_110_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over
 }
 
 #[test]
+fn c_270_what_was_to_be_written_for_another_signed_origin_is_not_gone_on_with() {
+    let bench = Bench::new(1);
+    let of = |origin| {
+        let of = (&"item".into(), None, &"j".into());
+        write(&whole(), &whole().credentials, of, bench.sealer_for("u", origin), &Masker::default()).status.unwrap()
+    };
+    let without = ItemState { progress: None, stored: None, manifest: None, ..whole() };
+    for written in [None, Some("one"), Some("two")] {
+        for now in [None, Some("one"), Some("two")] {
+            let found = read(Some(&of(written)), None, &"j".into(), bench.sealer_for("u", now)).unwrap();
+            let is_same = written == now;
+            let expected = if is_same { whole() } else { without.clone() };
+            assert_eq!(
+                (found.state, found.seal_error, found.is_of_origin),
+                (expected, None, is_same),
+                "{written:?} {now:?}"
+            );
+        }
+    }
+    // Which one it was for is sealed as well.
+    let mut planted = of(Some("one"));
+    planted["orangery"]["origin"] = of(Some("two"))["orangery"]["origin"].clone();
+    let found = read(Some(&planted), None, &"j".into(), bench.sealer_for("u", Some("two"))).unwrap();
+    assert_eq!(found.seal_error, Some(SealError::Unsealed));
+}
+
+#[test]
 fn c_37_a_status_that_was_written_before_another_one_is_no_state_to_go_on_with() {
     let bench = Bench::new(1);
     let first = written(&ItemState { deletion_order: Vec::new(), ..whole() }, &bench);
