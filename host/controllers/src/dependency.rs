@@ -64,6 +64,20 @@ impl<O: Stored, D: Stored> Dependents<O, D> {
             Self::Watching(_) => Vec::new(),
         }
     }
+
+    /// Those of an object as it is, or was last; where others stand under what it has no more, these as well: they wait for it in
+    /// vain now.
+    pub(crate) fn of_change(&self, stores: &Stores, change: &ObjectChange<'_, D>) -> Vec<Key> {
+        let Some(object) = change.after.or(change.before) else { return Vec::new() };
+        let mut dependents = self.of(stores, object);
+        if let (Self::Indexed(index, under), Some(before)) = (self, change.before.filter(|_| change.after.is_some())) {
+            let now = under(object);
+            let lost = under(before).into_iter().filter(|value| !now.contains(value));
+            let namespace = Key::of(before.as_ref()).namespace;
+            dependents.extend(lost.flat_map(|value| index.keys(O::store(stores), &namespace, &value)));
+        }
+        dependents
+    }
 }
 
 /// What a change does.
@@ -180,9 +194,10 @@ impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
             Watch::Wakes(concerns) => {
                 let dependents = self.dependents;
                 D::store(stores).subscribe(move |change| {
-                    let Some(object) = change.after.or(change.before).filter(|_| concerns(change)) else { return };
-                    for dependent in dependents.of(&known, object) {
-                        queues.wake(O::KIND, dependent);
+                    if concerns(change) {
+                        for dependent in dependents.of_change(&known, change) {
+                            queues.wake(O::KIND, dependent);
+                        }
                     }
                 });
             }

@@ -64,6 +64,8 @@ struct KnownValues {
     marking: BTreeMap<Arc<str>, usize>,
     /// Of all of them.
     bytes: usize,
+    /// The same with what refers to them.
+    taken: usize,
     /// Of all of them, once they are asked for.
     maskers: Option<Arc<Maskers>>,
 }
@@ -108,8 +110,17 @@ impl SecretSource {
 #[derive(Debug, Default)]
 struct KnownSource {
     texts: BTreeSet<Arc<str>>,
-    /// The digest of all texts, where not all of them had room.
-    without_room: Option<String>,
+    /// Where not all of them had room.
+    without_room: Option<WithoutRoom>,
+}
+
+/// Texts that had no room.
+#[derive(Debug)]
+struct WithoutRoom {
+    /// The digest of all texts of the source.
+    digest: String,
+    /// The bytes that there were for the source.
+    room: usize,
 }
 
 /// The maskers of one namespace, as its values are at one time: each is made by who asks for it first, and nobody else waits.
@@ -141,9 +152,14 @@ impl SecretValues {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let KnownNamespaces { by_namespace, bytes, most } = &mut *known;
         let of = by_namespace.entry(namespace.clone()).or_default();
-        if !of.has(&source, &texts) {
+        // A namespace has at most half, so that it blinds none of the others (C-84).
+        let room = |bytes: usize, of: &KnownValues| {
+            most.saturating_sub(bytes).min(most.div_ceil(2).saturating_sub(of.taken))
+        };
+        if !of.has(&source, &texts, room(*bytes, of)) {
             *bytes -= of.forget(&source);
-            *bytes += of.keep(source, texts, most.saturating_sub(*bytes));
+            let room = room(*bytes, of);
+            *bytes += of.keep(source, texts, room);
         }
         if of.by_source.is_empty() {
             by_namespace.remove(namespace);
@@ -275,11 +291,11 @@ fn is_named(line: &str, namespace: &Namespace) -> bool {
 }
 
 impl KnownValues {
-    /// Whether a source has these texts, as far as they were taken in.
-    fn has(&self, source: &SecretSource, texts: &BTreeSet<String>) -> bool {
+    /// Whether a source has these texts, as far as they were taken in, and there is no more room for others of it.
+    fn has(&self, source: &SecretSource, texts: &BTreeSet<String>, room: usize) -> bool {
         let Some(known) = self.by_source.get(source) else { return texts.is_empty() };
         match &known.without_room {
-            Some(digest) => *digest == digest_of(texts),
+            Some(without) => room <= without.room && without.digest == digest_of(texts),
             None => known.texts.iter().map(AsRef::as_ref).eq(texts.iter().map(String::as_str)),
         }
     }
@@ -298,6 +314,7 @@ impl KnownValues {
                 bytes += text.len();
             }
         }
+        self.taken -= bytes;
         bytes
     }
 
@@ -315,7 +332,7 @@ impl KnownValues {
             let text: Arc<str> = self.counts.get_key_value(text.as_str()).map_or(text.into(), |(text, _)| text.clone());
             let more = if self.counts.contains_key(&text) { 0 } else { text.len() };
             if self.bytes + more > MOST_MASKED_BYTES || bytes + more + REFERENCE > room {
-                known.without_room = Some(digest);
+                known.without_room = Some(WithoutRoom { digest, room: room.saturating_sub(bytes) });
                 break;
             }
             (self.bytes, bytes) = (self.bytes + more, bytes + more + REFERENCE);
@@ -325,6 +342,7 @@ impl KnownValues {
             }
             known.texts.insert(text);
         }
+        self.taken += bytes;
         self.by_source.insert(source, known);
         bytes
     }
@@ -531,13 +549,31 @@ pub(super) mod tests {
 
     #[test]
     fn c_88_limits_masking_with_less_memory_fewer_values_are_known_and_the_others_are_withheld() {
-        let (values, namespaces) = (SecretValues::default(), ["a", "b"].map(Namespace::from_static));
-        values.keep_at_most(1_000);
+        let (values, namespaces) = (SecretValues::default(), ["a", "b", "c"].map(Namespace::from_static));
+        values.keep_at_most(1_300);
         for namespace in &namespaces {
             values.learn(namespace, SecretSource::Secret("s".into()), [format!("{namespace}-{}", "x".repeat(600))]);
         }
-        assert_eq!(namespaces.map(|namespace| values.masker(&namespace).withholds()), [false, true]);
-        assert!(bytes(&values) <= 1_000);
+        assert_eq!(namespaces.map(|namespace| values.masker(&namespace).withholds()), [false, false, true]);
+        assert!(bytes(&values) <= 1_300);
+    }
+
+    #[test]
+    fn c_84_a_namespace_has_half_at_most_and_what_had_no_room_is_looked_at_again() {
+        let (values, a, b) = (SecretValues::default(), Namespace::from_static("a"), Namespace::from_static("b"));
+        values.keep_at_most(4_000);
+        // References count as what refers to them does.
+        let many = |of: usize| (0..of).map(|number| format!("{number:08}")).collect::<Vec<_>>();
+        values.learn(&a, SecretSource::Secret("s".into()), many(40));
+        values.learn(&a, SecretSource::Secret("t".into()), many(40));
+        assert!(values.masker(&a).withholds() && bytes(&values) <= 2_000, "{}", bytes(&values));
+        values.learn(&b, SecretSource::Secret("s".into()), ["hunter2-hunter2".to_owned()]);
+        assert_eq!(values.masker(&b).mask("hunter2-hunter2"), "[masked]");
+        // The same texts, when there is room.
+        values.learn(&a, SecretSource::Secret("s".into()), []);
+        assert!(values.masker(&a).withholds());
+        values.learn(&a, SecretSource::Secret("t".into()), many(40));
+        assert!(!values.masker(&a).withholds() && values.masker(&a).finds("00000039"));
     }
 
     #[test]

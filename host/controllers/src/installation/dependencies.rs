@@ -279,17 +279,19 @@ fn observed(installation: &Installation, name: fn(&SiblingReference) -> Option<S
 }
 
 /// Whether siblings that wait for this Installation may go on: it ended a job, has asked those that it was to ask, lost a
-/// request, or is gone.
+/// request, imports or exports otherwise, or is gone.
 fn may_release_siblings(change: &ObjectChange<'_, Installation>) -> bool {
-    fn stand(of: &Installation) -> (&str, &str, bool, Option<&str>) {
+    fn stand(of: &Installation) -> (Option<i64>, &str, &str, bool, Option<&str>) {
         let asks = of.status.as_ref().is_some_and(|status| !status.dependents_to_trigger.is_empty());
-        (of.job_id(), of.job_id_finished(), asks, of.annotation(annotation::OPERATION))
+        (of.metadata.generation, of.job_id(), of.job_id_finished(), asks, of.annotation(annotation::OPERATION))
     }
     change.before.map(|before| stand(before)) != change.after.map(|after| stand(after))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -310,6 +312,25 @@ mod tests {
         assert_eq!(exports(&exporter(None)), imports(&importer(None)));
         assert_eq!(exports(&exporter(Some("p"))), imports(&importer(Some("p"))));
         assert_ne!(exports(&exporter(None)), imports(&importer(Some("p"))));
+    }
+
+    #[test]
+    fn ins_61_c_11_one_that_imports_no_more_wakes_the_sibling_that_waits_for_it() {
+        let stores = crate::stores();
+        let of = |name: &str, generation: i64, imports: Value, exports: Value| -> Installation {
+            let metadata = json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": "1", "generation": generation});
+            let spec = json!({"blueprint": {}, "imports": imports, "exports": exports});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+        };
+        stores.installations.upsert(of("exporter", 1, json!({}), json!({"data": [{"name": "a", "dataRef": "d"}]})));
+        let before = Arc::new(of("importer", 1, json!({"data": [{"name": "b", "dataRef": "d"}]}), json!({})));
+        let after = Arc::new(of("importer", 2, json!({}), json!({})));
+        let change = ObjectChange { before: Some(&before), after: Some(&after) };
+        let dependents = Dependents::Indexed(&EXPORTS, imports);
+        assert!(may_release_siblings(&change));
+        assert_eq!(dependents.of_change(&stores, &change), [Key::new("n", "exporter")]);
+        let same = ObjectChange { before: Some(&after), after: Some(&after) };
+        assert!(!may_release_siblings(&same) && dependents.of_change(&stores, &same).is_empty());
     }
 
     #[test]

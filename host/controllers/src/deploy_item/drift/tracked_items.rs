@@ -66,8 +66,12 @@ impl TrackedItems {
     pub(super) fn insert(&self, key: &Key, what: TrackedFor, manifest: &Arc<TrackedManifest>) -> Step<()> {
         let mut known = self.known();
         let others = known.tracked.iter().filter(|(other, _)| *other != key);
-        let taken: u64 = others.map(|(_, tracked)| tracked.manifest.bytes()).sum();
-        if let Err(full) = has_room(taken, manifest.bytes(), self.memory) {
+        let (mut taken, mut of_namespace) = (0, 0);
+        for (other, tracked) in others {
+            taken += tracked.manifest.bytes();
+            of_namespace += if other.namespace == key.namespace { tracked.manifest.bytes() } else { 0 };
+        }
+        if let Err(full) = has_room((taken, of_namespace), manifest.bytes(), self.memory) {
             known.without_room.insert(key.clone());
             return Err(full);
         }
@@ -103,15 +107,17 @@ impl TrackedItems {
     }
 }
 
+/// Whether there is room for so many bytes more, where all namespaces have taken some, and this one: it has half of it at most (C-274).
+///
 /// # Errors
-/// There is no room for so many bytes more.
-fn has_room(taken: u64, more: u64, most: u64) -> Step<()> {
-    if taken.saturating_add(more) <= most {
+/// There is none.
+fn has_room((taken, of_namespace): (u64, u64), more: u64, most: u64) -> Step<()> {
+    if taken.saturating_add(more) <= most && of_namespace.saturating_add(more) <= most.div_ceil(2) {
         return Ok(());
     }
     let message = format!(
-        "the manifests of all items whose drift is looked for take more than {} MiB of memory; leave the drift of some items \
-         alone (spec.drift.policy: Ignore), or give the operator more memory",
+        "the manifests of all items whose drift is looked for take more than {} MiB of memory, of which a namespace has half; leave \
+         the drift of some items alone (spec.drift.policy: Ignore), or give the operator more memory",
         most >> 20
     );
     Err(Halt::Stall(Failure::new("Drift", "TooManyObjects", message).with_code(Code::ConfigurationProblem)))
@@ -131,16 +137,22 @@ mod tests {
     #[test]
     fn limits_drift_the_manifests_of_all_items_share_a_memory() {
         let refused = |taken, more| {
-            has_room(taken, more, MOST_MANIFEST_BYTES).err().map(|halt| halt.failure().unwrap().message.clone())
+            has_room((taken, 0), more, MOST_MANIFEST_BYTES).err().map(|halt| halt.failure().unwrap().message.clone())
         };
-        assert_eq!(refused(0, MOST_MANIFEST_BYTES), None);
         assert_eq!(refused(MOST_MANIFEST_BYTES - 1, 1), None);
-        let message = "the manifests of all items whose drift is looked for take more than 256 MiB of memory; leave the \
-                       drift of some items alone (spec.drift.policy: Ignore), or give the operator more memory";
+        let message = "the manifests of all items whose drift is looked for take more than 256 MiB of memory, of which a namespace \
+                       has half; leave the drift of some items alone (spec.drift.policy: Ignore), or give the operator more memory";
         assert_eq!(refused(MOST_MANIFEST_BYTES, 1).as_deref(), Some(message));
         assert_eq!(refused(u64::MAX, u64::MAX).as_deref(), Some(message));
-        let less = has_room(1 << 20, 1, 1 << 20).unwrap_err().failure().unwrap().message.clone();
+        let less = has_room((1 << 20, 0), 1, 1 << 20).unwrap_err().failure().unwrap().message.clone();
         assert_eq!(less, message.replace("256", "1"));
+    }
+
+    #[test]
+    fn c_274_limits_drift_one_namespace_has_half_of_the_memory() {
+        let room = |taken, more| has_room(taken, more, 100).is_ok();
+        assert!(room((0, 0), 50) && room((50, 0), 50) && room((50, 49), 1));
+        assert!(!room((0, 0), 51) && !room((50, 50), 1) && !room((60, 0), 41));
     }
 
     /// A clock that stands still.
@@ -175,7 +187,7 @@ mod tests {
             networks: AllowedNetworks::default(),
             clusters: String::new(),
         });
-        let items = TrackedItems::new(one.bytes(), queue.clone());
+        let items = TrackedItems::new(2 * one.bytes(), queue.clone());
         let key = |name: &'static str| Key::new("n", name);
         assert!(items.insert(&key("a"), what(), &one).is_ok());
         assert!(items.insert(&key("a"), what(), &manifest()).is_ok(), "it takes its own place");
