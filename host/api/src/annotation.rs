@@ -53,6 +53,9 @@ pub const SIGNED_ORIGIN: &str = "orangery.dev/signed-origin";
 /// the original.
 pub const SECRET_EXPORTS: &str = "orangery.dev/secret-exports";
 
+/// On the Secret with the state of a template: the seal of the operator that wrote it (C-202). Not in the original.
+pub const STATE_SEAL: &str = "orangery.dev/state-seal";
+
 /// The finalizer, and the label, of what is in use and stays until nobody uses it any more (ORC-36 … ORC-42). Not in
 /// the original.
 pub const GUARD: &str = "orangery.dev/in-use";
@@ -87,6 +90,7 @@ mod tests {
             TEST_OF,
             SIGNED_ORIGIN,
             SECRET_EXPORTS,
+            STATE_SEAL,
             LAST_USER,
         ];
         let is_part = |part: &str, more: &[char]| {

@@ -98,6 +98,10 @@ const HOLDS_THE_ITEM: &str = "it is being deleted, and goes when this item is go
 const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches for what its release says, by a signature or an \
                            approval as the policy of the namespace requires them";
 
+/// Why nobody deletes an object that can only be created (C-199).
+const OF_NO_READER: &str =
+    "the API server does not read or delete objects of its kind, so nothing of it can be taken away";
+
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 
@@ -241,9 +245,11 @@ impl JobObjects<'_> {
     async fn hand_over(&self, located: &LocatedObject, to: &Owner) -> Result<(), ApplyError> {
         let Some(handle) = self.handle_in_any_version(located).await? else { return Ok(()) };
         for _ in 0..ATTEMPTS {
-            let Some(live) = handle.get().await?.filter(|live| self.job.owns(live) && !is_being_deleted(live)) else {
-                return Ok(());
+            let live = match handle.get().await {
+                Err(Error::Unsupported { .. }) => return Ok(()),
+                live => live?.filter(|live| self.job.owns(live) && !is_being_deleted(live)),
             };
+            let Some(live) = live else { return Ok(()) };
             let mut body = live;
             put_marks(&mut body, to, self.job.labels);
             self.job.fence()?;
@@ -274,9 +280,11 @@ impl JobObjects<'_> {
         for _ in 0..ATTEMPTS {
             let live = match known.take() {
                 Some(live) => live,
-                None => match handle.get().await? {
-                    Some(live) => Arc::new(live),
-                    None => return Ok(DeletionState::Gone),
+                None => match handle.get().await {
+                    Ok(Some(live)) => Arc::new(live),
+                    Ok(None) => return Ok(DeletionState::Gone),
+                    Err(Error::Unsupported { .. }) => return Ok(DeletionState::Left(OF_NO_READER.to_owned())),
+                    Err(error) => return Err(error.into()),
                 },
             };
             if matches!(what, Deleted::Removal) && self.job.removes_its_own_alone && !self.job.owns(&live) {
@@ -307,6 +315,7 @@ impl JobObjects<'_> {
                 Ok(Deletion::Gone) => return Ok(DeletionState::Gone),
                 Ok(Deletion::Pending(_)) => return Ok(DeletionState::Pending(Precondition::of(&read).uid)),
                 Err(Error::Conflict { .. }) => {}
+                Err(Error::Unsupported { .. }) => return Ok(DeletionState::Left(OF_NO_READER.to_owned())),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -245,17 +245,21 @@ fn is_of_another_version(write: &ObjectWrite, live: &Value) -> bool {
     version(live).is_some_and(|served| version(&write.object) != Some(served))
 }
 
+/// An object as the server has it, with the handle that holds what it takes (C-201).
+pub(crate) struct LiveObject<'a> {
+    pub(crate) object: Value,
+    _handle: ObjectHandle<'a>,
+}
+
 /// An object as the server has it; `None` where it does not exist, or its kind is not served any more.
 ///
 /// # Errors
 /// The cluster cannot be asked.
-pub(crate) async fn read(job: &Job<'_>, located: &LocatedObject) -> Step<Option<Value>> {
+pub(crate) async fn read<'a>(job: &'a Job<'a>, located: &LocatedObject) -> Step<Option<LiveObject<'a>>> {
     let objects = JobObjects::new(job, &ObjectWriter::Server, None);
     let read = async {
-        match objects.handle_in_any_version(located).await? {
-            Some(handle) => Ok(handle.get().await?),
-            None => Ok(None),
-        }
+        let Some(handle) = objects.handle_in_any_version(located).await? else { return Ok(None) };
+        Ok(handle.get().await?.map(|object| LiveObject { object, _handle: handle }))
     };
     read.await.map_err(|error: ApplyError| error.halt)
 }
@@ -309,8 +313,9 @@ async fn find_one(
 ) -> Step<DriftFinding> {
     let owner = (job.owner, job.labels);
     let live = read(job, located).await?;
+    let live = live.as_ref().map(|live| &live.object);
     let kept = unasked_baseline(write, job.owner, job.labels);
-    match (compare((write, uid, &kept), live.as_ref(), owner, ignored), &live) {
+    match (compare((write, uid, &kept), live, owner, ignored), live) {
         (DriftFinding::Different(_), Some(live)) => {
             let kept = asked_baseline(job, located, write, live).await?;
             Ok(compare((write, uid, &kept), Some(live), owner, ignored))

@@ -19,7 +19,7 @@ use crate::{
     defined::{KindOn, defined_scopes},
     writer::{ObjectHandle, ObjectWriter},
 };
-use orangery_cluster::{Cluster, Error, NamespacedName, Observed, unobserved};
+use orangery_cluster::{Cluster, Error, HeldObject, NamespacedName, Observed, unobserved};
 
 /// What is known of an object that is watched.
 pub(crate) enum SeenObject {
@@ -37,8 +37,8 @@ pub(crate) struct JobObjects<'a> {
     writer: &'a ObjectWriter,
     /// Whether the kinds have namespaces that the proposal itself defines.
     pub(crate) defined: BTreeMap<KindOn, bool>,
-    /// What writes have answered since the controller was called, in the versions of the writes.
-    pub(crate) answers: BTreeMap<LocatedObject, Arc<Value>>,
+    /// What writes have answered since the controller was called, in the versions of the writes, as far as there is room for it.
+    answers: BTreeMap<LocatedObject, HeldObject>,
 }
 
 impl<'a> JobObjects<'a> {
@@ -131,9 +131,26 @@ impl<'a> JobObjects<'a> {
 
     /// What a write has answered since the controller was called, in the version that is asked for.
     pub(crate) fn answer(&self, located: &LocatedObject) -> Option<&Arc<Value>> {
-        let answer = self.answers.get(located)?;
+        let answer = self.answers.get(located)?.object();
         let version = answer.get("apiVersion").and_then(Value::as_str);
         version.is_none_or(|version| located.key.api_version == version).then_some(answer)
+    }
+
+    /// Whether an answer of a write of this object is kept.
+    pub(crate) fn has_answer(&self, located: &LocatedObject) -> bool {
+        self.answers.contains_key(located)
+    }
+
+    /// Keeps what a write has answered. Where there is no room for it, a watch or the server is asked instead (C-201).
+    ///
+    /// # Errors
+    /// The cluster cannot be connected to.
+    pub(crate) async fn keep(&mut self, located: LocatedObject, object: Arc<Value>) -> Result<(), ApplyError> {
+        let cluster = self.job.clusters.cluster(&located.on).await?;
+        self.answers.remove(&located);
+        let others = self.answers.values().map(HeldObject::bytes).sum();
+        self.answers.extend(cluster.keep(object, others).map(|held| (located, held)));
+        Ok(())
     }
 
     /// Says that an object was looked at whose content may be shown.
@@ -143,7 +160,7 @@ impl<'a> JobObjects<'a> {
 
     /// The uid of an object that this job has written.
     pub(crate) fn written_uid(&self, located: &LocatedObject, inventory: &Inventory) -> Option<String> {
-        let answered = self.answers.get(located).and_then(|answer| answer.pointer("/metadata/uid")?.as_str());
+        let answered = self.answers.get(located).and_then(|answer| answer.object().pointer("/metadata/uid")?.as_str());
         let recorded = inventory.0.get(located).and_then(|entry| entry.uid.as_deref());
         answered.or(recorded).map(str::to_owned)
     }
@@ -164,6 +181,7 @@ impl<'a> JobObjects<'a> {
         cluster: Arc<Cluster>,
         resource: Arc<ApiResource>,
     ) -> ObjectHandle<'a> {
+        let cluster = Arc::new(cluster.of_object());
         ObjectHandle { writer: self.writer, cluster, resource, on: on.clone(), key, is_served: true }
     }
 

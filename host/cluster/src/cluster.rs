@@ -1,6 +1,10 @@
 //! One Kubernetes API server: reads and writes of objects of any kind.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use http::Request as HttpRequest;
 use kube::{
@@ -13,7 +17,7 @@ use orangery_core::{
     name::{ApiVersion, Namespace},
 };
 use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
-use orangery_turns::SharedBytes;
+use orangery_turns::{HeldBytes, SharedBytes};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -26,7 +30,7 @@ pub use self::requests::MOST_REQUESTS;
 pub(crate) use self::requests::ServerGate;
 use crate::{
     Call, Error,
-    object_memory::{MOST_OBJECT_BYTES, share_of},
+    object_memory::{HeldObject, MOST_OBJECT_BYTES, share_of},
     path::segment,
     shares::ClusterShares,
     watch::{Feeds, PAGE, Wake, Watches},
@@ -49,6 +53,8 @@ pub const MOST_PAGES: usize = 1_000;
 pub struct Cluster {
     server: Arc<ApiServer>,
     call: Call,
+    /// What the newest answer takes, where it is held. Protects it, for a change.
+    newest: Option<Mutex<HeldBytes>>,
 }
 
 /// What all share who ask one API server with the same credentials.
@@ -112,13 +118,30 @@ impl Cluster {
         let (watches, feeds) = (Watches::new(wake, shares.clone()), Feeds::new(shares));
         let objects = Arc::clone(&shares.objects);
         let server = ApiServer { client, address, requests, discovery, watches, feeds, objects };
-        Self { server: Arc::new(server), call: Call::default() }
+        Self { server: Arc::new(server), call: Call::default(), newest: None }
     }
 
     /// The same server, asked for a call: its requests end with the call.
     #[must_use]
     pub fn during(&self, call: &Call) -> Self {
-        Self { server: Arc::clone(&self.server), call: call.clone() }
+        Self { server: Arc::clone(&self.server), call: call.clone(), newest: None }
+    }
+
+    /// The same server, asked about one object: what the newest answer takes of the memory that all clusters share is held until
+    /// the next one is in, or this is dropped. An answer for which there is no room is an error that passes (C-201).
+    #[must_use]
+    pub fn of_object(&self) -> Self {
+        let newest = Some(Mutex::new(self.server.objects.none_of(self.call.tenant())));
+        Self { server: Arc::clone(&self.server), call: self.call.clone(), newest }
+    }
+
+    /// An object that is kept beside others which take so many bytes; `None` where all of them would take more than a quarter of
+    /// what a namespace has of the memory that all clusters share, or where there is no room.
+    pub fn keep(&self, object: Arc<Value>, others: u64) -> Option<HeldObject> {
+        let bytes = memory::of(&object);
+        let mut held = self.server.objects.none_of(self.call.tenant());
+        let most = held.of().most_of_one() / 4;
+        (others.saturating_add(bytes) <= most && held.set(bytes)).then(|| HeldObject::new(object, held))
     }
 
     /// Whether both are the same server, and share what is known of it.
@@ -308,7 +331,12 @@ impl Cluster {
         key: &ObjectKey,
         request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, Error> {
-        Box::pin(self.server.ask(&self.call, key, request)).await
+        let (answer, held) = Box::pin(self.server.ask(&self.call, key, request)).await?;
+        if let Some(newest) = &self.newest {
+            let before = mem::replace(&mut *newest.lock().unwrap_or_else(PoisonError::into_inner), held);
+            drop(before);
+        }
+        Ok(answer)
     }
 
     /// Tells whoever watches the kind what a write has answered, so that nobody judges by an older version.
@@ -328,7 +356,7 @@ impl ApiServer {
         call: &Call,
         key: &ObjectKey,
         request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<(T, HeldBytes), Error> {
         let classify = |error| match no_room_for_a_page(&error) {
             Some(limit) => Error::TooLarge { cluster: self.address.clone(), key: Box::new(key.clone()), limit },
             None => Error::classify(&self.address, key, error),

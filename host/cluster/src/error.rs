@@ -92,6 +92,14 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
+    /// The server does not do this with objects of the kind, as with one that can only be created.
+    #[error("{key}: the API server does not do this with objects of the kind: {message}; leave the object out")]
+    Unsupported {
+        /// The object.
+        key: Box<ObjectKey>,
+        /// The server's words.
+        message: String,
+    },
     /// A rule of the cluster does not allow it, whoever asks.
     #[error("{cluster} does not allow this for {key}: {message}; change the object, or the rule")]
     Forbidden {
@@ -203,6 +211,7 @@ impl Error {
             | Error::Missing { key, .. }
             | Error::Terminating { key, .. }
             | Error::Invalid { key, .. }
+            | Error::Unsupported { key, .. }
             | Error::Forbidden { key, .. }
             | Error::TooLarge { key, .. }
             | Error::Unauthenticated { key, .. }
@@ -263,6 +272,7 @@ impl Error {
             409 if status.is_already_exists() => Error::AlreadyExists { key },
             409 if managed => Error::Managed { key, message },
             409 => Error::Conflict { key },
+            405 => Error::Unsupported { key, message },
             // 410: what it counted on has expired, and the next answer counts on something else.
             408 | 410 | 429 => Error::Unreachable { cluster, key, source: Arc::new(kube::Error::Api(status)) },
             400..500 => Error::Invalid { key, message },
@@ -314,7 +324,9 @@ impl From<Error> for Halt {
             Error::Denied { by_policy: false, .. } => Halt::Stall(failure("AddressDenied").with_code(Code::Forbidden)),
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
             Error::Unlocated { .. } => Halt::Stall(failure(UNLOCATED).with_code(Code::ConfigurationProblem)),
-            Error::Invalid { .. } => Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem)),
+            Error::Invalid { .. } | Error::Unsupported { .. } => {
+                Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
+            }
             Error::TooLarge { .. } => Halt::Stall(failure("TooLarge").with_code(Code::LimitExceeded)),
             Error::Managed { .. } => Halt::Stall(failure("FieldsOfOthers").with_code(Code::ConfigurationProblem)),
             Error::Forbidden { .. } => Halt::Stall(failure("Forbidden").with_code(Code::Unauthorized)),

@@ -1,10 +1,35 @@
 //! The memory that the objects of all clusters share.
 
-use orangery_turns::SharedBytes;
+use std::sync::Arc;
+
+use orangery_turns::{HeldBytes, SharedBytes};
+use serde_json::Value;
 
 /// The most memory, in bytes, that the objects of all watches and of all lists under way take, on all clusters, where there is
 /// enough (C-88). Namespaces share it.
 pub const MOST_OBJECT_BYTES: u64 = 512 << 20;
+
+/// An object with what it takes of that memory, which comes back when this is dropped.
+pub struct HeldObject {
+    object: Arc<Value>,
+    held: HeldBytes,
+}
+
+impl HeldObject {
+    pub(crate) fn new(object: Arc<Value>, held: HeldBytes) -> Self {
+        Self { object, held }
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Arc<Value> {
+        &self.object
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes()
+    }
+}
 
 /// What a namespace may have at most of what all clusters share, as a message says it.
 pub(crate) fn share_of(objects: &SharedBytes) -> String {

@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(largest("whole-8190").await, Ok(true));
         let refused = largest("whole-8192").await.unwrap_err();
         assert!(refused.contains("its answer takes more than the 8388608 bytes that are allowed"), "{refused}");
-        let cluster = connected(1 << 20).await;
+        let cluster = connected(2 << 20).await;
         let of = |namespace: &'static str| cluster.during(&Call::default().of(&namespace.into()));
         let (map, named) = (config_maps(), |name: &str| ObjectKey { name: name.into(), ..key() });
         let got = async |namespace, name: &str| {
@@ -309,15 +309,46 @@ mod tests {
         assert_eq!(got("one", "whole-400").await, Ok(true));
         let refused = got("two", "whole-600").await.unwrap_err();
         let expected =
-            "its answer takes more than the 524288 bytes of memory, shared with other namespaces, that are allowed";
+            "its answer takes more than the 1048576 bytes of memory, shared with other namespaces, that are allowed";
         assert!(refused.contains(expected), "{refused}");
         // What was sent and goes on for ever is held as long as it is waited for.
-        let (waiting, unfinished) = (of("four"), named("part-400"));
+        let (waiting, unfinished) = (of("four"), named("part-700"));
         let mut waits = pin!(waiting.get(&map, &unfinished));
         while got("four", "whole-200").await.is_ok() {
             assert!(futures::poll!(waits.as_mut()).is_pending());
         }
         assert_eq!(got("five", "whole-200").await, Ok(true), "another namespace has its own share");
+    }
+
+    #[tokio::test]
+    async fn c_201_limits_cluster_the_values_of_answers_about_single_objects_share_a_memory() {
+        // Values of 395 KiB in a text of two.
+        let answer = format!(r#"{{"metadata": {{"name": "x"}}, "data": [{}0]}}"#, "{},".repeat(1 << 9));
+        let answer = get(async move || ([("content-type", "application/json")], answer.clone()));
+        let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps/x", answer)).await;
+        let pool = ClusterPool::with_memory(2 << 20, |_: &Waiter| {});
+        let cluster = pool.connect(&kubeconfig(&server, "t"), &Arc::default(), &None).await.unwrap();
+        let of = |namespace: &'static str| cluster.during(&Call::default().of(&namespace.into()));
+        let got = async |cluster: &Cluster| {
+            let answer = cluster.get(&config_maps(), &ObjectKey { name: "x".into(), ..key() }).await;
+            answer.map(|object| object.is_some()).map_err(|error| chain(&error).concat())
+        };
+        let objects = ["one"; 3].map(|namespace| of(namespace).of_object());
+        assert_eq!((got(&objects[0]).await, got(&objects[1]).await), (Ok(true), Ok(true)));
+        let refused = got(&objects[2]).await.unwrap_err();
+        let expected =
+            "its answer takes more than the 1048576 bytes of memory, shared with other namespaces, that are allowed";
+        assert!(refused.contains(expected), "{refused}");
+        assert_eq!(got(&of("two")).await, Ok(true), "another namespace has its own share");
+        let [first, second, third] = objects;
+        drop(first);
+        assert_eq!(got(&third).await, Ok(true), "what is dropped gives its memory back");
+        drop((second, third));
+        // What is kept has a quarter of that share at most.
+        let text = |kib: usize| Arc::new(json!("x".repeat(kib << 10)));
+        let kept = of("one").keep(text(200), 0).map(|kept| kept.bytes() >> 10);
+        assert_eq!(kept, Some(200));
+        assert!(of("one").keep(text(200), 100 << 10).is_none());
     }
 
     #[tokio::test]

@@ -46,10 +46,23 @@ impl InstallationController {
     /// installations.
     pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         release_when_gone::<Installation>(&host, &pool);
+        forget_seals(&host);
         wake_refused(&host, queue.clone());
         wake_watching(&host, &pool);
         Self { worker: InstallationWorker::new(host, pool, queue) }
     }
+}
+
+/// Of an Installation that is gone no state is compared with another one any more.
+fn forget_seals(host: &Arc<ControllerContext>) {
+    let weak = Arc::downgrade(host);
+    host.stores.installations.subscribe(move |change| {
+        let gone = change.before.filter(|_| change.after.is_none());
+        let uid = gone.and_then(|gone| gone.metadata.uid.as_deref());
+        if let (Some(host), Some(uid)) = (weak.upgrade(), uid) {
+            host.newest_seals.forget(uid);
+        }
+    });
 }
 
 impl Controller for InstallationController {

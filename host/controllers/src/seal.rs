@@ -8,14 +8,14 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use orangery_api::{annotation, deploy_item::DeployItem, marks::Marks as _};
+use orangery_api::{annotation, deploy_item::DeployItem, installation::Installation, marks::Marks as _};
 use orangery_core::digest::sha256;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{controller_context::ControllerContext, encryption::EncryptionKey, object::uid_of, seed::SealKey};
 
-/// The numbers of the newest seals that this process has seen, by the uid of the item: an older one is no state to go on
-/// with, though it was once written by the operator.
+/// The numbers of the newest seals that this process has seen, by the uid of the item, and by that of an Installation with the name
+/// of a Secret: an older one is no state to go on with, though it was once written by the operator.
 #[derive(Default)]
 pub(crate) struct NewestSeals {
     /// Held for one look-up or one change.
@@ -36,9 +36,17 @@ impl NewestSeals {
         self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).get(uid).copied().unwrap_or_default()
     }
 
-    /// The item is gone.
+    /// The object is gone, and what lies beside it.
     pub(crate) fn forget(&self, uid: &str) {
-        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        let mut by_uid = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        by_uid.remove(uid);
+        let beside = format!("{uid}/");
+        while let Some(place) = by_uid.range(beside.clone()..).next().map(|(place, _)| place.clone()) {
+            if !place.starts_with(&beside) {
+                break;
+            }
+            by_uid.remove(&place);
+        }
     }
 }
 
@@ -133,6 +141,60 @@ impl<'a> Sealer<'a> {
     }
 }
 
+/// Seals the state of templates that lies in one Secret of an Installation (C-202).
+pub(crate) struct TemplateStateSealer<'a> {
+    key: &'a SealKey,
+    newest: &'a NewestSeals,
+    /// The uid of the Installation, and the name of the Secret.
+    place: String,
+}
+
+/// A seal as it stands in an annotation.
+pub(crate) struct WrittenSeal {
+    number: u64,
+    /// The number and the tag.
+    pub(crate) text: String,
+}
+
+impl<'a> TemplateStateSealer<'a> {
+    /// For a Secret of an Installation.
+    pub(crate) fn of(host: &'a ControllerContext, installation: &Installation, secret: &str) -> Self {
+        Self::new((host.key.seals(), &host.newest_seals), uid_of(installation), secret)
+    }
+
+    fn new((key, newest): (&'a SealKey, &'a NewestSeals), uid: &str, secret: &str) -> Self {
+        Self { key, newest, place: format!("{uid}/{secret}") }
+    }
+
+    /// The seal of the next content.
+    pub(crate) fn seal(&self, content: &[u8]) -> WrittenSeal {
+        let number = self.newest.newest(&self.place).saturating_add(1);
+        let tag = BASE64.encode(&self.key.sign(&self.sealed(number, content)));
+        WrittenSeal { number, text: format!("{number}:{tag}") }
+    }
+
+    /// A seal was written.
+    pub(crate) fn written(&self, seal: &WrittenSeal) {
+        self.newest.take(&self.place, seal.number);
+    }
+
+    /// Holds a content against the annotation beside it.
+    pub(crate) fn verify(&self, content: &[u8], seal: Option<&str>) -> Result<(), SealError> {
+        let parts = seal.and_then(|seal| seal.split_once(':'));
+        let number_and_tag =
+            parts.and_then(|(number, tag)| Some((number.parse().ok()?, BASE64.decode(tag.as_bytes()).ok()?)));
+        let (number, tag) = number_and_tag.ok_or(SealError::Unsealed)?;
+        if !self.key.verify(&self.sealed(number, content), &tag) {
+            return Err(SealError::Unsealed);
+        }
+        if self.newest.take(&self.place, number) { Ok(()) } else { Err(SealError::Replayed) }
+    }
+
+    fn sealed(&self, number: u64, content: &[u8]) -> Vec<u8> {
+        format!("template state {} {number} {}", self.place, sha256(content)).into_bytes()
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -144,6 +206,10 @@ pub(crate) mod tests {
     impl Bench {
         pub(crate) fn new(key: u8) -> Self {
             Self(HostKey::new(&[key; 32]), NewestSeals::default())
+        }
+
+        fn of_state(&self, uid: &str, secret: &str) -> TemplateStateSealer<'_> {
+            TemplateStateSealer::new((self.0.seals(), &self.1), uid, secret)
         }
 
         pub(crate) fn sealer<'a>(&'a self, uid: &'a str) -> Sealer<'a> {
@@ -171,6 +237,47 @@ pub(crate) mod tests {
         );
         assert_eq!(own.sealer("u").verify(1, &"content", Some("none")), Err(SealError::Unsealed));
         assert_eq!(own.sealer("u").verify(1, &"content", None), Err(SealError::Unsealed));
+    }
+
+    fn verified(
+        bench: &Bench,
+        (uid, secret): (&str, &str),
+        content: &[u8],
+        seal: Option<&str>,
+    ) -> Result<(), SealError> {
+        bench.of_state(uid, secret).verify(content, seal)
+    }
+
+    #[test]
+    fn c_202_the_seal_of_a_state_is_good_for_one_installation_one_secret_one_content_and_one_operator() {
+        let (own, other) = (Bench::new(1), Bench::new(2));
+        let seal = own.of_state("u", "s").seal(b"content").text;
+        assert_eq!(verified(&own, ("u", "s"), b"content", Some(&seal)), Ok(()));
+        let unsealed = Err(SealError::Unsealed);
+        assert_eq!(verified(&own, ("v", "s"), b"content", Some(&seal)), unsealed, "another Installation's");
+        assert_eq!(verified(&own, ("u", "t"), b"content", Some(&seal)), unsealed, "another state's");
+        assert_eq!(verified(&own, ("u", "s"), b"other", Some(&seal)), unsealed);
+        assert_eq!(verified(&own, ("u", "s"), b"content", Some(&seal.replacen('1', "2", 1))), unsealed);
+        assert_eq!(verified(&other, ("u", "s"), b"content", Some(&seal)), unsealed, "another operator's");
+        for text in [None, Some(""), Some("1:"), Some("none"), Some("1:!")] {
+            assert_eq!(verified(&own, ("u", "s"), b"content", text), unsealed, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn c_202_a_state_that_is_older_than_another_one_is_not_good_until_its_installation_is_gone() {
+        let bench = Bench::new(1);
+        let state = bench.of_state("u", "s");
+        let first = state.seal(b"first");
+        state.written(&first);
+        let second = state.seal(b"second");
+        assert_eq!(state.verify(b"first", Some(&first.text)), Ok(()), "the second one was not written yet");
+        state.written(&second);
+        assert_eq!(state.verify(b"first", Some(&first.text)), Err(SealError::Replayed));
+        assert_eq!(state.verify(b"second", Some(&second.text)), Ok(()));
+        bench.of_state("u2", "s").written(&first);
+        bench.1.forget("u");
+        assert_eq!(bench.1.by_uid.lock().unwrap().keys().collect::<Vec<_>>(), ["u2/s"]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ const NO_QUOTAS: Quotas = Quotas {
 
 static RESTRICTED: LazyLock<PolicySpec> = LazyLock::new(|| PolicySpec {
     profile: Profile::Restricted,
-    blueprints: BlueprintRules { components: Some(false), ..open().blueprints },
+    blueprints: BlueprintRules { components: Some(false), unsealed_states: Some(false), ..open().blueprints },
     targets: TargetRules {
         host_cluster: HostClusterRules { allow: Some(false), ..open().targets.host_cluster },
         cluster_scoped: Some(false),
@@ -56,7 +56,12 @@ fn open() -> PolicySpec {
     let all_items =
         ItemTypeRule { item_type: Pattern::any(), registries: None, hosts: None, namespaces: None, kinds: None };
     PolicySpec {
-        blueprints: BlueprintRules { inline: Some(true), components: Some(true), templates: any() },
+        blueprints: BlueprintRules {
+            inline: Some(true),
+            components: Some(true),
+            templates: any(),
+            unsealed_states: Some(true),
+        },
         signatures: SignatureRules { required: Some(false), trusted_keys: Some(Vec::new()) },
         sources: SourceRules { registries: any(), hosts: any(), redirects: Some(Vec::new()) },
         items: ItemRules { types: Some(vec![all_items]) },
@@ -98,7 +103,7 @@ mod tests {
         let compatible = json!({
             "profile": "compatible",
             "priority": 0,
-            "blueprints": {"inline": true, "components": true, "templates": ["*"]},
+            "blueprints": {"inline": true, "components": true, "templates": ["*"], "unsealedStates": true},
             "signatures": {"required": false, "trustedKeys": []},
             "sources": {"registries": ["*"], "hosts": ["*"], "redirects": []},
             "items": {"types": [{"type": "*"}]},
@@ -125,6 +130,7 @@ mod tests {
         let mut restricted = compatible;
         restricted["profile"] = json!("restricted");
         restricted["blueprints"]["components"] = json!(false);
+        restricted["blueprints"]["unsealedStates"] = json!(false);
         restricted["targets"]["hostCluster"]["allow"] = json!(false);
         restricted["targets"]["clusterScoped"] = json!(false);
         restricted["targets"]["credentials"] = json!(["serviceAccount"]);

@@ -211,6 +211,10 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         PolicyRequest::BlueprintComponent => {
             yes("spec.blueprints.components", |spec| spec.blueprints.components.as_ref(), "components: true")
         }
+        PolicyRequest::UnsealedState(_) => {
+            let remedy = "unsealedStates: true";
+            yes("spec.blueprints.unsealedStates", |spec| spec.blueprints.unsealed_states.as_ref(), remedy)
+        }
         PolicyRequest::HostCluster => {
             yes("spec.targets.hostCluster.allow", |spec| spec.targets.host_cluster.allow.as_ref(), "allow: true")
         }

@@ -48,6 +48,8 @@ pub enum PolicyRequest<'a> {
     BlueprintComponent,
     /// A template execution of this type.
     Template(&'a str),
+    /// The state of templates in a Secret of this name, which is not as this operator has written it last.
+    UnsealedState(&'a str),
     /// The cluster that the operator runs in, without a Target.
     HostCluster,
     /// A cluster at this address: scheme, host and port.
@@ -97,6 +99,12 @@ impl fmt::Display for PolicyRequest<'_> {
             }
             Self::BlueprintComponent => f.write_str("a component that a blueprint brings (type: Wasm)"),
             Self::Template(of) => write!(f, "a template of type {}", shown(of)),
+            Self::UnsealedState(name) => write!(
+                f,
+                "the state of templates in the Secret {}, which is not as this operator has written it last (where it is deleted, they \
+                 begin anew),",
+                shown(name)
+            ),
             Self::HostCluster => f.write_str("the cluster that the operator runs in"),
             Self::Server(address) => write!(f, "the cluster at {}", shown(address)),
             Self::Object(key) => {

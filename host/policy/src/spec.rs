@@ -82,6 +82,9 @@ pub struct BlueprintRules {
     /// Types of template executions, such as `GoTemplate`, but `Wasm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub templates: Option<Vec<Pattern>>,
+    /// Whether templates go on from a state that this operator has not written as it is, as one of Landscaper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsealed_states: Option<bool>,
 }
 
 /// Where content may come from.

@@ -5,3 +5,4 @@ mod guards;
 mod orphaned_items;
 mod removed_clusters;
 mod removed_sources;
+mod unreadable_kinds;

@@ -47,7 +47,7 @@ pub async fn watch(job: &Job<'_>, tracked: &Arc<TrackedManifest>) -> Step<()> {
     let reading = unlisted.into_iter().map(|located| async move {
         let before = tracked.version(&located);
         let live = read(job, &located).await?;
-        tracked.read(&located, before, live.as_ref());
+        tracked.read(&located, before, live.as_ref().map(|live| &live.object));
         Ok(())
     });
     all(stream::iter(reading).buffer_unordered(AT_ONCE).collect().await)
@@ -73,8 +73,8 @@ pub async fn ask(job: &Job<'_>, tracked: &TrackedManifest) -> Step<()> {
         match read(job, &located).await? {
             None => tracked.read(&located, before, None),
             Some(live) => {
-                let baseline = asked_baseline(job, &located, &written.write, &live).await?;
-                tracked.asked(&located, (written, before), baseline, &live);
+                let baseline = asked_baseline(job, &located, &written.write, &live.object).await?;
+                tracked.asked(&located, (written, before), baseline, &live.object);
             }
         }
         Ok(())

@@ -109,7 +109,7 @@ impl Executor<'_> {
         let writing: Vec<_> = ours
             .into_iter()
             .map(|(located, write, known)| async move {
-                let known = known || objects.answers.contains_key(&located);
+                let known = known || objects.has_answer(&located);
                 let result = objects.write(&located, write, known).await;
                 (located, result)
             })
@@ -117,18 +117,21 @@ impl Executor<'_> {
         let results: Vec<_> = stream::iter(writing).buffered(AT_ONCE).collect().await;
         let mut outcomes = Vec::new();
         for (located, result) in results {
-            outcomes.push(result.map(|answer| self.answered(located, answer)));
+            outcomes.push(match result {
+                Ok(answer) => self.answered(located, answer).await,
+                Err(error) => Err(error),
+            });
         }
         all(outcomes).map(drop)
     }
 
-    fn answered(&mut self, located: LocatedObject, answer: Option<Arc<Value>>) {
-        let Some(answer) = answer else { return };
+    async fn answered(&mut self, located: LocatedObject, answer: Option<Arc<Value>>) -> Result<(), ApplyError> {
+        let Some(answer) = answer else { return Ok(()) };
         let uid = answer.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
         if let Some(InventoryEntry { uid: known, .. }) = self.state.inventory.0.get_mut(&located) {
             *known = uid;
         }
-        self.objects.answers.insert(located, answer);
+        self.objects.keep(located, answer).await
     }
 }
 

@@ -125,6 +125,43 @@ async fn objects_whose_kind_is_not_served_any_more_are_gone() {
 }
 
 #[tokio::test]
+async fn c_199_what_a_server_only_creates_is_left_and_told() {
+    let mut world = World::new().await;
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "LocalSubjectAccessReview",
+        "metadata": {"name": "x", "namespace": "default"},
+    });
+    let plan = proposal(json!({"stages": [stage(&[write("a", "1"), json!({"object": review, "how": "replace"})])]}));
+    for job in ["j", "k"] {
+        assert_eq!(world.run(job, &plan).await, Outcome::Finished);
+    }
+    assert_eq!(world.inventory(), ["a", "x"]);
+    world.delete().await;
+    assert_eq!((names(&world).await.len(), world.inventory().len()), (0, 0));
+    let why = "LocalSubjectAccessReview default/x of the target cluster stays: the API server does not read or delete objects of its kind, \
+               so nothing of it can be taken away";
+    assert_eq!(world.status.state.notes, [why]);
+}
+
+/// One of two large objects is read while the other one is being changed: there is room for one.
+#[tokio::test]
+async fn c_201_an_object_that_is_worked_with_holds_its_memory() {
+    let mut world = World::new().await;
+    let text = "x".repeat(300 << 10);
+    let last = json!({"object": config_map("a", &text), "how": "replace", "beforeDeletion": {"data": {"k": "bye"}}});
+    world.run("j", &proposal(json!({"stages": [stage(&[last, write("b", &text)])]}))).await;
+    world.restart_with(1_500 << 10);
+    world.traffic.send_after("GET configmaps/b", "asked PUT configmaps/a");
+    world.traffic.send_after("PUT configmaps/a", "read GET configmaps/b");
+    let Err(Halt::Retry(failure)) = world.look_at_deletion().await else { panic!("both were read") };
+    let limit = "its answer takes more than the 768000 bytes of memory, shared with other namespaces, that are allowed";
+    assert!(failure.message.contains(limit), "{failure}");
+    assert_eq!(names(&world).await, ["b"]);
+    world.delete().await;
+    assert_eq!((names(&world).await.len(), world.inventory().len()), (0, 0));
+}
+
+#[tokio::test]
 async fn objects_that_others_have_deleted_are_gone_and_nothing_is_asked_of_them() {
     let mut world = World::new().await;
     let last = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": {"data": {"k": "bye"}}});

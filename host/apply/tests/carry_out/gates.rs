@@ -41,6 +41,21 @@ async fn a_gate_that_holds_at_once_reads_nothing() {
 }
 
 #[tokio::test]
+async fn c_201_an_answer_for_which_there_is_no_room_is_not_kept_and_a_watch_is_asked() {
+    let mut world = World::new().await;
+    world.restart_with(2 << 20);
+    let rule = json!({"requirements": [{"path": ".metadata.name", "operator": "==", "values": ["a"]}]});
+    let gate = json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]}, "rule": rule}]});
+    let plan =
+        |bytes| proposal(json!({"stages": [{"name": "s", "writes": [write("a", &"x".repeat(bytes))], "gate": gate}]}));
+    assert_eq!(world.run("j", &plan(200 << 10)).await, Outcome::Finished);
+    let waiting = waits(&world.reconcile("k", &plan(300 << 10)).await);
+    assert_eq!(waiting, "waiting for ConfigMap default/a (not seen yet) to become ready");
+    world.wait().await;
+    assert_eq!(world.run("k", &plan(300 << 10)).await, Outcome::Finished);
+}
+
+#[tokio::test]
 async fn a_gate_is_woken_by_a_change_and_survives_a_restart() {
     let mut world = World::new().await;
     let plan = gated(ready_when_data_is("2"));

@@ -10,12 +10,15 @@ use std::{
 };
 
 use axum::{Router, body::Body};
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Client;
 use orangery_apply::{
     DeployItems, DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run,
 };
-use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, NamespacedName, Observed, Waiter};
+use orangery_cluster::{
+    Cluster, ClusterPool, ClusterSet, Connections, MOST_OBJECT_BYTES, NamespacedName, Observed, Waiter,
+};
 use orangery_core::{
     digest::sha256,
     name::{JobId, Kind, ObjectName},
@@ -28,7 +31,7 @@ use orangery_proposal::{
     inventory::LocatedObject, item::StoredProposal,
 };
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tower::{BoxError, ServiceExt, service_fn};
 
 /// The label that marks the objects of the item.
@@ -53,6 +56,10 @@ pub(crate) struct Traffic {
     breaks: Mutex<Option<(usize, Break)>>,
     /// Whether the credentials may not update anything.
     forbids_updates: AtomicBool,
+    /// Requests that are sent when something else has happened, by what is noted of them.
+    order: Mutex<BTreeMap<String, String>>,
+    /// What has happened: `asked REQUEST`, `read REQUEST`.
+    happened: watch::Sender<BTreeSet<String>>,
 }
 
 impl Traffic {
@@ -85,6 +92,35 @@ impl Traffic {
     /// From now on the credentials may not update anything.
     pub(crate) fn forbid_updates(&self) {
         self.forbids_updates.store(true, Ordering::SeqCst);
+    }
+
+    /// A request, `PUT configmaps/a`, is sent when another one was `asked …`, or its answer `read …`.
+    pub(crate) fn send_after(&self, request: &str, event: &str) {
+        self.order.lock().unwrap().insert(request.to_owned(), event.to_owned());
+    }
+
+    fn happens(&self, event: String) {
+        self.happened.send_modify(|happened| {
+            happened.insert(event);
+        });
+    }
+
+    async fn turn(&self, request: &str) {
+        self.happens(format!("asked {request}"));
+        let Some(event) = self.order.lock().unwrap().get(request).cloned() else { return };
+        drop(self.happened.subscribe().wait_for(|happened| happened.contains(&event)).await.unwrap());
+    }
+
+    /// An answer that tells when all of it was read.
+    async fn told(self: Arc<Self>, request: String, answer: axum::response::Response) -> axum::response::Response {
+        let (head, body) = answer.into_parts();
+        let whole = axum::body::to_bytes(body, usize::MAX).await;
+        let end = async move {
+            self.happens(format!("read {request}"));
+            Ok(axum::body::Bytes::new())
+        };
+        let pieces = stream::iter([whole]).chain(stream::once(end));
+        axum::response::Response::from_parts(head, Body::from_stream(pieces))
     }
 
     pub(crate) fn break_at(&self, write: usize, how: Break) {
@@ -126,6 +162,8 @@ pub(crate) struct World {
     allowed: AtomicUsize,
     clock: Settable,
     pool: ClusterPool,
+    /// Bytes that all objects share.
+    memory: u64,
     woken: Arc<Notify>,
     /// Whose objects are written.
     pub(crate) owner: Owner,
@@ -235,10 +273,12 @@ fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
             let writes = method != "GET";
             let discovers = path.split('/').count() < 5 && !path.contains("namespaces") && !path.ends_with('s');
             let identifies = path.ends_with("/namespaces/kube-system");
+            let short = path.rsplit("/").take(2).collect::<Vec<_>>();
+            let line = format!("{method} {}", short.into_iter().rev().collect::<Vec<_>>().join("/"));
             if !query.contains("watch=") && !discovers && !identifies {
-                let short = path.rsplit("/").take(2).collect::<Vec<_>>();
-                traffic.note(format!("{method} {}", short.into_iter().rev().collect::<Vec<_>>().join("/")));
+                traffic.note(line.clone());
             }
+            traffic.turn(&line).await;
             let broken = if writes { traffic.write() } else { None };
             if broken == Some(Break::Request) {
                 return Err(BoxError::from("the process was killed"));
@@ -250,7 +290,8 @@ fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
             if broken == Some(Break::Answer) {
                 return Err(BoxError::from("the process was killed"));
             }
-            Ok(response)
+            let is_waited_for = traffic.order.lock().unwrap().values().any(|event| *event == format!("read {line}"));
+            Ok(if is_waited_for { traffic.told(line, response).await } else { response })
         }
     });
     Client::new(service, name)
@@ -278,7 +319,8 @@ impl World {
             is_current: AtomicBool::new(true),
             allowed: AtomicUsize::new(usize::MAX),
             clock: Settable(Mutex::new(Timestamp::UNIX_EPOCH)),
-            pool: pool(&woken),
+            pool: pool(MOST_OBJECT_BYTES, &woken),
+            memory: MOST_OBJECT_BYTES,
             woken,
             owner: Owner {
                 namespace: "default".into(),
@@ -320,7 +362,13 @@ impl World {
 
     /// The process is killed: nothing but the server and the status is left.
     pub(crate) fn restart(&mut self) {
-        self.pool = pool(&self.woken);
+        self.pool = pool(self.memory, &self.woken);
+    }
+
+    /// The same, and all objects share so many bytes from now on.
+    pub(crate) fn restart_with(&mut self, memory: u64) {
+        self.memory = memory;
+        self.restart();
     }
 
     pub(crate) fn pass(&self, time: Duration) {
@@ -536,9 +584,9 @@ pub(crate) fn everything() -> Grants {
     serde_json::from_value(all).unwrap()
 }
 
-fn pool(woken: &Arc<Notify>) -> ClusterPool {
+fn pool(memory: u64, woken: &Arc<Notify>) -> ClusterPool {
     let woken = Arc::clone(woken);
-    ClusterPool::new(move |_| woken.notify_one())
+    ClusterPool::with_memory(memory, move |_| woken.notify_one())
 }
 
 fn waiter() -> Waiter {

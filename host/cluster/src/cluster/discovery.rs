@@ -181,7 +181,7 @@ impl ApiServer {
 
     async fn read<T: DeserializeOwned>(&self, call: &Call, key: &ObjectKey, path: &str) -> Result<T, Error> {
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::core::request::Error::BuildRequest);
-        self.ask(call, key, request).await
+        self.ask(call, key, request).await.map(|(answer, _held)| answer)
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
 use http::{Request, StatusCode, header::RETRY_AFTER};
 use http_body::Body as _;
 use kube::{Client, client::Body, core::Status};
+use orangery_core::memory;
 use orangery_turns::{HeldBytes, SharedBytes, Tenant, Turns};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,6 +28,9 @@ const MOST_SINGLE_ANSWER: u64 = 8 << 20;
 
 /// So many bytes of an answer take nothing of what namespaces share: most answers have no more.
 const HELD_BY_NOBODY: u64 = 32 << 10;
+
+/// The same of the memory of its values.
+const VALUES_HELD_BY_NOBODY: u64 = 128 << 10;
 
 /// How often a request is sent again that the server wants to have later.
 const SENT_AGAIN: usize = 5;
@@ -122,13 +126,15 @@ impl RequestGate {
     }
 
     /// Sends a request as soon as its namespace has its turn, and again where the server wants to have it later (`Retry-After`).
+    /// The answer holds what its values take of the memory that all clusters share, unless it is a page (C-201).
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
         attempt: &RequestAttempt<'_>,
         (client, objects): (&Client, &Arc<SharedBytes>),
         request: Request<Vec<u8>>,
-    ) -> Result<T, kube::Error> {
+    ) -> Result<(T, HeldBytes), kube::Error> {
         let mut again = SENT_AGAIN;
+        let is_page = is_page(&request);
         loop {
             self.pause().await;
             let answer = {
@@ -138,7 +144,9 @@ impl RequestGate {
             };
             match answer {
                 Err(RefusedAnswer { later: Some(later), .. }) if again > 0 => self.leave_alone(later),
-                Ok((bytes, _held)) => return decoded(&bytes),
+                // Whoever asks for pages holds what it keeps of them.
+                Ok((bytes, held)) if is_page => return Ok((decoded(&bytes)?, held)),
+                Ok((bytes, held)) => return decoded_in(held, bytes),
                 Err(RefusedAnswer { error, later }) => {
                     later.into_iter().for_each(|later| self.leave_alone(later));
                     return Err(error);
@@ -148,7 +156,7 @@ impl RequestGate {
         }
     }
 
-    /// The answer, which holds what it takes of the memory that all clusters share until it is decoded.
+    /// The answer, which holds what its text takes of the memory that all clusters share.
     async fn exchange(
         &self,
         client: &Client,
@@ -209,6 +217,20 @@ async fn collected(mut body: Body, is_page: bool, mut held: HeldBytes) -> Result
         bytes.extend_from_slice(&data);
     }
     Ok((bytes, held))
+}
+
+/// The values of an answer that is no page. What they take is held before they are made, beside the text, which goes then.
+fn decoded_in<T: DeserializeOwned>(mut held: HeldBytes, bytes: Vec<u8>) -> Result<(T, HeldBytes), kube::Error> {
+    let values = Some(memory::of_json(&bytes)).filter(|values| *values > VALUES_HELD_BY_NOBODY);
+    if let Some(values) = values
+        && !held.set(values.saturating_add(bytes.len() as u64))
+    {
+        return Err(kube::Error::Service(Box::new(NoRoom { limit: share_of(held.of()), is_page: false })));
+    }
+    let answer = decoded(&bytes)?;
+    drop(bytes);
+    held.put(values.unwrap_or_default());
+    Ok((answer, held))
 }
 
 /// An answer for which there is no room.

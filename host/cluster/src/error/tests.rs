@@ -101,6 +101,7 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
         (Error::Missing { key: key(), message: message() }, "retry", "NotFound", true),
         (Error::Terminating { key: key(), message: message() }, "retry", TERMINATING, true),
         (Error::Invalid { key: key(), message: message() }, "stall", "InvalidObject", true),
+        (Error::Unsupported { key: key(), message: message() }, "stall", "InvalidObject", true),
         (Error::Unauthenticated { cluster: cluster(), key: key(), message: message() }, "retry", "Forbidden", true),
         (Error::Unauthorized { cluster: cluster(), key: key(), message: message() }, "retry", "Forbidden", true),
         (Error::Forbidden { cluster: cluster(), key: key(), message: message() }, "stall", "Forbidden", true),
@@ -159,6 +160,8 @@ fn messages_of_other_kinds_are_those_of_the_server_and_fields_of_others_fail_the
     assert_eq!(invalid.to_string(), "K a/x is refused by the API server: data is wrong");
     let expired = Error::classify("c", &key("K"), status(410, "Expired", "too old", vec![]));
     assert!(matches!(expired, Error::Unreachable { .. }), "{expired}");
+    let created = Error::classify("c", &key("K"), status(405, "MethodNotAllowed", "not here", vec![]));
+    assert!(matches!(created, Error::Unsupported { .. }), "{created}");
 }
 
 #[test]

@@ -10,4 +10,5 @@ mod on_change;
 mod phases;
 mod refusals;
 mod secrets;
+mod states;
 mod targets;

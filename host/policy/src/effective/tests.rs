@@ -56,6 +56,7 @@ fn profiles_tell_apart(profile: &str) -> Vec<Option<String>> {
     let everywhere = selection("Secret", None);
     let requests = [
         PolicyRequest::BlueprintComponent,
+        PolicyRequest::UnsealedState("s"),
         PolicyRequest::HostCluster,
         PolicyRequest::Object(&namespace),
         PolicyRequest::Selection(&everywhere),
@@ -74,6 +75,7 @@ fn profiles_tell_apart(profile: &str) -> Vec<Option<String>> {
 fn the_restricted_profile_refuses_what_reaches_beyond_a_tenant_and_the_compatible_one_nothing() {
     let restricted = [
         Some("spec.blueprints.components"),
+        Some("spec.blueprints.unsealedStates"),
         Some("spec.targets.hostCluster.allow"),
         Some("spec.targets.clusterScoped"),
         Some("spec.targets.clusterScoped"),
@@ -81,7 +83,7 @@ fn the_restricted_profile_refuses_what_reaches_beyond_a_tenant_and_the_compatibl
     ];
     let restricted = restricted.into_iter().chain([None; 6]).map(|line| line.map(str::to_owned));
     assert_eq!(profiles_tell_apart("restricted"), restricted.collect::<Vec<_>>());
-    assert_eq!(profiles_tell_apart("compatible"), vec![None; 11]);
+    assert_eq!(profiles_tell_apart("compatible"), vec![None; 12]);
 }
 
 #[test]
@@ -95,6 +97,11 @@ fn switches_are_on_or_off() {
         "spec.blueprints.components",
         |on| json!({"blueprints": {"components": on}}),
         PolicyRequest::BlueprintComponent,
+    );
+    both(
+        "spec.blueprints.unsealedStates",
+        |on| json!({"blueprints": {"unsealedStates": on}}),
+        PolicyRequest::UnsealedState("s"),
     );
     both(
         "spec.targets.hostCluster.allow",

@@ -129,6 +129,35 @@ async fn each_line_about_sources_keeps_items_from_asking_them() {
     }
 }
 
+/// Credentials that a template has issued for a Target, by a policy and by the profile. The root starts again when something else
+/// counts.
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_143_a_template_has_no_credentials_issued_that_a_policy_does_not_allow() {
+    let cluster = crate::cluster().await;
+    let asks = |name: &str, of: &str| {
+        let template =
+            format!("deployItems: []\nx: {{{{ get{of}Kubeconfig \"n\" \"default\" 600 .imports.cluster }}}}\n");
+        let execution = json!({"name": "d", "type": "GoTemplate", "template": template});
+        let fields = json!({"imports": imports_cluster(), "deployExecutions": [execution]});
+        on_cluster(installation(name, &blueprint(fields)))
+    };
+    put(&cluster, &policy("team", json!({"targets": {"credentials": []}}))).await;
+    cluster.apply(&asks("none", "ServiceAccount")).await;
+    let message = refused(&cluster, &any("Installation", "none"), "Failed", "spec.targets.credentials").await;
+    assert!(
+        message.contains("a credential of kind serviceAccount is refused by NamespacePolicy team, line"),
+        "{message}"
+    );
+    cluster.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "n"}})).await;
+    put(&cluster, &policy("team", json!({}))).await;
+    cluster.expect(&in_phase("Installation", "none", "Succeeded")).await;
+    cluster.apply(&asks("shoot", "ShootAdmin")).await;
+    let line = "spec.targets.credentials of its profile restricted";
+    let message = refused(&cluster, &any("Installation", "shoot"), "Failed", line).await;
+    assert!(message.contains("a credential of kind shootAdmin is refused by NamespacePolicy team, line"), "{message}");
+}
+
 /// No item is made whose type is refused, also where others of its Execution are allowed.
 #[tokio::test]
 async fn items_of_a_refused_type_and_blueprints_of_a_refused_sort_are_not_begun() {

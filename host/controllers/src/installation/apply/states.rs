@@ -3,24 +3,30 @@
 //! Deploy and sub-installation executions of one name share a Secret in the original, so that one overwrites the other.
 //! Here a sub-installation execution has the shared Secret only while it is alone with its name, so that the original
 //! finds it again after a downgrade; beside a deploy execution of its name it has one of its own, which begins as a copy.
+//!
+//! Others may write Secrets: a state has a seal of the operator, which Landscaper leaves alone (C-202).
 
 use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt, api::PostParams, core::ObjectMeta};
+use orangery_api::annotation;
 use orangery_blueprint::{Blueprint, rendering::ExecutionKind};
 use orangery_core::{
     error::{Code, Failure},
     name::{ObjectName, StateOwner, state_secret},
     step::{Halt, Step},
 };
+use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_render::{StateKey, States};
 
 use super::super::reconciliation::InstallationReconciliation;
 use crate::{
+    event::warn,
     object::{controller_reference, message_of},
     object_access::get,
+    seal::{SealError, TemplateStateSealer},
 };
 
 /// The key of a state in its Secret.
@@ -98,14 +104,14 @@ impl InstallationReconciliation<'_> {
     async fn locate(&self, key: StateKey, blueprint: &Blueprint) -> Step<(StateKey, StateSecret, Option<Vec<u8>>)> {
         let names = StateNames::of(&self.key.name, &key, blueprint);
         if let Some(own) = names.own {
-            let present = self.state_secret(&own).await?;
+            let present = self.trusted_secret(&own).await?;
             if present.is_some() {
                 let stored = present.as_ref().and_then(content);
                 return Ok((key, StateSecret { name: own, present }, stored));
             }
             if names.contested {
                 // Before the deploy execution writes the shared one, it is copied.
-                let stored = self.state_secret(&names.shared).await?.as_ref().and_then(content);
+                let stored = self.trusted_secret(&names.shared).await?.as_ref().and_then(content);
                 let present = match &stored {
                     Some(stored) => Some(self.write_state(&own, None, stored).await?),
                     None => None,
@@ -113,9 +119,37 @@ impl InstallationReconciliation<'_> {
                 return Ok((key, StateSecret { name: own, present }, stored));
             }
         }
-        let present = self.state_secret(&names.shared).await?;
+        let present = self.trusted_secret(&names.shared).await?;
         let stored = present.as_ref().and_then(content);
         Ok((key, StateSecret { name: names.shared, present }, stored))
+    }
+
+    /// The Secret of this name with a state that this operator has sealed. Another one is taken over where the policy of the
+    /// namespace says so, and sealed (C-202).
+    ///
+    /// # Errors
+    /// The policy refuses it.
+    async fn trusted_secret(&self, name: &ObjectName) -> Step<Option<Secret>> {
+        let Some(secret) = self.state_secret(name).await? else { return Ok(None) };
+        let Some(stored) = content(&secret) else { return Ok(Some(secret)) };
+        let seal = secret.annotations().get(annotation::STATE_SEAL).map(String::as_str);
+        let Err(why) = TemplateStateSealer::of(self.host, &self.draft, name).verify(&stored, seal) else {
+            return Ok(Some(secret));
+        };
+        let request = PolicyRequest::UnsealedState(name);
+        self.host.policies.check(&self.key.namespace, PolicySubject::Installation, request)?;
+        // One of Landscaper has no seal.
+        if seal.is_some() {
+            let how = match why {
+                SealError::Unsealed => "is not as this operator has written it",
+                SealError::Replayed => "is an older one than this operator has written last",
+            };
+            let note = format!(
+                "the state of templates in Secret {name} {how}; it is gone on with, as the policy of the namespace has it (blueprints.unsealedStates)"
+            );
+            warn(self.host, &self.draft, "StateNotTrusted", &note);
+        }
+        self.write_state(name, Some(&secret), &stored).await.map(Some)
     }
 
     /// The Secret of this name, unless it is that of an Installation that had this one's name before: such a one is
@@ -146,9 +180,13 @@ impl InstallationReconciliation<'_> {
     async fn write_state(&self, name: &ObjectName, present: Option<&Secret>, content: &[u8]) -> Step<Secret> {
         let api: Api<Secret> = Api::namespaced(self.host.client.clone(), &self.key.namespace);
         let data = [(CONTENT.to_owned(), ByteString(content.to_vec()))].into();
+        let sealer = TemplateStateSealer::of(self.host, &self.draft, name);
+        let seal = sealer.seal(content);
+        let sealed = (annotation::STATE_SEAL.to_owned(), seal.text.clone());
         let written = match present {
             Some(before) => {
                 let mut after = Secret { data: Some(data), ..before.clone() };
+                after.annotations_mut().extend([sealed]);
                 if after.owner_references().is_empty() {
                     after.metadata.owner_references = Some(vec![controller_reference(&self.draft)]);
                 }
@@ -160,6 +198,7 @@ impl InstallationReconciliation<'_> {
                         name: Some(name.to_string()),
                         namespace: Some(self.key.namespace.to_string()),
                         owner_references: Some(vec![controller_reference(&self.draft)]),
+                        annotations: Some([sealed].into()),
                         ..ObjectMeta::default()
                     },
                     data: Some(data),
@@ -169,7 +208,7 @@ impl InstallationReconciliation<'_> {
                 api.create(&PostParams::default(), &secret).await
             }
         };
-        written.map_err(|error| {
+        written.inspect(|_| sealer.written(&seal)).map_err(|error| {
             let message = format!(
                 "the state in Secret {}/{name} cannot be written: {}; it is tried again",
                 self.key.namespace.clone(),

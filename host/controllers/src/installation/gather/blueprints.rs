@@ -124,6 +124,11 @@ impl Blueprints {
         self.lock().by_uid.get(uid_of(of))?.origin.clone()
     }
 
+    /// Whether a policy has refused a credential that a template of an Installation wanted in its job.
+    pub(in crate::installation) fn has_refused_credentials(&self, of: &Installation) -> bool {
+        self.lock().by_uid.get(uid_of(of)).is_some_and(|kept| kept.kubeconfigs.is_refused())
+    }
+
     /// The job of an Installation has ended.
     pub(in crate::installation) fn forget(&self, of: &Installation) {
         self.lock().remove(uid_of(of));

@@ -6,7 +6,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use orangery_api::installation::Installation;
@@ -36,6 +39,8 @@ pub(in crate::installation) struct TargetKubeconfigs {
     whose: String,
     /// What was issued in this job, by target and credential. Held for one look-up or one change.
     issued: Mutex<BTreeMap<(String, Credential), IssuedCredential>>,
+    /// Whether a policy has refused one.
+    is_refused: AtomicBool,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,7 +70,13 @@ impl TargetKubeconfigs {
     pub(in crate::installation) fn new(host: &Arc<ControllerContext>, installation: Arc<Installation>) -> Self {
         let Key { namespace, name } = Key::of(installation.as_ref());
         let whose = format!("a template of Installation {name}");
-        Self { host: Arc::clone(host), namespace, installation, whose, issued: Mutex::default() }
+        let (issued, is_refused) = (Mutex::default(), AtomicBool::default());
+        Self { host: Arc::clone(host), namespace, installation, whose, issued, is_refused }
+    }
+
+    /// Whether a policy has refused a credential of this job.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
     }
 
     async fn issued(&self, credential_kind: &str, arguments: &Value) -> Result<IssuedCredential, Fault> {
@@ -141,7 +152,11 @@ impl Kubeconfigs for TargetKubeconfigs {
         arguments: &'a Value,
     ) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
-            let IssuedCredential { kubeconfig, expires } = self.issued(credential_kind, arguments).await?;
+            let issued = self.issued(credential_kind, arguments).await;
+            if issued.as_ref().is_err_and(|fault| fault.problem().code == Violation::CODE) {
+                self.is_refused.store(true, Ordering::Relaxed);
+            }
+            let IssuedCredential { kubeconfig, expires } = issued?;
             Ok(json!({"kubeconfig": kubeconfig, "expirationTimestamp": expires}))
         })
     }

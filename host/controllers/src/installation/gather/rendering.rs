@@ -1,6 +1,7 @@
 //! Rendering: `orangery_render` is given what this Installation has, and what comes of it is written (INS-24).
 
 use orangery_core::step::{Halt, Step};
+use orangery_policy::Violation;
 use orangery_render::{RenderError, Rendering, States};
 
 use super::{
@@ -34,6 +35,12 @@ impl<'a> InstallationReconciliation<'a> {
             tracing::warn!(installation = %self.key.name, about = %warning.place, warning = %warning.text);
         }
         self.store_states(rendering.states().take_changed(), secrets).await?;
-        answer.map_err(|error| halt(&error))
+        answer.map_err(|error| match halt(&error) {
+            // Engines tell in words of their own why a template fails, and lose the code (C-143).
+            Halt::Stall(failure) if self.shared.blueprints.has_refused_credentials(&self.draft) => {
+                Halt::Stall(failure.with_code(Violation::CODE))
+            }
+            halt => halt,
+        })
     }
 }
