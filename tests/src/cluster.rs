@@ -75,6 +75,11 @@ impl Cluster {
         self.process.id().unwrap_or_default()
     }
 
+    /// All that the operator has written to its log.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
     /// The processes of the server and its store, where they are not the operator's.
     pub fn server_processes(&self) -> Vec<u32> {
         self.server.as_ref().map(|server| server.processes()).unwrap_or_default()

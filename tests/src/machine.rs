@@ -83,12 +83,12 @@ fn runs(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// What to say of what is missing; nothing where nothing is.
+/// What to say of what is missing, with how many tests each leaves out; nothing where nothing is.
 ///
 /// # Errors
 /// Everything has to be tested, and `without` does not name all that is missing.
-pub fn verdict(missing: &[Need], everything: bool, without: &str) -> Result<String, String> {
-    let unwanted: Vec<&Need> = missing.iter().filter(|need| !need.is_waived(without)).collect();
+pub fn verdict(missing: &[(Need, usize)], everything: bool, without: &str) -> Result<String, String> {
+    let unwanted: Vec<&Need> = missing.iter().map(|(need, _)| need).filter(|need| !need.is_waived(without)).collect();
     if everything && !unwanted.is_empty() {
         let reasons: Vec<&str> = unwanted.iter().map(|need| need.reason).collect();
         let names: Vec<&str> = unwanted.iter().map(|need| need.name).collect();
@@ -98,6 +98,7 @@ pub fn verdict(missing: &[Need], everything: bool, without: &str) -> Result<Stri
             names.join(","),
         ));
     }
-    let lines: String = missing.iter().map(|need| format!("  what {}\n", need.reason)).collect();
-    Ok(if lines.is_empty() { lines } else { format!("LEFT OUT here, and counted as ignored:\n{lines}") })
+    let lines: String = missing.iter().map(|(need, count)| format!("  {count} × {}\n", need.reason)).collect();
+    let all: usize = missing.iter().map(|(_, count)| count).sum();
+    Ok(if lines.is_empty() { lines } else { format!("LEFT OUT here, and counted as ignored: {all} tests\n{lines}") })
 }

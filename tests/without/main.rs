@@ -1,5 +1,5 @@
-//! What this machine lacks for the tests, as it was when they were compiled: told in every run, and a failure where everything
-//! has to be tested (`orangery_tests::machine`).
+//! What this machine lacks for the tests, as it was when they were compiled: told in every run with the number of tests that are
+//! left out for it, and a failure where everything has to be tested (`orangery_tests::machine`).
 
 use std::{
     env,
@@ -10,6 +10,8 @@ use orangery_tests::{
     machine::{NEEDS, Need, verdict},
     repository,
 };
+
+mod counts;
 
 /// Whether the tests were compiled without it.
 const LEFT_OUT: [(&str, bool); NEEDS.len()] = [
@@ -32,7 +34,10 @@ fn waived() -> String {
 
 #[test]
 fn what_is_left_out_is_told_and_nothing_is_where_ci_is_set() {
-    let told = verdict(&missing(), env::var_os("CI").is_some(), &waived());
+    let missing = missing();
+    let counts = counts::counts(repository(), &missing).expect("the sources of the tests can be read");
+    let counted: Vec<(Need, usize)> = missing.into_iter().zip(counts).collect();
+    let told = verdict(&counted, env::var_os("CI").is_some(), &waived());
     let told = told.unwrap_or_else(|sentence| panic!("{sentence}"));
     // Past what the runner of tests keeps of a test that passes.
     write!(stderr(), "\n{told}").expect("standard error can be written");
@@ -55,9 +60,9 @@ fn every_need_has_its_condition() {
 
 #[test]
 fn a_verdict_names_what_is_missing_and_how_to_get_it() {
-    let missing = [NEEDS[0], NEEDS[3]];
-    let told = "LEFT OUT here, and counted as ignored:\n  what needs Go 1.26 or later: https://go.dev/dl\n  \
-                what needs docker-registry: apt-get install docker-registry\n";
+    let missing = [(NEEDS[0], 12), (NEEDS[3], 1)];
+    let told = "LEFT OUT here, and counted as ignored: 13 tests\n  12 × needs Go 1.26 or later: https://go.dev/dl\n  \
+                1 × needs docker-registry: apt-get install docker-registry\n";
     let refused = "with CI set nothing is left out, and this machine does not have what a test needs Go 1.26 or later: \
                    https://go.dev/dl, what a test needs docker-registry: apt-get install docker-registry; get it, or say \
                    WITHOUT=go,docker_registry";
@@ -68,4 +73,13 @@ fn a_verdict_names_what_is_missing_and_how_to_get_it() {
     assert_eq!(verdict(&missing, true, ""), Err(refused.to_owned()));
     assert_eq!(verdict(&missing, true, "kube, docker-registry"), Err(only_go.to_owned()));
     assert_eq!(verdict(&missing, true, "go,docker_registry"), Ok(told.to_owned()));
+}
+
+/// A count by the sources is one of what is there: each need has tests.
+#[test]
+fn each_need_has_tests_that_are_left_out_without_it() {
+    let counts = counts::counts(repository(), &NEEDS).expect("the sources of the tests can be read");
+    let without_tests: Vec<&str> =
+        NEEDS.iter().zip(&counts).filter(|(_, count)| **count == 0).map(|(need, _)| need.name).collect();
+    assert!(without_tests.is_empty(), "no test needs {without_tests:?}; remove it from tests/src/machine.rs");
 }

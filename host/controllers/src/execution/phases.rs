@@ -10,7 +10,7 @@ use orangery_api::{
     annotation,
     deploy_item::DeployItem,
     execution::{DeployItemCache, DeployItemTemplate},
-    job::Job as _,
+    job::{Job as _, NamePair},
     marks::Marks,
     reference::ObjectReference,
 };
@@ -131,7 +131,32 @@ impl ExecutionReconciliation<'_> {
     /// `Progressing`: orphans first, in reverse order (C-19); then the items in theirs.
     async fn progressing(&mut self) -> Step<Verdict> {
         self.load_items()?;
+        self.note_made();
         progressing(self).await
+    }
+
+    /// Objects that this job has made late and handed its id, and that no status has the names of: the operator was lost in between
+    /// (WF-54). They are noted in the order of the spec, in which they start.
+    fn note_made(&mut self) {
+        let objects = self.deploy_items();
+        let live: BTreeMap<&str, &Arc<DeployItem>> = objects
+            .iter()
+            .rev()
+            .filter(|object| !object.is_deleting() && *object.job_id() == self.workflow.job)
+            .map(|object| (item_name(object), object))
+            .collect();
+        let cache = self.draft.status.as_ref().and_then(|status| status.deploy_item_cache.as_ref());
+        let noted: BTreeSet<&str> =
+            cache.into_iter().flat_map(|cache| &cache.active_items).map(|pair| pair.spec_name.as_str()).collect();
+        let late = self.workflow.items.list.iter().filter(|item| item.late && !noted.contains(item.name.as_str()));
+        let lost: Vec<NamePair> = late
+            .filter_map(|item| Some((item, live.get(item.name.as_str())?)))
+            .map(|(item, object)| NamePair { spec_name: item.name.clone(), object_name: object.name_any().into() })
+            .collect();
+        if !lost.is_empty() {
+            let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
+            cache.active_items.extend(lost);
+        }
     }
 
     /// `Completing`: the exports of all items become one DataObject (EXE-31).

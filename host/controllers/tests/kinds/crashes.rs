@@ -9,27 +9,35 @@ use crate::{
     world::{World, is_deleting, job_ended},
 };
 
-/// Items of the component, each of which writes a config map of its name, one after the other.
-fn writing(names: &[String]) -> Value {
-    let items = names.iter().enumerate().map(|(number, name)| {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"},
-            "data": {"k": "v"}});
-        let stage = json!({"name": "all", "gate": "accepted", "writes": [{"object": object, "how": "replace"}]});
-        let proposal = json!({"stages": [stage], "next": {"finish": {}}});
-        let config = json!({"apiVersion": "example.org/v1", "kind": "Script", "proposals": [proposal]});
-        let after: Vec<&str> = names[..number].iter().map(String::as_str).collect();
-        let fields = json!({"type": SCRIPTED, "target": {"name": "cluster"}, "config": config});
-        item(name, &after, &fields)
-    });
-    of_items(&items.collect::<Vec<_>>())
+/// An item of the component that writes a config map of its name.
+fn writing_item(name: &str, after: &[&str]) -> Value {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"},
+        "data": {"k": "v"}});
+    let stage = json!({"name": "all", "gate": "accepted", "writes": [{"object": object, "how": "replace"}]});
+    let proposal = json!({"stages": [stage], "next": {"finish": {}}});
+    let config = json!({"apiVersion": "example.org/v1", "kind": "Script", "proposals": [proposal]});
+    item(name, after, &json!({"type": SCRIPTED, "target": {"name": "cluster"}, "config": config}))
 }
 
-/// A root of this name with two items and a sub-installation with one, which imports `size` and exports it under its own name.
+/// A root of this name with four items and a sub-installation with one, which imports `size` and exports it under its own name. Two
+/// of the items are made when a gate expression lets them start, both at once.
 fn tree(name: &str) -> Value {
     let of = |suffix: &str| format!("{name}-{suffix}");
-    let leaf = sub("sub", &writing(&[of("leaf")]), &json!({}));
+    let late = |suffix: &str| {
+        let mut item = writing_item(&of(suffix), &[&of("two")]);
+        item["when"] = json!("imports.size > 5");
+        item
+    };
+    // Their objects are called in another order than the spec has them in.
+    let items = [
+        writing_item(&of("one"), &[]),
+        writing_item(&of("two"), &[&of("one")]),
+        late("late-second"),
+        late("late-first"),
+    ];
+    let leaf = sub("sub", &of_items(&[writing_item(&of("leaf"), &[])]), &json!({}));
     let blueprint = both(
-        &both(&writing(&[of("one"), of("two")]), &exporting("out", &input("/imports/size"))),
+        &both(&of_items(&items), &exporting("out", &input("/imports/size"))),
         &json!({"imports": [data_import("size")], "subinstallations": [leaf]}),
     );
     let exports = json!({"data": [{"name": "out", "dataRef": name}]});
@@ -88,7 +96,7 @@ fn has_succeeded(root: Option<&Value>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orc_06_ins_08_c_31_killed_after_any_write_of_a_job_a_tree_ends_as_if_it_had_not_been() {
+async fn orc_06_ins_08_c_31_wf_54_killed_after_any_write_of_a_job_a_tree_ends_as_if_it_had_not_been() {
     let mut world = with_cluster().await;
     let mut expected = None;
     for writes in 0.. {

@@ -23,7 +23,9 @@ use orangery_tests::{
         self,
         steps::{Recording, Step},
     },
-    repository, yaml,
+    repository,
+    tree::{blueprint, installation, subinstallation},
+    yaml,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -48,8 +50,8 @@ struct Expected {
     exports: Value,
     #[serde(skip_serializing_if = "Map::is_empty")]
     state: Map<String, Value>,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    warnings: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -67,6 +69,8 @@ struct Deployed {
     data_objects: Vec<Value>,
     targets: Vec<Value>,
     secrets: Vec<Value>,
+    /// What the operator has logged.
+    log: String,
 }
 
 fn named<'a>(objects: &'a [Value], name: &str) -> Option<&'a Value> {
@@ -85,7 +89,24 @@ impl Deployed {
             data_objects: cluster.list(&of_kind("DataObject")).await,
             targets: cluster.list(&of_kind("Target")).await,
             secrets: cluster.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await,
+            log: cluster.log(),
         }
+    }
+
+    /// What the operator has warned of an Installation, each once, in the order in which it came up.
+    fn warnings(&self, object: &str) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for line in self.log.lines() {
+            let told = line
+                .split_once(&format!(" installation={object} about="))
+                .and_then(|(_, told)| told.split_once(" warning="));
+            let Some((place, text)) = told else { continue };
+            let warning = format!("{place}: {text}");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        warnings
     }
 
     /// The sub-installations: their names in the blueprint, and those of their objects.
@@ -111,8 +132,8 @@ impl Deployed {
         json!({"deployItems": exported.map_or_else(|| json!({}), |of| of["data"].clone()), "subinstallations": children})
     }
 
-    /// What must be printed of an Installation. What is not in the cluster is taken from what was printed: exports that
-    /// go nowhere, and warnings.
+    /// What must be printed of an Installation. Exports that go nowhere are not in the cluster, and are taken from what was
+    /// printed.
     fn expected(&self, printed: &Value, object: &str, parent: Option<&str>) -> Expected {
         let below = printed["subinstallations"].as_array().cloned().unwrap_or_default();
         let children = self.children(object);
@@ -127,7 +148,7 @@ impl Deployed {
             subinstallations: below.iter().map(child).collect(),
             exports: self.exports(&printed["exports"], object, parent),
             state: self.states(&printed["state"], object),
-            warnings: printed["warnings"].clone(),
+            warnings: self.warnings(object),
         }
     }
 
@@ -295,6 +316,27 @@ async fn the_examples_render_as_the_operator_renders_them() {
         tested.push(name);
     }
     assert!(tested.len() > 4, "only {tested:?}");
+}
+
+#[tokio::test]
+async fn what_the_operator_warns_of_is_printed() {
+    let exports = r#"{"exports": {"known": "a", "stray": "b", "other": "c"}}"#;
+    let fields = json!({
+        "exports": [{"name": "known", "type": "data", "schema": {"type": "string"}}],
+        "exportExecutions": [{"name": "e", "type": "Jinja", "template": exports}],
+    });
+    let below = blueprint(json!({"subinstallations": [subinstallation("below", &blueprint(fields.clone()))]}));
+    let documents = [installation("warned", &blueprint(fields)), installation("above", &below)];
+    let binary = crate::binary().await;
+    let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
+    for document in &documents {
+        cluster.apply(document).await;
+    }
+    check(&binary, &cluster, &documents, &[]).await;
+    let deployed = Deployed::of(&cluster).await;
+    let child = deployed.children("above")["below"];
+    let counts = ["warned", "above", child].map(|object| deployed.warnings(object).len());
+    assert_eq!(counts, [2, 0, 2], "{}", deployed.log);
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn orc_36_to_38_orc_41_what_an_item_uses_is_guarded_from_its_first_write_u
 
 /// A component reads the target to plan: so the last moment is right before it is asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orc_41_what_an_item_uses_is_guarded_before_its_component_is_asked_and_not_before_its_job() {
+async fn c_220_orc_41_what_an_item_uses_is_guarded_before_its_component_is_asked_and_not_before_its_job() {
     let world = guarded().await;
     world.create("item", &[json!({"closed": proposal("a", json!({}))})], uses()).await;
     world.create("other", &[proposal("b", json!({}))], json!({})).await;
@@ -80,6 +80,24 @@ async fn orc_41_what_an_item_uses_is_guarded_before_its_component_is_asked_and_n
     assert_eq!(world.value("a").await, None, "and nothing is written yet");
     world.plugin.open();
     world.finished("item", "one").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_220_orc_42_what_an_item_uses_whose_component_failed_to_plan_goes_by_deletes_alone() {
+    let world = guarded().await;
+    world.create("item", &[], uses()).await;
+    let failed = world.job("item", "one").await;
+    assert_eq!((&failed["phase"], world.calls()), (&json!("Failed"), 1), "{failed:#}");
+    assert_eq!(guards(&world).await, [true; 3]);
+    for (kind, name) in USED {
+        world.objects().delete(kind, name).await;
+    }
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    for (kind, name) in USED {
+        world.objects().gone(kind, name).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

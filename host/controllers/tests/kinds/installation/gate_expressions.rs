@@ -323,3 +323,36 @@ async fn c_122_a_target_that_gate_expressions_are_about_to_look_at_is_not_let_go
     world.gone("Installation", "tree").await;
     world.gone("Target", "cluster").await;
 }
+
+/// What was looked at is known from the objects alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wf_54_controllers_that_know_nothing_end_a_workflow_as_those_would_that_began_it() {
+    let mut ended = Vec::new();
+    for restarts in [false, true] {
+        let mut world = World::new().await;
+        want(&world, true).await;
+        let items = [
+            item("base", &[], &json!({})),
+            gated("db", &["base"], &json!({"when": "imports.wanted"})),
+            gated("never", &["base"], &json!({"when": "!imports.wanted"})),
+            item("app", &["db"], &json!({})),
+        ];
+        apply_items(&world, &items).await;
+        for name in ["base", "db", "app"] {
+            world.triggered(name).await;
+            if restarts {
+                world.restart();
+            }
+            world.succeed(name).await;
+        }
+        world.ended("Installation", "tree", "Succeeded").await;
+        let mut names = Vec::new();
+        for item in world.list("DeployItem").await {
+            names.push(item["metadata"]["labels"]["execution.landscaper.gardener.cloud/name"].clone());
+        }
+        names.sort_by_key(Value::to_string);
+        assert_eq!(names, ["app", "base", "db"]);
+        ended.push([world.status("Installation", "tree").await, world.status("Execution", "tree").await]);
+    }
+    assert_eq!(ended[0], ended[1]);
+}
