@@ -110,7 +110,7 @@ pub enum CommandError {
     /// An operator would put back what is taken off.
     #[error(
         "the operator {holder} holds the Lease {namespace}/{lease}, renewed last at {renewed}, and would put guards back; uninstall it \
-         first, or where it ended without giving the Lease back: kubectl -n {namespace} delete lease {lease}"
+         first"
     )]
     OperatorRuns {
         /// The process that holds the Lease.

@@ -45,7 +45,10 @@ impl CompilationCache {
         }
         if let Err(error) = fs::read_dir(&folder) {
             let whose = found.uid();
-            return Err(unusable(format!("{error}; run `chmod -R go=rX {}` as user {whose}, its owner", folder.display())));
+            return Err(unusable(format!(
+                "{error}; run `chmod -R go=rX {}` as user {whose}, its owner",
+                folder.display()
+            )));
         }
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);

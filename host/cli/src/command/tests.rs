@@ -266,8 +266,14 @@ async fn the_output_for_programs_is_one_document() {
 }
 
 /// Lists of what an operator has left: a guarded Target in each of two namespaces, and in the first one an Installation.
-fn left(holder: Value) -> impl Fn(&str) -> (u16, Value) + Send + Sync + 'static {
+fn left(holder: Value, renews: bool) -> impl Fn(&str) -> (u16, Value) + Send + Sync + 'static {
+    let looks = std::sync::atomic::AtomicU32::new(0);
     move |request| {
+        let second = if renews && request.contains("/leases?") {
+            looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+        } else {
+            0
+        };
         let list = |items: Value| (200, json!({"metadata": {}, "items": items}));
         let guarded = |namespace: &str| {
             let labels = json!({"orangery.dev/in-use": "true"});
@@ -277,7 +283,10 @@ fn left(holder: Value) -> impl Fn(&str) -> (u16, Value) + Send + Sync + 'static 
         };
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "orangery", "namespace": "system"},
-            "spec": {"holderIdentity": holder, "renewTime": "2026-11-21T08:00:00.000000Z"},
+            "spec": {
+                "holderIdentity": holder, "leaseDurationSeconds": if renews { 15 } else { 0 },
+                "renewTime": format!("2026-11-21T08:00:{second:02}.000000Z"),
+            },
         });
         match request {
             _ if request.starts_with("PATCH ") => (200, guarded("team-b")),
@@ -299,11 +308,12 @@ fn left(holder: Value) -> impl Fn(&str) -> (u16, Value) + Send + Sync + 'static 
 
 #[tokio::test]
 async fn c_237_guards_go_where_nothing_is_left_that_needs_what_they_keep_and_where_that_is_confirmed() {
-    const NEEDED: &str = "warning: Target team-a/cluster keeps its guard: Installation team-a/hello is left in its namespace\n";
+    const NEEDED: &str =
+        "warning: Target team-a/cluster keeps its guard: Installation team-a/hello is left in its namespace\n";
     let patches = |sent: &Sent| -> Vec<String> {
         sent.lock().unwrap().iter().filter(|line| line.starts_with("PATCH")).cloned().collect()
     };
-    let (client, sent) = server(left(json!("")));
+    let (client, sent) = server(left(json!(""), false));
     let (end, written) = run(&client, "uninstall --release-guards").await;
     assert_eq!(end.unwrap(), Exit::Failed);
     let told = "Target team-b/cluster would have no guard any more\n";
@@ -327,22 +337,30 @@ async fn c_237_guards_go_where_nothing_is_left_that_needs_what_they_keep_and_whe
 
 #[tokio::test]
 async fn c_237_an_operator_that_runs_keeps_its_guards() {
-    let (client, sent) = server(left(json!("pod_1")));
+    let (client, sent) = server(left(json!("pod_1"), true));
     let (end, _) = run(&client, "uninstall --release-guards --in-use --yes").await;
     assert_eq!(
         end.unwrap_err().to_string(),
         "the operator pod_1 holds the Lease system/orangery, renewed last at 2026-11-21T08:00:00Z, and would put guards back; \
-         uninstall it first, or where it ended without giving the Lease back: kubectl -n system delete lease orangery"
+         uninstall it first"
     );
+    // It has ended without giving the Lease back, as where its rights went first.
+    let (client, _) = server(left(json!("pod_1"), false));
+    let (end, written) = run(&client, "uninstall --release-guards --in-use").await;
+    assert_eq!(end.unwrap(), Exit::Ok, "{written}");
     assert!(sent.lock().unwrap().iter().all(|line| line.starts_with("GET")));
 }
 
 #[tokio::test]
 async fn c_236_what_would_hang_fails_the_check_and_nothing_is_changed() {
-    let (client, sent) = server(left(json!("")));
+    let (client, sent) = server(left(json!(""), false));
     let (end, written) = run(&client, "uninstall --check").await;
     assert_eq!(end.unwrap(), Exit::Failed);
-    for told in ["1 × Installation (Installation hello)", "Target team-b/cluster would hang", "Lease system/orangery would be left"] {
+    for told in [
+        "1 × Installation (Installation hello)",
+        "Target team-b/cluster would hang",
+        "Lease system/orangery would be left",
+    ] {
         assert!(written.contains(told), "{written}");
     }
     assert!(sent.lock().unwrap().iter().all(|line| line.starts_with("GET")));

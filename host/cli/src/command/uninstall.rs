@@ -15,13 +15,8 @@ use kube::{
     core::NamespaceResourceScope,
 };
 use orangery_api::{
-    FINALIZER,
-    annotation::GUARD,
-    context::Context,
-    deploy_item::DeployItem,
-    execution::Execution,
-    installation::Installation,
-    target::Target,
+    FINALIZER, annotation::GUARD, context::Context, deploy_item::DeployItem, execution::Execution,
+    installation::Installation, target::Target,
 };
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use serde::de::DeserializeOwned;
@@ -104,7 +99,8 @@ impl Uninstall {
             terminal.line(format_args!("{guarded} {does}{}", left.consequence(guarded)))?;
         }
         for guarded in &stay {
-            terminal.warning(format_args!("{guarded} keeps its guard: {} is left in its namespace", left.user_of(guarded)));
+            terminal
+                .warning(format_args!("{guarded} keeps its guard: {} is left in its namespace", left.user_of(guarded)));
         }
         match (release.is_empty(), self.yes) {
             (true, _) => terminal.note("nothing is to be done")?,

@@ -87,7 +87,8 @@ mod tests {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
         readable(folder.path()).unwrap();
-        let modes = [file.as_path(), folder.path()].map(|path| fs::metadata(path).unwrap().permissions().mode() & 0o777);
+        let modes =
+            [file.as_path(), folder.path()].map(|path| fs::metadata(path).unwrap().permissions().mode() & 0o777);
         assert_eq!(modes, [0o644, 0o755]);
     }
 }

@@ -65,9 +65,11 @@ impl Leftovers {
         !self.at_work.is_empty() || !self.guarded.is_empty()
     }
 
-    /// An operator that is active, or was when it ended without giving its Lease back.
+    /// An operator that is active.
     pub(super) fn holder(&self) -> Option<(&OperatorLease, &OperatorHolder)> {
-        self.leases.iter().find_map(|lease| lease.holder.as_ref().map(|holder| (lease, holder)))
+        let alive = |lease: &OperatorLease| lease.holder.as_ref().is_some_and(|holder| holder.is_alive);
+        let lease = self.leases.iter().find(|lease| alive(lease))?;
+        Some((lease, lease.holder.as_ref()?))
     }
 
     /// What in the namespace of a guarded object may need it; nothing of another namespace can.
@@ -115,13 +117,12 @@ impl Leftovers {
         for lease in &self.leases {
             let place = lease.place();
             lines.push(match &lease.holder {
-                Some(OperatorHolder { name, renewed }) => {
+                Some(OperatorHolder { name, renewed, is_alive: true }) => {
                     format!("Lease {place} is held by {name}, renewed last at {renewed}: uninstall that operator")
                 }
-                None => format!(
-                    "Lease {place} would be left: kubectl -n {} delete lease {}",
-                    lease.namespace, lease.name
-                ),
+                Some(_) | None => {
+                    format!("Lease {place} would be left: kubectl -n {} delete lease {}", lease.namespace, lease.name)
+                }
             });
         }
         let seeds = self.seeds.iter().map(|seed| {
@@ -176,9 +177,11 @@ mod tests {
             name: name.into(),
             holder,
         };
-        let holder = OperatorHolder { name: "pod_1".to_owned(), renewed: "2026-11-21T08:00:00Z".to_owned() };
+        let holder =
+            OperatorHolder { name: "pod_1".to_owned(), renewed: "2026-11-21T08:00:00Z".to_owned(), is_alive: true };
+        let gone = OperatorHolder { is_alive: false, ..holder.clone() };
         let left = Leftovers {
-            leases: vec![lease("orangery", Some(holder)), lease("old", None)],
+            leases: vec![lease("orangery", Some(holder)), lease("old", Some(gone)), lease("free", None)],
             at_work: vec![
                 object("Installation", "team-a", "hello"),
                 object("Execution", "team-a", "hello"),
@@ -201,6 +204,7 @@ mod tests {
                  is not needed, and without one take the guard off: orangery uninstall --release-guards",
                 "Lease orangery/orangery is held by pod_1, renewed last at 2026-11-21T08:00:00Z: uninstall that operator",
                 "Lease orangery/old would be left: kubectl -n orangery delete lease old",
+                "Lease orangery/free would be left: kubectl -n orangery delete lease free",
                 "Secret orangery/orangery-seed would be left: without it an operator that comes later cannot read what this one has \
                  encrypted",
                 "12 definitions would be left; with them go all objects of their kinds: helm show crds CHART | kubectl delete -f -",
