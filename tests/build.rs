@@ -44,7 +44,7 @@ fn needs(here: &Path, with_go: bool) -> io::Result<()> {
     for need in machine::NEEDS {
         println!("cargo::rustc-check-cfg=cfg(without_{})", need.name);
         // What the stock Helm is held against is written in Go.
-        let is_met = need.is_met(&repository) && (with_go || !["go", "helm"].contains(&need.name));
+        let is_met = need.is_met(&repository) && (with_go || !["go", "helm", "node"].contains(&need.name));
         if need.is_waived(&without) || !is_met {
             println!("cargo::rustc-cfg=without_{}", need.name);
             if need.name == "kube" {
@@ -53,8 +53,8 @@ fn needs(here: &Path, with_go: bool) -> io::Result<()> {
         }
     }
     // What goes away again is missing from then on. A path that is not there yet would have cargo build in every run.
-    let built = ["kube", "helm"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
-    let programs = ["docker-registry", "node", "npm", "python3"].map(machine::on_path);
+    let built = ["kube", "helm", "node"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
+    let programs = ["docker-registry", "node", "npm", "python3", "containerd"].map(machine::on_path);
     for file in built.into_iter().filter_map(Result::ok).chain(programs.into_iter().flatten()) {
         println!("cargo::rerun-if-changed={}", file.display());
     }

@@ -29,6 +29,7 @@ pub mod kubelet;
 pub mod long_wait;
 pub mod machine;
 pub mod matching;
+pub mod node;
 pub mod objects;
 pub mod own_template;
 pub mod proxy;

@@ -6,7 +6,8 @@
 //! tells what was left out, and fails where `CI` is set and `WITHOUT` does not name it.
 
 use std::{
-    env,
+    env, fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -21,23 +22,34 @@ pub struct Need {
 }
 
 /// All of them.
-pub const NEEDS: [Need; 6] = [
+pub const NEEDS: [Need; 7] = [
     Need { name: "go", reason: "needs Go 1.26 or later: https://go.dev/dl" },
     Need { name: "kube", reason: "needs kube-apiserver: tests/kube/build.sh" },
     Need { name: "helm", reason: "needs the stock helm: tests/helm/build.sh" },
     Need { name: "docker_registry", reason: "needs docker-registry: apt-get install docker-registry" },
     Need { name: "npm", reason: "needs node and npm: apt-get install npm" },
     Need { name: "python", reason: "needs python3 with venv: apt-get install python3-venv" },
+    Need { name: "node", reason: "needs root, containerd and runc: tests/node/build.sh" },
 ];
 
 /// What decides where these are looked for; and what is to be left out although it is there.
-pub const VARIABLES: [&str; 6] = ["PATH", "HOME", "XDG_CACHE_HOME", "ORANGERY_KUBE", "ORANGERY_HELM", "WITHOUT"];
+pub const VARIABLES: [&str; 7] =
+    ["PATH", "HOME", "XDG_CACHE_HOME", "ORANGERY_KUBE", "ORANGERY_HELM", "ORANGERY_NODE", "WITHOUT"];
+
+/// The programs that a node needs besides what is built for it.
+pub const OF_NODE: [&str; 9] = ["containerd", "runc", "ctr", "iptables", "ip", "openssl", "jq", "kubectl", "busybox"];
 
 impl Need {
     /// Whether the machine has it. Of Go this is the program only: whether it builds a component the build script tries.
     pub fn is_met(&self, repository: &Path) -> bool {
         match self.name {
             "kube" | "helm" => built(repository, self.name).is_ok(),
+            "node" => {
+                let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+                let has_network = Path::new("/usr/lib/cni/bridge").is_file();
+                let is_built = ["kube", "helm", "node"].iter().all(|name| built(repository, name).is_ok());
+                is_root && has_network && is_built && OF_NODE.iter().all(|program| on_path(program).is_some())
+            }
             "docker_registry" => on_path("docker-registry").is_some(),
             "npm" => on_path("node").and(on_path("npm")).is_some(),
             "python" => runs(Command::new("python3").args(["-c", "import ensurepip, venv"])),

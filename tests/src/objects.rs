@@ -78,6 +78,14 @@ impl Objects {
         self.patch(object, &PatchParams::apply("suite").force().dry_run()).await.is_err()
     }
 
+    /// What the server says of an object that it is asked to take, and not to keep; a field that it does not know is an error.
+    ///
+    /// # Errors
+    /// As the server answers.
+    pub async fn would_take(&self, object: &Value) -> kube::Result<DynamicObject> {
+        self.patch(object, &PatchParams::apply("suite").force().dry_run().validation_strict()).await
+    }
+
     async fn patch(&self, object: &Value, parameters: &PatchParams) -> kube::Result<DynamicObject> {
         self.api(object).await.patch(text(object, "/metadata/name"), parameters, &Patch::Apply(object)).await
     }

@@ -30,7 +30,8 @@ pub async fn render(name: &str) -> String {
     let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
     let arguments =
         ["template", "orangery", &chart, "--namespace", NAMESPACE, "--set", "validation=false", "--values", &values];
-    Helm::of("{}").does(&arguments).await
+    // It ends in an empty line, which no file of ours does.
+    format!("{}\n", Helm::of("{}").does(&arguments).await.trim_end())
 }
 
 /// What it has to be.

@@ -8,6 +8,7 @@ mod tests {
     };
 
     use orangery_api::Admission;
+    use serde_json::Value;
 
     use crate::repository::{display, files_ending, none, root};
 
@@ -33,6 +34,94 @@ mod tests {
         let documents = documents.collect::<Vec<_>>().join("---\n");
         let text = format!("{{{{- if .Values.validation }}}}\n{documents}{{{{- end }}}}\n");
         ("charts/orangery/templates/policies.yaml".to_owned(), text)
+    }
+
+    /// A value of the chart: its path, what it is without anybody's say, and what it is for.
+    struct ChartValue {
+        path: String,
+        default: String,
+        about: String,
+    }
+
+    /// The values of a file whose comments stand above what they are about; lists and maps without names of ours are on one line.
+    fn values(text: &str) -> Vec<ChartValue> {
+        let (mut path, mut comments, mut found) = (Vec::<&str>::new(), Vec::<String>::new(), Vec::<ChartValue>::new());
+        for line in text.lines() {
+            let content = line.trim_start();
+            if let Some(comment) = content.strip_prefix('#') {
+                let comment = comment.strip_prefix(' ').unwrap_or(comment);
+                let is_example = comment.starts_with("  ");
+                comments.push(if is_example { format!("`{}`", comment.trim()) } else { comment.to_owned() });
+            } else if content.starts_with("- ") {
+                let list = found.last_mut().expect("a list is that of a value");
+                list.default = format!("{}{content} ", list.default);
+            } else if let Some((name, value)) = content.split_once(':') {
+                path.truncate((line.len() - content.len()) / 2);
+                path.push(name);
+                let about = std::mem::take(&mut comments).join(" ").replace('|', "\\|");
+                found.push(ChartValue { path: path.join("."), default: value.trim().to_owned(), about });
+            } else {
+                comments.clear();
+            }
+        }
+        // What only has others below it, and nothing to say of them.
+        found.retain(|value| !(value.default.is_empty() && value.about.is_empty()));
+        found
+    }
+
+    /// The first line of the table of values in the README of the chart.
+    const VALUES: &str = "| value | default | what it is for |\n";
+
+    #[test]
+    fn the_readme_of_the_chart_has_every_value() {
+        let path = root().join("charts/orangery/README.md");
+        let readme = fs::read_to_string(&path).expect("the README is there");
+        let text = fs::read_to_string(root().join("charts/orangery/values.yaml")).expect("the values are there");
+        let (before, after) = readme.split_once(VALUES).expect("the README has the table");
+        let (_, after) = after.split_once("\n\n").expect("the README goes on");
+        let rows = values(&text).into_iter().map(|ChartValue { path, default, about }| {
+            let default = default.trim();
+            let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+            format!("| `{path}` | {default} | {about} |")
+        });
+        let rows: Vec<String> = std::iter::once("|---|---|---|".to_owned()).chain(rows).collect();
+        let wanted = format!("{before}{VALUES}{}\n\n{after}", rows.join("\n"));
+        if env::var_os("UPDATE").is_some() {
+            fs::write(&path, &wanted).expect("the file can be written");
+        } else if readme != wanted {
+            none("the values are made of values.yaml by UPDATE=1", vec!["charts/orangery/README.md".to_owned()]);
+        }
+    }
+
+    #[test]
+    fn the_schema_of_the_chart_has_every_value_and_no_other() {
+        let read = |name: &str| {
+            let text = fs::read_to_string(root().join("charts/orangery").join(name)).expect("the file is there");
+            orangery_core::yaml::decode(&text).expect("the file is YAML")
+        };
+        let (values, schema) = (read("values.yaml"), read("values.schema.json"));
+        let mut violations = Vec::new();
+        compare("", &values, &schema, &mut violations);
+        none("values.yaml and values.schema.json have the same members, and the schema allows no other", violations);
+    }
+
+    /// What differs between a value and the properties of its schema, where it lists some.
+    fn compare(path: &str, value: &Value, schema: &Value, violations: &mut Vec<String>) {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+            violations.push(format!("{path}: other members are allowed"));
+        }
+        let Some(members) = value.as_object() else { return violations.push(format!("{path}: is no map")) };
+        let missing = members.keys().filter(|name| !properties.contains_key(*name));
+        violations.extend(missing.map(|name| format!("{path}.{name}: has no schema")));
+        for (name, schema) in properties {
+            match members.get(name) {
+                Some(member) => compare(&format!("{path}.{name}"), member, schema, violations),
+                // Of charts that have this one as a part; and what Kubernetes has besides.
+                None if ["", ".resources"].contains(&path) => {}
+                None => violations.push(format!("{path}.{name}: is no value")),
+            }
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ const LEFT_OUT: [(&str, bool); NEEDS.len()] = [
     ("docker_registry", cfg!(without_docker_registry)),
     ("npm", cfg!(without_npm)),
     ("python", cfg!(without_python)),
+    ("node", cfg!(without_node)),
 ];
 
 fn missing() -> Vec<Need> {
@@ -47,7 +48,7 @@ fn what_is_left_out_is_told_and_nothing_is_where_ci_is_set() {
 #[test]
 fn what_was_left_out_is_still_missing() {
     // A Go that is too old, or without its modules, is there and does not count, nor what needs it; the path is watched.
-    let of_go: &[&str] = if cfg!(without_go) { &["go", "helm"] } else { &[] };
+    let of_go: &[&str] = if cfg!(without_go) { &["go", "helm", "node"] } else { &[] };
     let looked_for = missing().into_iter().filter(|need| !of_go.contains(&need.name) && !need.is_waived(&waived()));
     let here: Vec<&str> = looked_for.filter(|need| need.is_met(repository())).map(|need| need.reason).collect();
     assert!(here.is_empty(), "by now there is what a test {here:?}; run `touch tests/build.rs` and test again");

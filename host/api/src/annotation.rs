@@ -63,6 +63,10 @@ pub const GUARD: &str = "orangery.dev/in-use";
 /// On what has the guard and is being deleted: who has begun to use it last (C-109). Not in the original.
 pub const LAST_USER: &str = "orangery.dev/last-user";
 
+/// The label of the Leases by which operators are active, so that they are found whatever their names are (C-234). Not in the
+/// original.
+pub const OPERATOR_LEASE: &str = "orangery.dev/operator";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +96,7 @@ mod tests {
             SECRET_EXPORTS,
             STATE_SEAL,
             LAST_USER,
+            OPERATOR_LEASE,
         ];
         let is_part = |part: &str, more: &[char]| {
             let inside = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);

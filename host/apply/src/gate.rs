@@ -30,13 +30,13 @@ impl JobObjects<'_> {
             Gate::Completed(keys) => {
                 let mut results = Vec::new();
                 for key in keys {
-                    results.push(self.completed(key, inventory).await);
+                    results.push(self.completed(key, inventory, since).await);
                 }
                 all(results).map(drop)
             }
             Gate::Ready(checks) => {
                 for check in checks {
-                    let held = self.ready(check, stage, inventory).await;
+                    let held = self.ready(check, stage, inventory, since).await;
                     let now = self.job.clock.now();
                     held.map_err(|error| within(error, check.timeout, since, now, &format!("check {}", check.name)))?;
                 }
@@ -45,7 +45,7 @@ impl JobObjects<'_> {
         }
     }
 
-    async fn completed(&self, key: &ObjectKey, inventory: &Inventory) -> Result<(), ApplyError> {
+    async fn completed(&self, key: &ObjectKey, inventory: &Inventory, since: Timestamp) -> Result<(), ApplyError> {
         let located = LocatedObject { on: ClusterRef::Target, key: key.clone() };
         let handle = self.handle(&located).await?;
         let waits = |until: Until| ApplyError::from(Halt::from(key.waiting(until)));
@@ -56,13 +56,17 @@ impl JobObjects<'_> {
             Some(_) => ApplyError::vanished_before_its_end(key),
             None => waits(Until::Exists),
         };
-        let (last, unfinished) = match or_before(self.seen(&handle), before)? {
-            SeenObject::There(object) => (object, waits(Until::Finished)),
-            SeenObject::Gone(last) if is_of(&last, written.as_deref()) => (last, vanished()),
+        let (last, is_there) = match or_before(self.seen(&handle), before)? {
+            SeenObject::There(object) => (object, true),
+            SeenObject::Gone(last) if is_of(&last, written.as_deref()) => (last, false),
             SeenObject::Gone(_) | SeenObject::Absent => return Err(vanished()),
         };
         match run(&last) {
-            WorkloadState::Unfinished => Err(unfinished),
+            WorkloadState::Unfinished if is_there => {
+                let waiting = key.waiting(Until::Finished);
+                Err(self.waits_for_pods((&ClusterRef::Target, &last), waiting, since).await)
+            }
+            WorkloadState::Unfinished => Err(vanished()),
             WorkloadState::Succeeded => Ok(()),
             WorkloadState::Failed(why) => Err(ApplyError {
                 halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),
@@ -71,7 +75,13 @@ impl JobObjects<'_> {
         }
     }
 
-    async fn ready(&self, check: &Readiness, stage: &Stage, inventory: &Inventory) -> Result<(), ApplyError> {
+    async fn ready(
+        &self,
+        check: &Readiness,
+        stage: &Stage,
+        inventory: &Inventory,
+        since: Timestamp,
+    ) -> Result<(), ApplyError> {
         let keys: Vec<ObjectKey> = match &check.scope {
             ReadinessScope::Matching(selection) => return self.matching(check, selection).await,
             ReadinessScope::Keys(keys) => keys.clone(),
@@ -89,12 +99,18 @@ impl JobObjects<'_> {
         };
         let mut results = Vec::new();
         for key in keys {
-            results.push(self.object_ready(check, key, inventory).await);
+            results.push(self.object_ready(check, key, inventory, since).await);
         }
         all(results).map(drop)
     }
 
-    async fn object_ready(&self, check: &Readiness, key: ObjectKey, inventory: &Inventory) -> Result<(), ApplyError> {
+    async fn object_ready(
+        &self,
+        check: &Readiness,
+        key: ObjectKey,
+        inventory: &Inventory,
+        since: Timestamp,
+    ) -> Result<(), ApplyError> {
         let located = LocatedObject { on: check.on.clone(), key };
         let before = match self.answer(&located) {
             Some(answer) => classify(&check.rule, answer)?,
@@ -106,7 +122,10 @@ impl JobObjects<'_> {
         match or_before(self.seen(&handle), || unmet(&located.key, &before))? {
             SeenObject::There(object) => {
                 self.has_read(&located, &object);
-                classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready))
+                let Err(unready) = classify(&check.rule, &object)? else { return Ok(()) };
+                let waiting = located.key.waiting(Until::Ready).because(unready.to_string());
+                let error = self.waits_for_pods((&located.on, &object), waiting, since).await;
+                Err(ApplyError { key: Some(Box::new(located.key)), ..error })
             }
             // What has run to its end may go; of anything else nothing is left that could be ready.
             SeenObject::Gone(last) if is_of(&last, written.as_deref()) && run(&last) == WorkloadState::Succeeded => {

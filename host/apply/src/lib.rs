@@ -18,6 +18,7 @@ mod gate;
 mod job;
 mod job_objects;
 mod owner;
+mod pods;
 mod scope;
 mod write;
 mod writer;

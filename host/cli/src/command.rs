@@ -16,6 +16,7 @@ use self::{
     reconcile::Reconcile,
     release_tests::Test,
     render::Render,
+    uninstall::Uninstall,
     why::Why,
     wit::Wit,
 };
@@ -37,6 +38,7 @@ pub mod render;
 pub mod run;
 #[cfg(test)]
 mod tests;
+pub mod uninstall;
 pub mod up;
 pub mod why;
 pub mod wit;
@@ -54,6 +56,8 @@ pub enum Tool {
     Interrupt(Interrupt),
     /// Run the tests of a release of Helm
     Test(Test),
+    /// Tell what would hang without the operator, and take guards off
+    Uninstall(Uninstall),
     /// Render installations without a cluster
     Render(Box<Render>),
     /// Work on blueprints without a cluster
@@ -79,6 +83,7 @@ impl Tool {
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
             Tool::Test(test) => wait_for(test.execute(terminal)),
+            Tool::Uninstall(uninstall) => wait_for(uninstall.execute(terminal)),
             Tool::Render(render) => wait_for(render.execute(terminal)),
             Tool::Blueprint(blueprint) => match blueprint.command {
                 BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),

@@ -107,6 +107,21 @@ pub enum CommandError {
         /// The release.
         release: ObjectName,
     },
+    /// An operator would put back what is taken off.
+    #[error(
+        "the operator {holder} holds the Lease {namespace}/{lease}, renewed last at {renewed}, and would put guards back; uninstall it \
+         first"
+    )]
+    OperatorRuns {
+        /// The process that holds the Lease.
+        holder: String,
+        /// Its namespace.
+        namespace: Namespace,
+        /// The name of the Lease.
+        lease: ObjectName,
+        /// When it was renewed.
+        renewed: String,
+    },
     /// A service account that nobody can be.
     #[error("{name:?} is no name of a service account; correct --service-account")]
     NotAnAccount {
@@ -243,6 +258,7 @@ impl CommandError {
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
             | CommandError::NoRelease { .. }
+            | CommandError::OperatorRuns { .. }
             | CommandError::NoTests(_)
             | CommandError::NotAnObject { .. }
             | CommandError::TestOutOfBounds { .. }

@@ -21,6 +21,7 @@ pub mod folder;
 pub mod form;
 mod listed;
 pub mod offline;
+mod operators;
 pub mod repositories;
 pub mod terminal;
 pub mod timeout;

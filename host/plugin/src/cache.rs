@@ -43,6 +43,13 @@ impl CompilationCache {
         if found.mode() & 0o022 != 0 {
             return Err(unusable(format!("others may write to it; run `chmod go-w {}`", folder.display())));
         }
+        if let Err(error) = fs::read_dir(&folder) {
+            let whose = found.uid();
+            return Err(unusable(format!(
+                "{error}; run `chmod -R go=rX {}` as user {whose}, its owner",
+                folder.display()
+            )));
+        }
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Ok(Self { folder, engine: format!("{:016x}", hasher.finish()), most })

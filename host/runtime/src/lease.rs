@@ -17,6 +17,7 @@ use kube::{
     api::{ObjectMeta, PostParams},
     runtime::{WatchStreamExt as _, watcher},
 };
+use orangery_api::annotation::OPERATOR_LEASE;
 use orangery_core::{
     name::{Namespace, ObjectName},
     port::Clock,
@@ -42,6 +43,9 @@ pub struct LeaseConfig {
     pub name: ObjectName,
     /// The name of this process; no two processes have the same.
     pub holder: String,
+    /// What the names of those begin with whose place this process has taken, and which have ended: those of its container before
+    /// it was started again (C-233).
+    pub before: Option<String>,
     /// How long a Lease lasts that nobody renews. Whole seconds.
     pub duration: Duration,
     /// The time.
@@ -143,8 +147,12 @@ impl SeenLease {
         self.now = now;
     }
 
-    fn claim(&self) -> Claim {
+    /// What may be done now; what was held by one whose name begins with `before` is free, as that one has ended.
+    fn claim(&self, before: Option<&str>) -> Claim {
         match &self.held {
+            Some((held, _)) if before.is_some_and(|before| holder(held).is_some_and(|by| by.starts_with(before))) => {
+                Claim::Take
+            }
             Some((held, since)) => claim(held.spec.as_ref(), since.elapsed()),
             None => Claim::Take,
         }
@@ -186,10 +194,11 @@ fn claim(spec: Option<&LeaseSpec>, unchanged: Duration) -> Claim {
 fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Lease {
     let spec = before.and_then(|lease| lease.spec.clone()).unwrap_or_default();
     let is_same = spec.holder_identity.as_deref() == Some(&config.holder);
-    let metadata = before.map_or_else(
+    let mut metadata = before.map_or_else(
         || ObjectMeta { name: Some(config.name.to_string()), ..ObjectMeta::default() },
         |lease| lease.metadata.clone(),
     );
+    metadata.labels.get_or_insert_default().insert(OPERATOR_LEASE.to_owned(), "true".to_owned());
     let another = i32::from(before.is_some() && !is_same);
     let transitions = spec.lease_transitions.unwrap_or_default().saturating_add(another);
     let seconds = i32::try_from(config.duration.as_secs()).unwrap_or(i32::MAX);
@@ -225,7 +234,7 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
     let mut events = watcher::watch_object(lease.api.clone(), &lease.config.name).default_backoff().boxed();
     let mut message = String::new();
     loop {
-        let until = match seen.claim() {
+        let until = match seen.claim(lease.config.before.as_deref()) {
             Claim::Take => match lease.take(seen.now.as_ref()).await? {
                 Some(held) => {
                     drop(events);

@@ -1,6 +1,6 @@
 //! The machine that the host runs on: its clock, its randomness and its name, read here and nowhere else.
 
-use std::{env, fs};
+use std::{env, fs, process};
 
 use jiff::Timestamp;
 use orangery_core::{
@@ -62,6 +62,16 @@ pub fn name() -> String {
     first_name([variable("POD_NAME"), variable("HOSTNAME"), kernel()])
 }
 
+/// What the names of all processes begin with that were this container's before it was started again: the pod, whose uid is in
+/// POD_UID. `None` where nobody tells it, and of a process that is not the first one of its container, beside which others may run.
+pub fn container() -> Option<String> {
+    of_container(&name(), env::var("POD_UID").ok().as_deref(), process::id())
+}
+
+fn of_container(name: &str, uid: Option<&str>, process: u32) -> Option<String> {
+    uid.filter(|uid| !uid.is_empty() && process == 1).map(|uid| format!("{name}_{uid}_"))
+}
+
 fn first_name(candidates: impl IntoIterator<Item = Option<String>>) -> String {
     let mut names = candidates.into_iter().flatten().map(|name| name.trim().to_owned());
     names.find(|name| !name.is_empty()).unwrap_or_else(|| "orangery".to_owned())
@@ -70,6 +80,13 @@ fn first_name(candidates: impl IntoIterator<Item = Option<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c_233_only_the_first_process_of_a_container_takes_the_place_of_another() {
+        assert_eq!(of_container("pod", Some("uid"), 1).as_deref(), Some("pod_uid_"));
+        assert_eq!([of_container("pod", Some("uid"), 7), of_container("pod", Some(""), 1)], [None, None]);
+        assert_eq!(of_container("node", None, 1), None);
+    }
 
     #[test]
     fn the_first_name_that_is_one_counts() {

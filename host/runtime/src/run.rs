@@ -2,12 +2,16 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use kube::Client;
 use orangery_cli::{
     AllowedAccounts, Exit, MetricsAuthentication, RunArguments, connection::ConnectionError,
     repositories::RepositoriesError,
 };
 use orangery_controllers::{ActingAccounts, OwnAddress, TargetAccounts};
-use orangery_core::{name::ObjectName, port::Rng as _};
+use orangery_core::{
+    name::{Namespace, ObjectName},
+    port::Rng as _,
+};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -96,14 +100,9 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         let bound = figures.clone().serve(address, readers, metrics).await?;
         tracing::info!(address = %bound, "metrics and health are served");
     }
-    let lease = LeaseConfig {
-        client: remote(cluster.clone(), &requests, None).map_err(ConnectionError::Client)?,
-        namespace: cluster.default_namespace.as_str().into(),
-        name: arguments.lease.into(),
-        holder: holder(),
-        duration: Duration::from_secs(arguments.lease_duration.into()),
-        clock: Arc::new(SystemClock),
-    };
+    let waits_as = remote(cluster.clone(), &requests, None).map_err(ConnectionError::Client)?;
+    let duration = Duration::from_secs(arguments.lease_duration.into());
+    let lease = lease_of(waits_as, cluster.default_namespace.as_str().into(), arguments.lease.into(), duration);
     let waits = |holder: &str| tracing::info!(holder, "another operator is active; this one waits for its lease");
     let mut lease = tokio::select! {
         lease = lease::acquire(lease, waits) => lease?,
@@ -153,9 +152,17 @@ async fn operate(config: OperatorConfig, figures: &Figures, stop: &mut StopSigna
     Ok(())
 }
 
+/// The Lease that this process asks for.
+fn lease_of(client: Client, namespace: Namespace, name: ObjectName, duration: Duration) -> LeaseConfig {
+    let before = machine::container();
+    let holder = holder(before.as_deref());
+    LeaseConfig { client, namespace, name, holder, before, duration, clock: Arc::new(SystemClock) }
+}
+
 /// The name of this process: the pod, and no other process of it.
-fn holder() -> String {
-    format!("{}_{}", machine::name(), OsChance.job_id())
+fn holder(container: Option<&str>) -> String {
+    let random = OsChance.job_id();
+    container.map_or_else(|| format!("{}_{random}", machine::name()), |container| format!("{container}{random}"))
 }
 
 /// As whom the operator acts, as the flags say.

@@ -5,9 +5,11 @@ use std::{fs, time::Duration};
 use http::Request;
 use orangery_tests::{
     binary::{Binary, Running},
+    helm::Helm,
     kube::Kube,
     objects::Objects,
-    rendered::{NAMESPACE, objects, of_kind, render},
+    rendered::{NAMESPACE, names, objects, of_kind, render},
+    repository,
     tree::{API, blueprint, installation},
 };
 use serde_json::{Value, json};
@@ -141,4 +143,99 @@ async fn c_38_with_namespaces_the_operator_has_rights_in_these_and_works_in_no_o
         tries.tick().await;
     }
     assert!(!may("team-c").await);
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_230_the_server_takes_whatever_the_chart_renders() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let admin = Objects::of(server.kubeconfig()).await;
+    for name in [NAMESPACE, "team-a", "team-b"] {
+        admin.apply(&namespace(name)).await;
+    }
+    let mut refused = Vec::new();
+    for name in names() {
+        for object in objects(&render(&name).await) {
+            // Its definition is the other operator's.
+            if object["kind"] == "ServiceMonitor" {
+                continue;
+            }
+            if let Err(error) = admin.would_take(&object).await {
+                refused.push(format!("{name}: {} {}: {error}", object["kind"], object["metadata"]["name"]));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{refused:#?}");
+    // It would not take just anything.
+    let rendered = objects(&render("usual").await);
+    let mut wrong = of_kind(&rendered, "Deployment").clone();
+    wrong["spec"]["template"]["spec"]["topologySpread"] = json!([]);
+    assert!(admin.would_take(&wrong).await.is_err());
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_231_a_second_release_is_refused_with_a_sentence_where_it_is_in_the_way_of_the_first() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let admin = Objects::of(server.kubeconfig()).await;
+    for name in ["one", "two", "team-a", "team-b", "team-c"] {
+        admin.apply(&namespace(name)).await;
+    }
+    let chart = repository().join("charts/orangery").to_string_lossy().into_owned();
+    let helm = Helm::of(&server.kubeconfig());
+    let arguments = |does: &'static str, release: &'static str, home: &'static str, values: &'static str| {
+        [does, release, &chart, "--namespace", home, "--set", values].map(str::to_owned)
+    };
+    let does = async |of: [String; 7]| helm.does(&of.each_ref().map(String::as_str)).await;
+    let refuses = async |of: [String; 7], sentence: &str| {
+        let message = helm.refuses(&of.each_ref().map(String::as_str)).await;
+        assert!(message.contains(sentence), "{message}");
+    };
+    let notes = does(arguments("install", "first", "one", "validation=false")).await;
+    for told in ["kubectl apply --server-side", "helm uninstall first --namespace one", "orangery uninstall --check"] {
+        assert!(notes.contains(told), "{notes}");
+    }
+    refuses(
+        arguments("install", "second", "two", "validation=false,namespaces={team-c}"),
+        "release first in namespace one works on all namespaces of this cluster, and two operators may not work on the same; give \
+         it a list of `namespaces` first, without those of this release",
+    )
+    .await;
+    does(arguments("upgrade", "first", "one", "validation=false,namespaces={team-a,team-b}")).await;
+    refuses(
+        arguments("install", "second", "two", "validation=false"),
+        "release first in namespace one works on team-a, team-b, and two operators may not work on the same; give this release a \
+         list of `namespaces` without these",
+    )
+    .await;
+    refuses(
+        arguments("install", "second", "two", "validation=false,namespaces={team-c,team-b}"),
+        "release one/first works on namespace team-b already, and two operators may not work on the same; take it from the \
+         `namespaces` of one of them",
+    )
+    .await;
+    refuses(
+        arguments("install", "first", "two", "validation=false,namespaces={team-c}"),
+        "release first of this chart is in namespace one already, and its ClusterRoles have that name; choose another name for \
+         this release",
+    )
+    .await;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "deployitems.validation.landscaper.gardener.cloud"},
+    });
+    let brought = json!({"meta.helm.sh/release-name": "first", "meta.helm.sh/release-namespace": "one"});
+    admin.annotate(&policy, brought).await;
+    refuses(
+        arguments("install", "second", "two", "namespaces={team-c}"),
+        "release one/first brings the admission policies, which hold for the whole cluster; say validation=false for this one",
+    )
+    .await;
+    does(arguments("install", "second", "two", "validation=false,namespaces={team-c}")).await;
+    for (release, home) in [("second", "two"), ("first", "one")] {
+        helm.does(&["uninstall", release, "--namespace", home]).await;
+    }
 }

@@ -68,6 +68,7 @@ async fn run(client: &Client, line: &str) -> (Result<Exit, CommandError>, String
         Tool::Inspect(inspect) => inspect.on(client, &mut terminal).await,
         Tool::Reconcile(reconcile) => reconcile.on(client, &mut terminal).await,
         Tool::Interrupt(interrupt) => interrupt.on(client, &mut terminal).await,
+        Tool::Uninstall(uninstall) => uninstall.on(client, &mut terminal).await,
         other => panic!("not on a cluster: {other:?}"),
     };
     (end, out.text() + &err.text())
@@ -262,4 +263,111 @@ async fn the_output_for_programs_is_one_document() {
     );
     let (_, yaml) = run(&client, "inspect -o yaml").await;
     assert_eq!(orangery_core::yaml::decode(&yaml).unwrap(), document);
+}
+
+/// Lists of what an operator has left: a guarded Target in each of two namespaces, and in the first one an Installation.
+fn left(holder: Value, renews: bool) -> impl Fn(&str) -> (u16, Value) + Send + Sync + 'static {
+    let looks = std::sync::atomic::AtomicU32::new(0);
+    move |request| {
+        let second = if renews && request.contains("/leases?") {
+            looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+        } else {
+            0
+        };
+        let list = |items: Value| (200, json!({"metadata": {}, "items": items}));
+        let guarded = |namespace: &str| {
+            let labels = json!({"orangery.dev/in-use": "true"});
+            let finalizers = json!(["somebody.else/keeps", "orangery.dev/in-use"]);
+            json!({"metadata": {"name": "cluster", "namespace": namespace, "resourceVersion": "7", "labels": labels,
+                "finalizers": finalizers}})
+        };
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "orangery", "namespace": "system"},
+            "spec": {
+                "holderIdentity": holder, "leaseDurationSeconds": if renews { 15 } else { 0 },
+                "renewTime": format!("2026-11-21T08:00:{second:02}.000000Z"),
+            },
+        });
+        match request {
+            _ if request.starts_with("PATCH ") => (200, guarded("team-b")),
+            _ if request.contains("/leases?") => list(json!([lease])),
+            _ if request.contains("/targets?") => list(json!([guarded("team-a"), guarded("team-b")])),
+            _ if request.contains("/installations?") => {
+                let metadata = json!({"name": "hello", "namespace": "team-a", "finalizers": ["finalizer.landscaper.gardener.cloud"]});
+                list(json!([{"metadata": metadata}]))
+            }
+            _ if request.contains("/secrets/orangery-seed") => {
+                let (code, mut status) = refusal(404, "there is none", "orangery-seed");
+                status["reason"] = json!("NotFound");
+                (code, status)
+            }
+            _ => list(json!([])),
+        }
+    }
+}
+
+#[tokio::test]
+async fn c_237_guards_go_where_nothing_is_left_that_needs_what_they_keep_and_where_that_is_confirmed() {
+    const NEEDED: &str =
+        "warning: Target team-a/cluster keeps its guard: Installation team-a/hello is left in its namespace\n";
+    let patches = |sent: &Sent| -> Vec<String> {
+        sent.lock().unwrap().iter().filter(|line| line.starts_with("PATCH")).cloned().collect()
+    };
+    let (client, sent) = server(left(json!(""), false));
+    let (end, written) = run(&client, "uninstall --release-guards").await;
+    assert_eq!(end.unwrap(), Exit::Failed);
+    let told = "Target team-b/cluster would have no guard any more\n";
+    let unchanged = "nothing was changed; look at these, and say --yes to do it\n";
+    assert_eq!(written, format!("{told}{NEEDED}{unchanged}"));
+    assert_eq!(patches(&sent), [""; 0]);
+
+    let (end, written) = run(&client, "uninstall --release-guards --yes").await;
+    assert_eq!(end.unwrap(), Exit::Failed);
+    assert_eq!(written, format!("Target team-b/cluster has no guard any more\n{NEEDED}"));
+    let path = "/apis/landscaper.gardener.cloud/v1alpha1/namespaces/team-b/targets/cluster?";
+    let body = r#"{"metadata":{"finalizers":["somebody.else/keeps"],"labels":{"orangery.dev/in-use":null},"resourceVersion":"7"}}"#;
+    assert_eq!(patches(&sent), [format!("PATCH {path} {body}")]);
+
+    let (end, written) = run(&client, "uninstall --release-guards --in-use --yes").await;
+    assert_eq!(end.unwrap(), Exit::Ok);
+    let needed = "Target team-a/cluster has no guard any more; Installation team-a/hello may need it to remove what was deployed\n";
+    assert_eq!(written, format!("{needed}Target team-b/cluster has no guard any more\n"));
+    assert_eq!(patches(&sent).len(), 3);
+}
+
+#[tokio::test]
+async fn c_237_an_operator_that_runs_keeps_its_guards() {
+    let (client, sent) = server(left(json!("pod_1"), true));
+    let (end, _) = run(&client, "uninstall --release-guards --in-use --yes").await;
+    assert_eq!(
+        end.unwrap_err().to_string(),
+        "the operator pod_1 holds the Lease system/orangery, renewed last at 2026-11-21T08:00:00Z, and would put guards back; \
+         uninstall it first"
+    );
+    // It has ended without giving the Lease back, as where its rights went first.
+    let (client, _) = server(left(json!("pod_1"), false));
+    let (end, written) = run(&client, "uninstall --release-guards --in-use").await;
+    assert_eq!(end.unwrap(), Exit::Ok, "{written}");
+    assert!(sent.lock().unwrap().iter().all(|line| line.starts_with("GET")));
+}
+
+#[tokio::test]
+async fn c_236_what_would_hang_fails_the_check_and_nothing_is_changed() {
+    let (client, sent) = server(left(json!(""), false));
+    let (end, written) = run(&client, "uninstall --check").await;
+    assert_eq!(end.unwrap(), Exit::Failed);
+    for told in [
+        "1 × Installation (Installation hello)",
+        "Target team-b/cluster would hang",
+        "Lease system/orangery would be left",
+    ] {
+        assert!(written.contains(told), "{written}");
+    }
+    assert!(sent.lock().unwrap().iter().all(|line| line.starts_with("GET")));
+    let (client, _) = server(|request| match request {
+        _ if request.contains("/apis/landscaper.gardener.cloud/") => refusal(404, "the server could not find it", ""),
+        _ => (200, json!({"metadata": {}, "items": []})),
+    });
+    let (end, written) = run(&client, "uninstall --check").await;
+    assert_eq!((end.unwrap(), written.as_str()), (Exit::Ok, "nothing would hang\n"));
 }

@@ -17,6 +17,7 @@ use crate::{
     connection::{Connection, NamespaceScope},
     exit::Exit,
     form::OutputFormat,
+    operators,
     terminal::Terminal,
     tree::{CauseChain as Chain, NodeKind, Tree},
 };
@@ -134,11 +135,18 @@ impl Why {
             }
         };
         let tree = Tree::of(&inspect::read(client, &namespace).await?);
-        let why = tree.why(*kind, &namespace, &name.into()).ok_or_else(|| CallError::NotFound {
+        let mut why = tree.why(*kind, &namespace, &name.into()).ok_or_else(|| CallError::NotFound {
             kind: kind.as_str().to_lowercase().into(),
             namespace: namespace.clone(),
             name: name.clone(),
         })?;
+        if why.is_unexplained() {
+            // A user that may not list Leases is told what the objects tell.
+            let leases = operators::leases(client).await.unwrap_or_default();
+            if let Some(known) = operators::absence(&leases) {
+                why.conclude(known);
+            }
+        }
         if let Some(form) = self.output {
             form.write(
                 &WhyOutput {

@@ -99,6 +99,20 @@ fn ring(nodes: &[&TreeNode]) -> Option<String> {
 }
 
 impl CauseChain<'_> {
+    /// Whether the last object is at work, or is to be, and nothing tells what it waits for.
+    pub(crate) fn is_unexplained(&self) -> bool {
+        self.chain.last().is_some_and(|link| link.says.ends_with(NOBODY))
+    }
+
+    /// Says of the last object what is known otherwise, and what to do.
+    pub(crate) fn conclude(&mut self, (says, fix): (String, String)) {
+        if let Some(last) = self.chain.last_mut() {
+            let what = last.says.strip_suffix(NOBODY).unwrap_or(&last.says);
+            last.says = format!("{what}; {says}");
+        }
+        self.fix = Some(fix);
+    }
+
     /// The chain as lines, and below it the error of the last object in full.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -296,6 +310,9 @@ fn first(mut nodes: Vec<&TreeNode>) -> ChainStep<'_> {
     ChainStep { next: nodes.first().copied(), others: nodes.len().saturating_sub(1) }
 }
 
+/// The end of what is said of an object at work that names nothing.
+const NOBODY: &str = ", and waits for nobody";
+
 fn says(node: &TreeNode, next: Option<&TreeNode>) -> String {
     let phase = if node.phase.is_empty() { String::new() } else { format!(" in phase {}", node.phase) };
     match (node.standing, &node.waits_for) {
@@ -315,7 +332,7 @@ fn says(node: &TreeNode, next: Option<&TreeNode>) -> String {
         (NodeState::Running, Some(wait)) if awaits_room(node) => format!("has not begun: {wait}"),
         (NodeState::Running, Some(wait)) => format!("is at work{phase}: {wait}"),
         (NodeState::Running, None) if next.is_some() => format!("is at work{phase}"),
-        (NodeState::Running, None) => format!("is at work{phase}, and waits for nobody"),
+        (NodeState::Running, None) => format!("is at work{phase}{NOBODY}"),
     }
 }
 

@@ -1,5 +1,6 @@
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
 
 use super::*;
 use crate::{
@@ -48,6 +49,7 @@ fn config(client: &Client, holder: &str, duration: Duration) -> LeaseConfig {
         namespace: "default".into(),
         name: "orangery".into(),
         holder: holder.to_owned(),
+        before: None,
         duration,
         clock: Arc::new(SystemClock),
     }
@@ -78,6 +80,42 @@ async fn c_34_a_lease_that_is_given_back_goes_to_a_waiting_holder_at_once() {
     let second = timeout(PATIENCE, second).await.unwrap().unwrap().unwrap();
     assert!(second.deadline().lasts());
     assert_eq!(holder(&client).await, (Some("second".to_owned()), Some(1)));
+}
+
+#[tokio::test]
+async fn c_233_a_container_that_was_started_again_takes_at_once_what_the_one_before_it_held() {
+    let (_server, client) = server().await;
+    let of = |pod: &str, process: &str| LeaseConfig {
+        before: Some(format!("{pod}_")),
+        ..config(&client, &format!("{pod}_{process}"), 3600 * SECOND)
+    };
+    let first = acquire(of("pod_uid", "a"), |_| {}).await.unwrap();
+    // As a process that was killed.
+    first.renewal.abort();
+    let second = timeout(PATIENCE, acquire(of("pod_uid", "b"), |_| {})).await.unwrap().unwrap();
+    assert!(second.deadline().lasts());
+    assert_eq!(holder(&client).await, (Some("pod_uid_b".to_owned()), Some(1)));
+
+    // One of the same name with another uid is another pod.
+    let (message, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    let third = acquire(of("pod_other", "c"), move |holder: &str| message.send(holder.to_owned()).unwrap());
+    let third = tokio::spawn(third);
+    assert_eq!(waits.recv().await.as_deref(), Some("pod_uid_b"));
+    third.abort();
+}
+
+#[tokio::test]
+async fn c_234_the_lease_of_an_operator_has_a_label_by_which_it_is_found() {
+    let (_server, client) = server().await;
+    let unlabelled = Lease {
+        metadata: ObjectMeta { name: Some("orangery".to_owned()), ..ObjectMeta::default() },
+        spec: Some(spec(None, 15)),
+    };
+    leases(&client).create(&PostParams::default(), &unlabelled).await.unwrap();
+    let held = acquire(config(&client, "first", 3600 * SECOND), |_| {}).await.unwrap();
+    let found = leases(&client).list(&ListParams::default().labels("orangery.dev/operator")).await.unwrap();
+    assert_eq!(found.items.iter().map(|lease| lease.metadata.name.as_deref()).collect::<Vec<_>>(), [Some("orangery")]);
+    held.release().await;
 }
 
 #[tokio::test]

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Packs a binary that needs libraries, with these and with its components compiled, into an image as that of a release is: for tests
+# of a binary that release/build has not made. XDG_CACHE_HOME has what it has compiled already.
+# usage: pack.sh BINARY NAME:TAG ARCHIVE.tar
+set -euo pipefail
+binary=$1 name=$2 out=$3
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+chmod 0755 "$root"
+mkdir -p "$root"/{cache/orangery,etc/ssl/certs,tmp}
+chmod 1777 "$root/tmp"
+strip -o "$root/orangery" "$binary"
+chmod 0755 "$root/orangery"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
+{ ldd "$binary" || true; } | grep -oE '/[^ ]+' | while read -r library; do
+    mkdir -p "$root$(dirname "$library")"
+    cp -L "$library" "$root$library"
+done
+"$binary" plugin compile | while read -r _ file; do
+    cp "$file" "$file.sha256" "$root/cache/orangery"
+done
+chmod -R u=rwX,go=rX "$root/cache"
+"$(dirname "$0")/image.sh" "$name" "$root" "$out" '{
+    "Entrypoint": ["/orangery"], "User": "65532:65532",
+    "Env": ["SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "XDG_CACHE_HOME=/cache"]
+}'
