@@ -53,7 +53,8 @@ fn needs(here: &Path, with_go: bool) -> io::Result<()> {
         }
     }
     // What goes away again is missing from then on. A path that is not there yet would have cargo build in every run.
-    let built = ["kube", "helm", "node"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
+    let built =
+        ["kube", "helm", "node"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
     let programs = ["docker-registry", "node", "npm", "python3", "containerd"].map(machine::on_path);
     for file in built.into_iter().filter_map(Result::ok).chain(programs.into_iter().flatten()) {
         println!("cargo::rerun-if-changed={}", file.display());

@@ -22,6 +22,7 @@ mod issue;
 mod kubeconfig;
 mod object_memory;
 mod object_watcher;
+mod pace;
 mod path;
 mod set;
 mod shares;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orangery_turns::SharedBytes;
 
-use crate::watch::EventPaces;
+use crate::pace::EventPaces;
 
 /// The most watches on all clusters together, those of feeds among them: each is a connection that stays open, here and at its
 /// server. One namespace has at most half of them, and no more than are left (C-164).

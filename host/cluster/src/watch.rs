@@ -22,11 +22,12 @@ pub use self::{
     follow::read_events,
     known::Observed,
 };
-pub(crate) use self::{follow::PAGE, pace::EventPaces};
-use self::{follow::follow, known::KnownObjects, live::LiveEntries, pace::EventPace};
+pub(crate) use self::follow::PAGE;
+use self::{follow::follow, known::KnownObjects, live::LiveEntries};
 use crate::{
     Error,
     object_memory::share_of,
+    pace::EventPace,
     shares::{ClusterShares, no_watch_left},
 };
 
@@ -34,7 +35,6 @@ mod feed;
 mod follow;
 mod known;
 mod live;
-mod pace;
 
 /// An object of the operator that waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

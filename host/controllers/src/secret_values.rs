@@ -153,9 +153,8 @@ impl SecretValues {
         let KnownNamespaces { by_namespace, bytes, most } = &mut *known;
         let of = by_namespace.entry(namespace.clone()).or_default();
         // A namespace has at most half, so that it blinds none of the others (C-84).
-        let room = |bytes: usize, of: &KnownValues| {
-            most.saturating_sub(bytes).min(most.div_ceil(2).saturating_sub(of.taken))
-        };
+        let room =
+            |bytes: usize, of: &KnownValues| most.saturating_sub(bytes).min(most.div_ceil(2).saturating_sub(of.taken));
         if !of.has(&source, &texts, room(*bytes, of)) {
             *bytes -= of.forget(&source);
             let room = room(*bytes, of);

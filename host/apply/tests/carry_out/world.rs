@@ -112,7 +112,7 @@ impl Traffic {
     }
 
     /// An answer that tells when all of it was read.
-    async fn told(self: Arc<Self>, request: String, answer: axum::response::Response) -> axum::response::Response {
+    async fn answered(self: Arc<Self>, request: String, answer: axum::response::Response) -> axum::response::Response {
         let (head, body) = answer.into_parts();
         let whole = axum::body::to_bytes(body, usize::MAX).await;
         let end = async move {
@@ -291,7 +291,7 @@ fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
                 return Err(BoxError::from("the process was killed"));
             }
             let is_waited_for = traffic.order.lock().unwrap().values().any(|event| *event == format!("read {line}"));
-            Ok(if is_waited_for { traffic.told(line, response).await } else { response })
+            Ok(if is_waited_for { traffic.answered(line, response).await } else { response })
         }
     });
     Client::new(service, name)

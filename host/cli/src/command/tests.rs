@@ -274,7 +274,7 @@ fn left(holder: Value, renews: bool) -> impl Fn(&str) -> (u16, Value) + Send + S
         } else {
             0
         };
-        let list = |items: Value| (200, json!({"metadata": {}, "items": items}));
+        let list = |items: Value| (200, json!({"metadata": {"resourceVersion": "1"}, "items": items}));
         let guarded = |namespace: &str| {
             let labels = json!({"orangery.dev/in-use": "true"});
             let finalizers = json!(["somebody.else/keeps", "orangery.dev/in-use"]);

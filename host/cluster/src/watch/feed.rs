@@ -29,9 +29,11 @@ use super::{
     follow::{events, keep_pace},
     known::{place_of, version_of},
     live::LiveEntries,
-    pace::EventPace,
 };
-use crate::shares::{ClusterShares, no_watch_left};
+use crate::{
+    pace::EventPace,
+    shares::{ClusterShares, no_watch_left},
+};
 
 /// So many failures in a row, in about six seconds, and what was known may not hold any more.
 const FAILURES_IN_A_ROW: u32 = 3;

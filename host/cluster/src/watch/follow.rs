@@ -20,8 +20,8 @@ use serde::{
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{Scope, Shared, Waiter, known::KnownObjects, pace::EventPace};
-use crate::{answer::check_events, path::segment};
+use super::{Scope, Shared, Waiter, known::KnownObjects};
+use crate::{answer::check_events, pace::EventPace, path::segment};
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;

@@ -318,7 +318,8 @@ mod tests {
     fn ins_61_c_11_one_that_imports_no_more_wakes_the_sibling_that_waits_for_it() {
         let stores = crate::stores();
         let of = |name: &str, generation: i64, imports: Value, exports: Value| -> Installation {
-            let metadata = json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": "1", "generation": generation});
+            let metadata =
+                json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": "1", "generation": generation});
             let spec = json!({"blueprint": {}, "imports": imports, "exports": exports});
             serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
         };

@@ -75,7 +75,7 @@ impl TargetKubeconfigs {
     }
 
     /// Whether a policy has refused a credential of this job.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(in crate::installation) fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::Relaxed)
     }
 

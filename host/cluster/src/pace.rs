@@ -62,12 +62,12 @@ pub(crate) struct EventPace {
 
 impl EventPace {
     /// Ends when a change may be taken in.
-    pub(super) async fn changed(&self, object: &Value) {
+    pub(crate) async fn changed(&self, object: &Value) {
         self.take(object, CHANGE).await;
     }
 
     /// Ends when an object of a list may be taken in.
-    pub(super) async fn listed(&self, object: &Value) {
+    pub(crate) async fn listed(&self, object: &Value) {
         self.take(object, LISTED).await;
     }
 
