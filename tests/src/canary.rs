@@ -31,8 +31,12 @@ const CREDENTIALS: [&str; 5] = ["token", "password", "client-key-data", "auth", 
 /// Commands whose answer has what somebody asks to be rendered.
 const RENDERING: [&str; 2] = ["render", "blueprint"];
 
-/// How a token of a service account begins, whoever has issued it: with a header that names its algorithm.
+/// How most tokens of service accounts begin, whoever has issued them: with a header that names its algorithm first.
 const TOKEN: &str = "eyJhbGciOi";
+
+/// How each part of a token in JSON begins, and the least letters of one.
+const PART_OF_TOKEN: &str = "eyJ";
+const SHORTEST_PART: usize = 8;
 
 /// The Secret with the operator's own key, and the type of those with credentials that it keeps.
 const OWN_KEY: &str = "orangery-seed";
@@ -149,8 +153,8 @@ impl Canaries {
     /// Which value a text shows, with what stands around it.
     pub fn find(&self, text: &str) -> Option<String> {
         let known = self.known();
-        let forms = known.values.iter().flat_map(|value| forms(value)).chain([TOKEN.to_owned()]);
-        let at = forms.filter_map(|form| text.find(&form)).min()?;
+        let forms = known.values.iter().flat_map(|value| forms(value)).chain(forms(TOKEN));
+        let at = forms.filter_map(|form| text.find(&form)).chain(token_in(text)).min()?;
         let begin =
             text.char_indices().map(|(index, _)| index).take_while(|index| *index <= at.saturating_sub(300)).last();
         Some(text.get(begin.unwrap_or_default()..)?.chars().take(600).collect())
@@ -246,6 +250,23 @@ fn credentials(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// Where a token in JSON begins, whatever its header says first: three parts with dots between them.
+fn token_in(text: &str) -> Option<usize> {
+    let part = |text: &str| {
+        let is_of_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let length = text.find(|c| !is_of_part(c)).unwrap_or(text.len());
+        (length >= SHORTEST_PART).then_some(length)
+    };
+    let after = |text: &str| Some(text.get(part(text)?..)?.strip_prefix('.')?.len());
+    text.match_indices(PART_OF_TOKEN).map(|(at, _)| at).find(|at| {
+        let header = text.get(*at..).unwrap_or_default();
+        let payload = after(header).and_then(|left| header.get(header.len() - left..));
+        let payload = payload.filter(|payload| payload.starts_with(PART_OF_TOKEN));
+        let signature = payload.and_then(|payload| payload.get(payload.len() - after(payload)?..));
+        signature.is_some_and(|signature| part(signature).is_some())
+    })
+}
+
 /// A value as it may be found: as it is, escaped as in JSON, percent-encoded, and in base64 at each of the three places.
 pub fn forms(value: &str) -> Vec<String> {
     let percent: String = value.bytes().fold(String::new(), |text, byte| match byte {
@@ -289,6 +310,24 @@ mod tests {
         }
         assert_eq!(canaries.find("Canary of mine"), None);
         assert_eq!(canaries.find(&BASE64.encode(b"Canary of mine")), None);
+    }
+
+    #[test]
+    fn c_82_a_token_is_found_by_its_form_and_in_a_kubeconfig_in_base64() {
+        let canaries = Canaries::default();
+        let [header, payload, signature] = [r#"{"typ":"JWT","alg":"RS256"}"#, r#"{"sub":"a"}"#, "signature"]
+            .map(|part| BASE64.encode(part.as_bytes()));
+        let parts = [header, payload, signature].map(|part| part.trim_end_matches('=').to_owned());
+        assert!(canaries.find(&format!("Bearer {}", parts.join("."))).is_some());
+        let [header, payload, _] = &parts;
+        for text in [header.clone(), format!("{header}.{payload}"), format!("{header}.{payload}."), parts.join(" ")] {
+            assert_eq!(canaries.find(&text), None);
+        }
+        for before in ["", "a", "ab"] {
+            let kubeconfig =
+                BASE64.encode(format!("{before}users: [{{user: {{token: {TOKEN}JIUzI1NiJ9.e30.x}}}}]").as_bytes());
+            assert!(canaries.find(&kubeconfig).is_some(), "{kubeconfig}");
+        }
     }
 
     #[test]

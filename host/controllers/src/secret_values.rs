@@ -513,7 +513,7 @@ pub(super) mod tests {
         let expected = ["the Lease is held", "reconcile a/x: done", "[masked], [masked]"];
         assert_eq!(shown.map(|line| values.mask_line(line)), expected.map(str::to_owned));
         for line in ["reconcile b/x: done", "INFO orangery::guest: it says zz"] {
-            assert!(values.mask_line(line).starts_with("[masked: there are more values"), "{line}");
+            assert!(values.mask_line(line).starts_with("[masked: more was read of Secrets"), "{line}");
         }
         values.learn(&"b".into(), SecretSource::Secret("s".into()), ["another-value".to_owned()]);
         assert_eq!(values.mask_line("a-short-value, another-value"), "a-short-value, [masked]");

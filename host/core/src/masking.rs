@@ -38,8 +38,9 @@ pub const MOST_MASKED_BYTES: usize = 256 << 10;
 pub const MASK: &str = "[masked]";
 
 /// What stands in the place of a whole text, where there is more to mask than can be looked for.
-const WITHHELD: &str =
-    "[masked: there are more values of Secrets here than can be looked for; import fewer or smaller ones]";
+const WITHHELD: &str = "[masked: more was read of Secrets for this namespace than can be looked for in a message (256 KiB); use \
+                        fewer or smaller ones in it, or another namespace for what fails. The reason and the codes beside it are \
+                        shown]";
 
 /// Finds values in texts.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@
 mod clusters;
 mod encrypted;
 pub(crate) mod harness;
+mod withheld;
 
 use std::sync::Arc;
 
