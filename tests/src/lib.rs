@@ -44,6 +44,7 @@ pub mod upgrades;
 pub mod usage;
 pub mod webhook;
 pub mod world;
+pub mod write_log;
 pub mod yaml;
 
 /// One test for each case in a folder, called as its own folder is, with underscores. It runs on what the suite's `cluster()`
