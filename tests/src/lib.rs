@@ -19,6 +19,7 @@ pub mod end_state;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod external_deployer;
 pub mod fault_injection;
+pub mod former_cluster;
 pub mod helm;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
