@@ -26,6 +26,7 @@ use crate::{
     effects::{self, Effects},
     end_state::end_state,
     fail,
+    former_cluster::{self, FormerCluster},
     history::History,
     invariants,
     objects::Objects,
@@ -50,6 +51,8 @@ pub enum Deed {
     Apply(Value),
     /// Deletes the tree.
     Delete,
+    /// Has the Target [`MOVING`](former_cluster::MOVING) lead to the world's own cluster instead of a former one, and applies this.
+    Move(Value),
 }
 
 impl Scenario {
@@ -71,7 +74,22 @@ impl Deed {
         match self {
             Deed::Apply(object) => drop(objects.apply(object).await),
             Deed::Delete => objects.delete(&any("Installation", "tree")).await,
+            Deed::Move(object) => {
+                let targets = objects.list(&any("Target", "")).await;
+                let own = targets
+                    .iter()
+                    .find(|target| target.pointer("/metadata/name").is_some_and(|name| name == "cluster"));
+                let kubeconfig = own.and_then(|target| target.pointer("/spec/config/kubeconfig")?.as_str());
+                let kubeconfig = kubeconfig.expect("the world has a Target of its own cluster");
+                objects.apply(&former_cluster::target(kubeconfig)).await;
+                objects.apply(object).await;
+            }
         }
+    }
+
+    /// Whether there has to be a former cluster.
+    pub(crate) fn is_move(&self) -> bool {
+        matches!(self, Deed::Move(_))
     }
 }
 
@@ -238,6 +256,7 @@ pub(crate) async fn play(
     point: Option<(usize, Loss)>,
 ) -> (Outcome, usize) {
     let cut = Cut::new();
+    let former = if scenario.deed.is_move() { Some(FormerCluster::start().await) } else { None };
     let mut world = World::on(ground, binary, Arc::clone(&cut) as Arc<dyn Fates>).await;
     let loss = point.map(|(_, loss)| loss);
     let lease: &[&str] = if loss == Some(Loss::Frozen) { &[MOCK, LEASE] } else { &[MOCK] };
@@ -277,6 +296,10 @@ pub(crate) async fn play(
     let effects = effects::by_name(&effects.until_now(&world.objects).await);
     let outcome = Outcome { objects: end_state(&world.objects).await, effects };
     world.end().await;
+    if let Some(former) = former {
+        former.has_lost(&outcome.effects.keys().map(String::as_str).collect::<Vec<_>>()).await;
+        drop(former.stop().await);
+    }
     (outcome, writes)
 }
 
@@ -284,7 +307,7 @@ pub(crate) async fn play(
 pub(crate) async fn ended(objects: &Objects, deed: &Deed) {
     match deed {
         Deed::Delete => objects.expect_absent(&any("Installation", "tree")).await,
-        Deed::Apply(_) => {
+        Deed::Apply(_) | Deed::Move(_) => {
             let is = |object: &Value| {
                 let status = |field: &str| object.pointer(&format!("/status/{field}"));
                 let generation = object.pointer("/metadata/generation");

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::{
     dice::Dice,
     proxy::{Echo, Fate, Fates, ProxyRequest},
+    write_log::{LoggedWrite, WriteLog},
 };
 
 /// Faults by chance, between [`begin`](Self::begin) and [`end`](Self::end).
@@ -20,6 +21,8 @@ pub struct FaultInjection {
     injects: AtomicBool,
     /// Writes that the server has seen.
     writes: watch::Sender<usize>,
+    /// The same since the faults began, with their answers.
+    log: WriteLog,
 }
 
 /// Of a thousand requests, how many go wrong; the same of events.
@@ -29,11 +32,13 @@ const EVENTS: usize = 60;
 impl FaultInjection {
     /// One that has not begun.
     pub fn of(dice: Dice) -> FaultInjection {
-        FaultInjection { dice: Mutex::new(dice), injects: AtomicBool::new(false), writes: watch::Sender::new(0) }
+        let (injects, writes) = (AtomicBool::new(false), watch::Sender::new(0));
+        FaultInjection { dice: Mutex::new(dice), injects, writes, log: WriteLog::default() }
     }
 
     /// From now on requests and events go wrong by chance.
     pub fn begin(&self) {
+        self.log.begin();
         self.injects.store(true, Ordering::SeqCst);
     }
 
@@ -45,6 +50,11 @@ impl FaultInjection {
     /// How many writes were asked for so far; changes with each of them.
     pub fn writes(&self) -> watch::Receiver<usize> {
         self.writes.subscribe()
+    }
+
+    /// The writes that came since the faults began.
+    pub fn logged(&self) -> Vec<LoggedWrite> {
+        self.log.all()
     }
 
     fn fault(&self, times: usize) -> Option<MutexGuard<'_, Dice>> {
@@ -76,6 +86,10 @@ impl Fates for FaultInjection {
             Fate::Refuse(if asked.is_write() { StatusCode::CONFLICT } else { StatusCode::GONE }),
         ];
         dice.pick(&any)
+    }
+
+    fn write_log(&self) -> Option<&WriteLog> {
+        Some(&self.log)
     }
 
     fn event(&self, _: &ProxyRequest) -> Echo {

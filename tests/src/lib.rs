@@ -19,6 +19,7 @@ pub mod end_state;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod external_deployer;
 pub mod fault_injection;
+pub mod former_cluster;
 pub mod helm;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
@@ -45,6 +46,7 @@ pub mod upgrades;
 pub mod usage;
 pub mod webhook;
 pub mod world;
+pub mod write_log;
 pub mod yaml;
 
 /// One test for each case in a folder, called as its own folder is, with underscores. It runs on what the suite's `cluster()`

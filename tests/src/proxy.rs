@@ -28,6 +28,8 @@ use tokio::{
     task::JoinSet,
 };
 
+use crate::write_log::WriteLog;
+
 /// What is asked of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyRequest {
@@ -104,6 +106,11 @@ pub trait Fates: Send + Sync + 'static {
     fn frozen(&self, _asked: &ProxyRequest) -> Option<watch::Receiver<bool>> {
         None
     }
+
+    /// Where writes and their answers are noted, if anywhere.
+    fn write_log(&self) -> Option<&WriteLog> {
+        None
+    }
 }
 
 /// A network that works.
@@ -178,13 +185,18 @@ impl Proxy {
 
     /// The kubeconfig that leads through it. It has no credentials: the proxy has those of the server.
     pub fn kubeconfig(&self) -> String {
+        Proxy::kubeconfig_at(self.address)
+    }
+
+    /// The same of one at this address.
+    pub fn kubeconfig_at(address: SocketAddr) -> String {
         let context =
             json!({"name": "proxy", "context": {"cluster": "proxy", "user": "proxy", "namespace": "default"}});
         json!({
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "proxy",
-            "clusters": [{"name": "proxy", "cluster": {"server": format!("http://{}", self.address)}}],
+            "clusters": [{"name": "proxy", "cluster": {"server": format!("http://{address}")}}],
             "users": [{"name": "proxy", "user": {}}],
             "contexts": [context],
         })
@@ -212,6 +224,7 @@ async fn answer(request: Request<Incoming>, way: Way) -> Result<Answer, io::Erro
     let (method, path, token) = (request.method().clone(), request.uri().path().to_owned(), token(&request));
     let asked = ProxyRequest { method, path, watches, token };
     let Way { server, fates, .. } = &way;
+    let came = fates.write_log().filter(|_| asked.is_write()).map(|log| log.came(&asked.path));
     let fate = fates.request(&asked);
     thawed(fates.as_ref(), &asked).await;
     match fate {
@@ -226,15 +239,30 @@ async fn answer(request: Request<Incoming>, way: Way) -> Result<Answer, io::Erro
         Fate::Pass => {
             let answer = forward(request, server).await?;
             thawed(fates.as_ref(), &asked).await;
+            let answer = noted(answer, fates.as_ref(), came).await?;
             Ok(echoed(answer, asked, way))
         }
-        Fate::Lose => forward(request, server).await.and_then(|_| Err(broken())),
+        Fate::Lose => {
+            noted(forward(request, server).await?, fates.as_ref(), came).await?;
+            Err(broken())
+        }
         Fate::HoldAnswer => {
             forward(request, server).await?;
             fates.answered(&asked);
             std::future::pending().await
         }
     }
+}
+
+/// The answer, once it stands in the log of writes, where the write that came at this place does.
+async fn noted(answer: Response<Body>, fates: &dyn Fates, came: Option<u64>) -> Result<Response<Body>, io::Error> {
+    let (Some(log), Some(came)) = (fates.write_log(), came) else { return Ok(answer) };
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let object: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let revision = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    log.answered(came, revision.and_then(|revision| revision.parse().ok()).filter(|_| head.status.is_success()));
+    Ok(Response::from_parts(head, Body::from(body.to_vec())))
 }
 
 /// Waits until something comes along the way.

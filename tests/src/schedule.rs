@@ -24,6 +24,7 @@ use crate::{
         subinstallation, wait_until_idle,
     },
     world::{Ground, World},
+    write_log::LoggedWrite,
 };
 
 /// The roots: the second one imports what the first one exports.
@@ -162,7 +163,7 @@ async fn round(world: &mut World, faults: &FaultInjection, seed: u64, deeds: Vec
     leave_nothing(world, &history, seed).await;
     begin_again(world, &history, seed).await;
     let seen = history.until_now().await;
-    check(seed, &seen, &effects.until_now(&world.objects).await);
+    check(seed, &seen, &effects.until_now(&world.objects).await, &faults.logged());
     keep_silent(seed, world, &seen).await;
 }
 
@@ -329,9 +330,9 @@ fn message_of(version: &Version) -> String {
 }
 
 #[track_caller]
-fn check(seed: u64, seen: &Seen, effects: &[Effect]) {
+fn check(seed: u64, seen: &Seen, effects: &[Effect], writes: &[LoggedWrite]) {
     let mut broken = invariants::broken(seen.versions());
-    broken.extend(invariants::effects_at_rest(seen.versions(), effects));
+    broken.extend(invariants::effects_at_rest(seen.versions(), effects, writes));
     if !broken.is_empty() {
         fail(&format!("seed {seed}:\n{}\nin\n{:#?}", broken.join("\n"), seen.message_of()));
     }

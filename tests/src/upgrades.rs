@@ -17,6 +17,7 @@ use crate::{
     crash_points::{Cut, NEVER, Outcome, Scenario, compare_objects, ended, play},
     effects::{self, Effects},
     end_state::end_state,
+    former_cluster::FormerCluster,
     proxy::Sound,
     tree::{API, any, wait_until_idle},
     world::{Ground, MOCK, World},
@@ -25,11 +26,15 @@ use crate::{
 /// The files of an embedded server's objects. Its credentials lie beside them, and are made anew.
 const FILES: [&str; 2] = ["FORMAT", "objects.redb"];
 
+/// The folder of the same of the former cluster, where there is one.
+const FORMER: &str = "former";
+
 /// Plays a scenario on an embedded server until `share` of four quarters of its writes are done, kills the operator, and keeps
 /// what is there. With `OLDER` the operator is that of an older binary.
 pub async fn record(scenario: &Scenario, share: usize, file: &Path, binary: impl AsyncFn() -> Binary) {
     let (_, writes) = play(scenario, &Ground::Embedded, binary().await, None).await;
     let (folder, cut) = (folder(), Cut::new());
+    let former = former(scenario, folder.path()).await;
     let mut world = World::in_folder(folder.path(), binary().await, Arc::clone(&cut) as _).await;
     world.start_older(&[MOCK]);
     scenario.begin(&world).await;
@@ -39,11 +44,19 @@ pub async fn record(scenario: &Scenario, share: usize, file: &Path, binary: impl
     world.kill().await;
     cut.arm(NEVER);
     world.end().await;
+    let mut files = FILES.map(|name| (folder.path().join(name), PathBuf::from(name))).to_vec();
+    let former = match former {
+        Some(former) => former.stop().await,
+        None => None,
+    };
+    if let Some(folder) = &former {
+        files.extend(FILES.map(|name| (folder.path().join(name), Path::new(FORMER).join(name))));
+    }
     fs::create_dir_all(file.parent().expect("it has a folder")).expect("the folder can be made");
     let packed = File::create(file).expect("the file can be made");
     let mut archive = tar::Builder::new(GzEncoder::new(packed, Compression::best()));
-    for name in FILES {
-        archive.append_path_with_name(folder.path().join(name), name).expect("the server has written its objects");
+    for (file, name) in files {
+        archive.append_path_with_name(file, name).expect("the server has written its objects");
     }
     archive.into_inner().and_then(GzEncoder::finish).and_then(|mut file| file.flush()).expect("it can be packed");
 }
@@ -64,6 +77,7 @@ async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &Outcome, bin
     let folder = folder();
     let packed = File::open(file).expect("the file can be read");
     tar::Archive::new(GzDecoder::new(packed)).unpack(folder.path()).expect("it can be unpacked");
+    let former = former(scenario, folder.path()).await;
     let mut world = World::in_folder(folder.path(), binary, Arc::new(Sound)).await;
     let effects = Effects::begin(world.objects.client()).await;
     world.start();
@@ -82,11 +96,33 @@ async fn go_on_with(file: &Path, scenario: &Scenario, undisturbed: &Outcome, bin
     let of_any_build = |objects: &[String]| objects.iter().map(|object| without_build(object)).collect::<Vec<_>>();
     let (expected, ended) = (of_any_build(&undisturbed.objects), of_any_build(&ended));
     compare_objects(&expected, &ended, &format!("after {}", file.display()));
+    if let Some(former) = &former {
+        former.has_lost(&undisturbed.effects.keys().map(String::as_str).collect::<Vec<_>>()).await;
+    }
     world.objects.delete(&any("Installation", "tree")).await;
     for kind in ["Installation", "Execution", "DeployItem"] {
         world.objects.expect_absent(&json!({"apiVersion": API, "kind": kind})).await;
     }
     world.end().await;
+    if let Some(former) = former {
+        drop(former.stop().await);
+    }
+}
+
+/// The former cluster of a scenario that has one, with the objects that were kept beside those of the world, if any.
+async fn former(scenario: &Scenario, kept: &Path) -> Option<FormerCluster> {
+    if !scenario.deed.is_move() {
+        return None;
+    }
+    let (folder, kept) = (folder(), kept.join(FORMER));
+    if kept.is_dir() {
+        // A server takes no folder that has something else in it.
+        for name in FILES {
+            fs::rename(kept.join(name), folder.path().join(name)).expect("the file can be moved");
+        }
+        fs::remove_dir(&kept).expect("it is empty");
+    }
+    Some(FormerCluster::in_folder(folder).await)
 }
 
 /// Whether it is a proposal whose operator was killed right after the write that ended the job: it goes with its item (C-63).

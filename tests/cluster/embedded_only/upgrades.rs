@@ -13,6 +13,7 @@ use std::{env, fs, path::PathBuf};
 use orangery_tests::{
     chart::{item, packed},
     crash_points::{Deed, Scenario},
+    former_cluster::{FormerCluster, MOVING},
     objects::NAMESPACE,
     repository,
     tree::{
@@ -53,6 +54,21 @@ fn scenarios() -> [(&'static str, Scenario); 3] {
         ("update", Scenario { given: vec![], before: Some(whole("1")), deed: Deed::Apply(less) }),
         ("deletion", Scenario { given: vec![], before: Some(whole("1")), deed: Deed::Delete }),
     ]
+}
+
+/// A tree of two items, whose Target leads to another cluster in the job that is recorded: what they had deployed in the former one
+/// goes, with the credentials that were kept for it (C-35).
+fn moving_scenario() -> [(&'static str, Scenario); 1] {
+    let tree = |content: &str| {
+        let mut items = [deploys("base", &[], content), deploys("top", &["base"], content)];
+        items.iter_mut().for_each(|item| item["timeout"] = json!("none"));
+        let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&items)});
+        let mut tree = on_cluster(installation("tree", &blueprint(fields)));
+        tree["spec"]["imports"]["targets"][0]["target"] = json!(MOVING);
+        tree
+    };
+    let given = vec![FormerCluster::target()];
+    [("moved", Scenario { given, before: Some(tree("1")), deed: Deed::Move(tree("2")) })]
 }
 
 /// An Installation `tree` with what has a state of its own in mid-job: exports, a check that another item fulfils, a release of
@@ -159,6 +175,11 @@ async fn go_on(scenarios: &[(&'static str, Scenario)]) {
 #[tokio::test]
 async fn orc_06_jobs_of_earlier_builds_come_to_their_end() {
     go_on(&scenarios()).await;
+}
+
+#[tokio::test]
+async fn orc_06_c_35_items_that_earlier_builds_were_moving_leave_their_former_cluster() {
+    go_on(&moving_scenario()).await;
 }
 
 #[tokio::test]
