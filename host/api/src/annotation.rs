@@ -39,6 +39,8 @@ pub const WHOLE_KEY: &str = "data.landscaper.gardener.cloud/whole-key";
 /// On a DeployItem, the same of the item's name. Not in the original.
 pub const WHOLE_ITEM_NAME: &str = "execution.landscaper.gardener.cloud/whole-name";
 
+pub use orangery_blueprint::record::COPY_OF;
+
 /// `"true"` on a ServiceAccount: Targets of its namespace may name it (C-38). Not in the original.
 pub const ALLOW_TARGETS: &str = "orangery.dev/allow-targets";
 
@@ -90,6 +92,7 @@ mod tests {
             HASH,
             WHOLE_KEY,
             WHOLE_ITEM_NAME,
+            COPY_OF,
             ALLOW_TARGETS,
             TEST_OF,
             SIGNED_ORIGIN,

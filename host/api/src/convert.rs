@@ -13,12 +13,12 @@ use serde_json::Value;
 
 pub use self::{
     component::{ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
-    record::{export_occupant, write_data_object, write_target},
+    record::{export_occupant, original, write_data_object, write_target},
     request::{is_requested, request_facts},
     template::{deploy_item, origin, subinstallation},
 };
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, ObjectName};
 
 /// A DataObject as it is imported, with its data in clear.
 pub fn data_value(object: &DataObject, value: Value) -> DataValue {
@@ -46,6 +46,7 @@ impl From<&Target> for TargetObject {
             index: target.label(label::INDEX).and_then(|index| index.parse().ok()),
             map_key: label(label::TARGET_MAP_KEY),
             job: target.label(label::JOB_ID).map(JobId::from),
+            copy_of: original(target).map(ObjectName::from),
             object: object(target),
         }
     }

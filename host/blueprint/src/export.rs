@@ -232,7 +232,7 @@ fn target(form: TargetFields) -> TargetContent {
         }
         spec.insert("secretRef".to_owned(), reference);
     }
-    TargetContent { spec: Value::Object(spec), labels: form.labels, annotations: form.annotations }
+    TargetContent { spec: Value::Object(spec), labels: form.labels, annotations: form.annotations, original: None }
 }
 
 /// An object that has the name of an export.

@@ -19,7 +19,7 @@ pub use self::{
 use crate::{record::UndecryptableData, schema::SchemaError};
 use orangery_core::{
     digest::{self, Fingerprints},
-    name::{JobId, Kind},
+    name::{JobId, Kind, ObjectName},
 };
 
 /// A DataObject, or what a Secret or ConfigMap gives, as it is found.
@@ -61,6 +61,8 @@ pub struct TargetObject {
     pub map_key: Option<String>,
     /// Its label `jobid`.
     pub job: Option<JobId>,
+    /// What it is a copy of, as far as it is one that an Installation keeps (C-171).
+    pub copy_of: Option<ObjectName>,
     /// The whole object as the API has it, for templates.
     pub object: Value,
 }
@@ -88,6 +90,16 @@ impl Imported {
             Imported::TargetMap(targets) => {
                 Value::Object(targets.iter().map(|(key, target)| (key.clone(), target.object.clone())).collect())
             }
+        }
+    }
+
+    /// The Targets in it.
+    fn targets(&self) -> Vec<&TargetObject> {
+        match self {
+            Imported::Data(_) => Vec::new(),
+            Imported::Target(target) => vec![target],
+            Imported::TargetList(targets) => targets.iter().collect(),
+            Imported::TargetMap(targets) => targets.values().collect(),
         }
     }
 

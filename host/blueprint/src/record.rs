@@ -69,6 +69,8 @@ pub struct TargetContent {
     pub labels: BTreeMap<String, String>,
     /// Annotations of others.
     pub annotations: BTreeMap<String, String>,
+    /// The Target that a user or an export keeps, of which it is a copy (C-171).
+    pub original: Option<ObjectName>,
 }
 
 /// Data of a DataObject that cannot be decrypted (C-81).
@@ -97,22 +99,24 @@ fn writer(source_label: Option<&str>) -> String {
 
 /// Labels and annotations with this prefix are the record's own.
 const OWN: &str = "data.landscaper.gardener.cloud/";
+/// On a Target that an Installation keeps of its imports: what it is a copy of (C-171). Not in the original.
+pub const COPY_OF: &str = "orangery.dev/copy-of";
 /// What `kubectl apply` remembers belongs to the object it applied, not to copies.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl TargetContent {
-    /// The content of a Target object as the API has it.
+    /// The content of a Target object as the API has it, as a copy of nothing.
     pub fn of(object: &Value) -> Self {
         let texts = |field: &str| {
             let map = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
             map.into_iter()
                 .flatten()
-                .filter(|(key, _)| !key.starts_with(OWN) && *key != LAST_APPLIED)
+                .filter(|(key, _)| !key.starts_with(OWN) && ![LAST_APPLIED, COPY_OF].contains(&key.as_str()))
                 .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
                 .collect()
         };
         let spec = object.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-        Self { spec, labels: texts("labels"), annotations: texts("annotations") }
+        Self { spec, labels: texts("labels"), annotations: texts("annotations"), original: None }
     }
 }
 
@@ -231,6 +235,7 @@ mod tests {
                 "labels": {"team": "a", "data.landscaper.gardener.cloud/key": "k"},
                 "annotations": {
                     "note": "b",
+                    (COPY_OF): "another",
                     "data.landscaper.gardener.cloud/hash": "h",
                     "kubectl.kubernetes.io/last-applied-configuration": "{}",
                 },
@@ -240,7 +245,12 @@ mod tests {
         let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
         assert_eq!(
             TargetContent::of(&object),
-            TargetContent { spec: json!({"type": "t"}), labels: one("team", "a"), annotations: one("note", "b") }
+            TargetContent {
+                spec: json!({"type": "t"}),
+                labels: one("team", "a"),
+                annotations: one("note", "b"),
+                original: None
+            }
         );
     }
 

@@ -232,9 +232,16 @@ pub(crate) fn resting<K: Watched + Job, P: Phase>(
     let namespace = Key::of(object).namespace;
     let masker = host.secrets.masker(&namespace);
     let rest = StatusUpdate::after(phase, transition).map(|rest| rest.in_namespace(&namespace).masked(&masker));
+    let is_before_deletion = is_deleted_root(object) && !phase.is_deletion();
+    let rest = rest.map(|rest| if is_before_deletion { rest.before_deletion() } else { rest });
     let failure = rest.as_ref().and_then(|rest| rest.failure.as_ref());
     event::failed(host, object, object.last_error(), failure);
     Ok(rest)
+}
+
+/// Whether an object is being deleted that no other one hands a job to: its deletion begins by itself when its job has ended.
+fn is_deleted_root<K: Watched>(object: &K) -> bool {
+    object.meta().deletion_timestamp.is_some() && object.meta().owner_references.as_ref().is_none_or(Vec::is_empty)
 }
 
 /// Takes our finalizer away: the object may go.
@@ -301,6 +308,19 @@ mod tests {
             (("Unknown", "Init"), "new", "Succeeded")
         );
         assert_eq!(status.transition_times.unwrap().trigger_time, Some(at(2)));
+    }
+
+    #[test]
+    fn c_212_only_the_deletion_of_a_root_begins_when_its_job_has_ended() {
+        let root = |metadata: serde_json::Value| {
+            let object = json!({"metadata": metadata, "spec": {"type": "t"}});
+            is_deleted_root(&serde_json::from_value::<orangery_api::deploy_item::DeployItem>(object).unwrap())
+        };
+        let (deleted, owner) =
+            ("2026-01-01T00:00:00Z", json!({"apiVersion": "v", "kind": "k", "name": "n", "uid": "u"}));
+        assert!(root(json!({"name": "x", "deletionTimestamp": deleted})));
+        assert!(!root(json!({"name": "x"})));
+        assert!(!root(json!({"name": "x", "deletionTimestamp": deleted, "ownerReferences": [owner]})));
     }
 
     #[test]

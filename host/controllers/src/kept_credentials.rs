@@ -3,6 +3,7 @@
 
 mod orphans;
 mod renewal;
+mod source;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +14,7 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    core::ObjectMeta,
+    core::{ObjectMeta, PartialObjectMetaExt as _},
 };
 use orangery_api::{annotation::GUARD, deploy_item::DeployItem};
 use orangery_apply::ItemState;
@@ -25,9 +26,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 pub(crate) use self::renewal::renew_from_secret;
+use self::source::Annotations;
 use crate::{
-    controller_context::ControllerContext, index::Index, object_access::get, secret_values::SecretSource,
-    stores::Stores, target_kubeconfig::TargetKubeconfig,
+    controller_context::ControllerContext,
+    index::Index,
+    object_access::get,
+    secret_values::SecretSource,
+    stores::Stores,
+    target_kubeconfig::{LeftCluster, TargetKubeconfig},
 };
 
 /// The most bytes of a kubeconfig that is kept: the Secrets of all Targets lie in one namespace, which is not the tenants'.
@@ -152,8 +158,9 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &Ta
 
 /// Writes the Secret, with the label by which Secrets are watched. What this process knows to be there is not written again.
 async fn write(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeconfig) {
-    let TargetKubeconfig { text, is_own } = kubeconfig;
-    let digest = sha256(text.as_bytes());
+    let TargetKubeconfig { text, is_own, source } = kubeconfig;
+    let annotations: Annotations = source.iter().flat_map(source::annotations).collect();
+    let digest = sha256(json!([text, annotations]).to_string().as_bytes());
     if host.kept_credentials.has(secret, &digest) {
         return;
     }
@@ -169,22 +176,43 @@ async fn write(host: &ControllerContext, secret: &str, kubeconfig: &TargetKubeco
     let mut data = BTreeMap::from([(CONTENT.to_owned(), content.clone())]);
     data.extend(own.iter().map(|own| (OWN.to_owned(), own.clone())));
     let labels = BTreeMap::from([(GUARD.to_owned(), "credentials".to_owned())]);
-    let object = Secret {
-        metadata: ObjectMeta { name: Some(secret.to_owned()), labels: Some(labels.clone()), ..ObjectMeta::default() },
-        data: Some(data),
-        type_: Some("orangery.dev/kubeconfig".to_owned()),
-        ..Secret::default()
+    let metadata = ObjectMeta {
+        name: Some(secret.to_owned()),
+        labels: Some(labels.clone()),
+        annotations: Some(source::present(annotations.clone())),
+        ..ObjectMeta::default()
     };
+    let object =
+        Secret { metadata, data: Some(data), type_: Some("orangery.dev/kubeconfig".to_owned()), ..Secret::default() };
     let kept = match api.create(&PostParams::default(), &object).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let patch = json!({"metadata": {"labels": labels}, "data": {CONTENT: content, OWN: own}});
+            let metadata = json!({"labels": labels, "annotations": annotations});
+            let patch = json!({"metadata": metadata, "data": {CONTENT: content, OWN: own}});
             api.patch(secret, &PatchParams::default(), &Patch::Merge(patch)).await
         }
         answer => answer,
     };
     match kept {
-        Ok(_) => host.kept_credentials.insert(secret, digest),
+        Ok(kept) => {
+            // Its Target may go before the watch tells of it.
+            drop(host.stores.secrets.upsert(kept.metadata.into_response_partial()));
+            host.kept_credentials.insert(secret, digest);
+        }
         Err(error) => tracing::warn!(%error, secret, "the credentials of a target cluster cannot be kept"),
+    }
+}
+
+/// Keeps another kubeconfig in a Secret that is there: one that has gone meanwhile, or that nobody needs any more, is not made anew.
+async fn rewrite(host: &ControllerContext, secret: &str, text: &str) {
+    let _kept = host.kept_credentials.lock(secret).read_owned().await;
+    let Some(text) = kept_text(text).filter(|_| !host.kept_credentials.is_released(secret)) else { return };
+    let api: Api<Secret> = Api::default_namespaced(host.client.clone());
+    let patch = Patch::Merge(json!({"data": {CONTENT: ByteString(text.into_bytes())}}));
+    match api.patch(secret, &PatchParams::default(), &patch).await {
+        // What the next job uses is compared with it.
+        Ok(_) => host.kept_credentials.forget(secret),
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+        Err(error) => tracing::warn!(%error, secret, "the last credentials of a target cluster are not kept"),
     }
 }
 
@@ -197,11 +225,12 @@ fn kept_text(text: &str) -> Option<String> {
 async fn find(host: &ControllerContext, secret: &str) -> Step<Option<TargetKubeconfig>> {
     let kept: Option<Secret> =
         get(&host.client, &Namespace::from(host.client.default_namespace()), &secret.into()).await?;
+    let source = kept.as_ref().and_then(source::read);
     let Some(mut data) = kept.and_then(|secret| secret.data) else { return Ok(None) };
     let is_own = data.contains_key(OWN);
     Ok(data.remove(CONTENT).map(|ByteString(content)| {
         let text = String::from_utf8_lossy(&content).into_owned();
-        TargetKubeconfig { text, is_own }
+        TargetKubeconfig { text, is_own, source }
     }))
 }
 
@@ -217,22 +246,23 @@ pub(crate) async fn usable(
     Ok(Some(kubeconfig))
 }
 
-/// The Secrets for the Targets of these items, by the name of the Target. `cluster` is the uid of the cluster that an item has its
-/// objects in, as far as the operator vouches for it. Where the items of one Target are in several clusters none of these is that
-/// of the Target (C-120).
+/// The clusters of the Targets of these items, with the Secrets that were kept of them, by the name of the Target. `cluster` is the
+/// uid of the cluster that an item has its objects in, as far as the operator vouches for it. Where the items of one Target are in
+/// several clusters none of these is that of the Target (C-120).
 pub(crate) fn of_targets(
     items: &[Arc<DeployItem>],
     cluster: impl Fn(&DeployItem) -> Option<String>,
-) -> BTreeMap<ClusterRef, String> {
-    let mut by_target: BTreeMap<ClusterRef, BTreeSet<String>> = BTreeMap::new();
+) -> BTreeMap<ClusterRef, LeftCluster> {
+    let mut by_target: BTreeMap<ClusterRef, BTreeSet<(String, String)>> = BTreeMap::new();
     for item in items {
         if let Some((target, uid)) = item.spec.target.as_ref().zip(cluster(item)) {
             let secret = secret_of(&Key { name: target.name.clone(), ..Key::of(item.as_ref()) }, &uid);
-            by_target.entry(ClusterRef::Named(target.name.to_string())).or_default().insert(secret);
+            by_target.entry(ClusterRef::Named(target.name.to_string())).or_default().insert((uid, secret));
         }
     }
-    let only = |(on, mut secrets): (ClusterRef, BTreeSet<String>)| {
-        secrets.pop_first().filter(|_| secrets.is_empty()).map(|secret| (on, secret))
+    let only = |(on, mut secrets): (ClusterRef, BTreeSet<(String, String)>)| {
+        let (uid, secret) = secrets.pop_first().filter(|_| secrets.is_empty())?;
+        Some((on, LeftCluster { uid, kept: Some(secret) }))
     };
     by_target.into_iter().filter_map(only).collect()
 }
@@ -308,9 +338,11 @@ fn is_needed(host: &ControllerContext, item: &DeployItem, secret: &str) -> bool 
 /// Deploy items by the Secrets that they refer to.
 static CREDENTIALS: Index<DeployItem> = Index { name: "credentials", values: referred_to };
 
-/// Gives the store of deploy items the index by Secrets.
+/// Gives the stores the indexes by which what was kept is found.
 pub(crate) fn index(stores: &Stores) {
     CREDENTIALS.register(&stores.deploy_items);
+    source::OF_TARGET.register(&stores.secrets);
+    source::OF_SECRET.register(&stores.secrets);
 }
 
 /// The Secrets that an item refers to, as far as its status says so.
@@ -358,7 +390,8 @@ mod tests {
             Some("two") => Some("2".to_owned()),
             _ => None,
         };
-        let a = (ClusterRef::Named("a".to_owned()), secret_of(&Key::new("n", "a"), "1"));
+        let kept = Some(secret_of(&Key::new("n", "a"), "1"));
+        let a = (ClusterRef::Named("a".to_owned()), LeftCluster { uid: "1".to_owned(), kept });
         assert_eq!(of_targets(&items, cluster), BTreeMap::from([a]));
     }
 

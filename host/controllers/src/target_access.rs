@@ -23,8 +23,10 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::connections::TargetConnections;
 use crate::{
-    controller_context::ControllerContext, object_access::get, secret_values::SecretSource,
-    target_kubeconfig::TargetKubeconfig,
+    controller_context::ControllerContext,
+    object_access::get,
+    secret_values::SecretSource,
+    target_kubeconfig::{KubeconfigSource, TargetKubeconfig, has_config},
 };
 
 /// The reason of a failure: the Secret that a Target refers to does not exist, or has not what is needed.
@@ -67,23 +69,24 @@ impl Targets<'_> {
     /// The kubeconfig of a target, whose server the policy of the namespace allows. Its credentials are shown nowhere from now
     /// on.
     pub(crate) async fn kubeconfig(&self, name: &str) -> Step<TargetKubeconfig> {
-        let kubeconfig = self.found_kubeconfig(name).await?;
+        let target = self.target(name).await?;
+        let mut kubeconfig = self.found_kubeconfig(&target).await?;
+        kubeconfig.source = Some(KubeconfigSource::of(&target));
         self.host.secrets.learn_kubeconfig(self.namespace, SecretSource::Target(name.into()), &kubeconfig.text);
         self.host.policies.check_server(self.namespace, &kubeconfig.text)?;
         Ok(kubeconfig)
     }
 
-    async fn found_kubeconfig(&self, name: &str) -> Step<TargetKubeconfig> {
-        let target = self.target(name).await?;
+    async fn found_kubeconfig(&self, target: &Target) -> Step<TargetKubeconfig> {
+        let named = format!("Target {}/{}", self.namespace, target.name_any());
         if target.spec.type_ != KUBERNETES_CLUSTER {
             let message = format!(
-                "Target {}/{name} is of type {}, but a cluster is needed; use a Target of type {KUBERNETES_CLUSTER}",
-                self.namespace, target.spec.type_
+                "{named} is of type {}, but a cluster is needed; use a Target of type {KUBERNETES_CLUSTER}",
+                target.spec.type_
             );
             return Err(stall("TargetTypeMismatch", message));
         }
-        let content = self.content_of(&target).await?;
-        let named = format!("Target {}/{name}", self.namespace);
+        let content = self.content_of(target).await?;
         if let Some(kubeconfig) = kubeconfig_in(&content) {
             return Ok(kubeconfig.into());
         }
@@ -99,7 +102,7 @@ impl Targets<'_> {
     /// The content of a target, resolved.
     async fn content_of(&self, target: &Target) -> Step<Value> {
         match (&target.spec.config, &target.spec.secret_ref) {
-            (Some(config), _) if !config.is_null() => Ok(config.clone()),
+            (Some(config), _) if has_config(target) => Ok(config.clone()),
             (_, Some(reference)) => self.secret(target, reference).await,
             (_, None) => Ok(Value::Null),
         }
@@ -115,19 +118,10 @@ impl Targets<'_> {
                 format!("{named} refers to Secret {name}, which does not exist; create it"),
             ));
         };
-        let data = secret.data.unwrap_or_default();
-        if key.is_empty() {
-            let members = data.into_iter().map(|(key, content)| (key, decode_or_text(&text(&content))));
-            return Ok(Value::Object(members.collect::<Map<_, _>>()));
-        }
-        match data.get(key) {
-            Some(content) => Ok(decode_or_text(&text(content))),
-            None => {
-                let message =
-                    format!("{named} refers to the key {key} of Secret {name}, which has no such key; add it");
-                Err(stall(NO_TARGET_SECRET, message))
-            }
-        }
+        content_of_secret(secret, key).ok_or_else(|| {
+            let message = format!("{named} refers to the key {key} of Secret {name}, which has no such key; add it");
+            stall(NO_TARGET_SECRET, message)
+        })
     }
 
     /// The target as it is handed to what runs in the cluster: the object and its resolved content.
@@ -137,6 +131,16 @@ impl Targets<'_> {
         let content = if let Value::String(text) = content { text } else { content.to_string() };
         Ok(json!({"target": *target, "content": content}).to_string())
     }
+}
+
+/// What a Secret is for a target that refers to this key of it, or to all of it where the key is empty.
+pub(crate) fn content_of_secret(secret: Secret, key: &str) -> Option<Value> {
+    let mut data = secret.data.unwrap_or_default();
+    if !key.is_empty() {
+        return data.remove(key).map(|content| decode_or_text(&text(&content)));
+    }
+    let members = data.into_iter().map(|(key, content)| (key, decode_or_text(&text(&content))));
+    Some(Value::Object(members.collect::<Map<_, _>>()))
 }
 
 /// The kubeconfig that the content of a target has or is, whatever else could be made of it.

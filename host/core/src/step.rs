@@ -5,7 +5,7 @@
 
 use crate::error::{Failure, add_cause};
 use crate::name::Kind;
-pub use crate::step::wait::{Awaited, LISTED, Location, Until, Wait, Waiting};
+pub use crate::step::wait::{Awaited, BEFORE_DELETION, LISTED, Location, Until, Wait, Waiting};
 
 mod wait;
 

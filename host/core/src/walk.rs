@@ -125,6 +125,12 @@ impl<P: Phase> StatusUpdate<P> {
         Self { wait: self.wait.map(|wait| wait.in_namespace(namespace)), ..self }
     }
 
+    /// The same of an object that is deleted when this job has ended: what it waits for says so (C-212).
+    #[must_use]
+    pub fn before_deletion(self) -> Self {
+        Self { wait: self.wait.map(Wait::before_deletion), ..self }
+    }
+
     /// The same without the values that a masker finds: in the failure, and in why something is waited for (C-41).
     pub fn masked(self, masker: &Masker) -> Self {
         let masked = |failure: Failure| Failure { message: masker.mask(&failure.message).into_owned(), ..failure };

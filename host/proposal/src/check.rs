@@ -2,8 +2,6 @@
 //! proposal", 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within
 //! bounds.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,8 +14,12 @@ use crate::{
 use orangery_core::{
     error::{Code, Fault, Problem},
     jsonpath::ParsedPath,
-    name::{Namespace, ObjectName, is_path_segment},
+    name::{Namespace, is_path_segment},
 };
+
+pub use self::configuration::{ignored_objects, named_objects, release_of, taken_over_objects};
+
+mod configuration;
 
 /// The most that one proposal may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,60 +67,6 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
         namespace: text("/metadata/namespace").map(Namespace::from),
         name: name.ok_or_else(|| needed("metadata.name"))?.into(),
     })
-}
-
-/// The group of the configurations of the Helm deployer.
-const HELM: &str = "helm.deployer.landscaper.gardener.cloud";
-
-/// The objects that a configuration has in it whole, at any depth.
-pub fn named_objects(config: &Value) -> BTreeSet<ObjectKey> {
-    let (mut named, mut ahead) = (BTreeSet::new(), vec![config]);
-    while let Some(value) = ahead.pop() {
-        named.extend(key_of(value).ok());
-        match value {
-            Value::Object(fields) => ahead.extend(fields.values()),
-            Value::Array(values) => ahead.extend(values),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    named
-}
-
-/// The objects that a configuration of manifests has under the policy `ignore` (`docs/wire.md` §8.1).
-pub fn ignored_objects(config: &Value) -> BTreeSet<ObjectKey> {
-    objects_under(config, "ignore")
-}
-
-/// The objects that a configuration has in it whole and that its item writes over whoever has written them, or leaves as they are:
-/// all but those that it only creates, or updates only where they are its own (`immutable`, `fallback`; `docs/wire.md` §8.1).
-pub fn taken_over_objects(config: &Value) -> BTreeSet<ObjectKey> {
-    let mut taken = named_objects(config);
-    for policy in ["fallback", "immutable"] {
-        for key in objects_under(config, policy) {
-            taken.remove(&key);
-        }
-    }
-    taken
-}
-
-fn objects_under(config: &Value, policy: &str) -> BTreeSet<ObjectKey> {
-    let entries = field(config, "manifests").and_then(Value::as_array).into_iter().flatten();
-    let under = entries.filter(|entry| field(entry, "policy").and_then(Value::as_str) == Some(policy));
-    under.filter_map(|entry| field(entry, "manifest")).flat_map(named_objects).collect()
-}
-
-/// The release that a configuration of the Helm deployer makes, by its namespace and name; `None` where it makes none
-/// (`docs/wire.md` §8.2).
-pub fn release_of(config: &Value) -> Option<(Namespace, ObjectName)> {
-    let text = |name: &str| field(config, name).and_then(Value::as_str);
-    let (group, _version) = text("apiVersion")?.split_once('/')?;
-    let is_release = group == HELM && field(config, "helmDeployment") != Some(&Value::Bool(false));
-    is_release.then_some((Namespace::from(text("namespace")?), ObjectName::from(text("name")?)))
-}
-
-/// A field of a provider configuration, whose names count in any case.
-fn field<'a>(of: &'a Value, name: &str) -> Option<&'a Value> {
-    of.as_object()?.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// Checks a proposal.

@@ -42,11 +42,20 @@ pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference
         let labels = target.labels.iter().filter(|(label, _)| *label != annotation::GUARD);
         let labels = labels.map(|(label, value)| (label.clone(), value.clone()));
         object.metadata.labels.get_or_insert_default().extend(labels);
-        if !target.annotations.is_empty() {
-            object.metadata.annotations.get_or_insert_default().extend(target.annotations.clone());
-        }
+        let annotations = object.metadata.annotations.get_or_insert_default();
+        annotations.extend(target.annotations.clone());
+        match &target.original {
+            Some(original) => annotations.insert(annotation::COPY_OF.to_owned(), original.to_string()),
+            None => annotations.remove(annotation::COPY_OF),
+        };
         mark(record, &mut object.metadata, owner);
     }
+}
+
+/// The Target that a user or an export keeps and of which this one is a copy, as the Installation says that has written it (C-171).
+pub fn original(target: &Target) -> Option<&str> {
+    let is_copy = target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT);
+    target.annotation(annotation::COPY_OF).filter(|_| is_copy)
 }
 
 /// What an object is to the Installation that would export to its name. Owners that are gone may stand before one `is_there`: the

@@ -1,7 +1,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use orangery_blueprint::{
     binding,
-    import::{DataValue, TargetObject, copies},
+    import::{DataValue, Imported, TargetObject, copies},
     record::{RecordWriter, execution_exports},
 };
 use serde_json::json;
@@ -69,7 +69,9 @@ fn c_151_a_copy_of_a_guarded_target_is_the_object_recorded_from_the_original() {
         conditional: Vec::new(),
     };
     let values = json!({"cluster": source}).as_object().unwrap().clone();
-    let records = copies(&[definition], &values, &SCOPE).unwrap();
+    let imported = TargetObject { name: "my-cluster".to_owned(), object: source.clone(), ..TargetObject::default() };
+    let imported = [("cluster".to_owned(), Imported::Target(imported))].into();
+    let records = copies(&[definition], &values, &imported, &SCOPE).unwrap();
     let mut target = Target::default();
     write_target(&records[0], &mut target, &owner("Installation", "hello"));
     assert_eq!(
@@ -79,7 +81,11 @@ fn c_151_a_copy_of_a_guarded_target_is_the_object_recorded_from_the_original() {
             "kind": "Target",
             "metadata": {
                 "name": "7ziogpow4xbchhkm45r7f6twabhsgmhc",
-                "annotations": {"data.landscaper.gardener.cloud/hash": records[0].hash},
+                "annotations": {
+                    "data.landscaper.gardener.cloud/hash": records[0].hash,
+                    // Not in the original (C-171).
+                    "orangery.dev/copy-of": "my-cluster",
+                },
                 "labels": {
                     "data.landscaper.gardener.cloud/context": "Inst.hello",
                     "data.landscaper.gardener.cloud/jobid": "65eb57ff",
@@ -104,6 +110,29 @@ fn c_151_a_copy_of_a_guarded_target_is_the_object_recorded_from_the_original() {
         copy.metadata.labels.unwrap_or_default().contains_key(annotation::GUARD)
     };
     assert_eq!([again(None), again(Some(vec![annotation::GUARD.to_owned()]))], [false, true]);
+}
+
+#[test]
+fn c_171_only_what_an_installation_keeps_of_its_imports_says_what_it_is_a_copy_of() {
+    let target = |source_type: &str| -> Target {
+        let metadata = json!({"name": "t", "labels": {(label::SOURCE_TYPE): source_type}, "annotations": {(annotation::COPY_OF): "cluster"}});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"type": "t"}})).unwrap()
+    };
+    let said = ["import", "export", ""].map(|source_type| original(&target(source_type)).map(str::to_owned));
+    assert_eq!(said, [Some("cluster".to_owned()), None, None]);
+    // What is written for something else forgets it.
+    let definition = orangery_blueprint::ImportDefinition {
+        name: "cluster".to_owned(),
+        kind: orangery_blueprint::ImportKind::Target { target_type: "t".to_owned() },
+        required: true,
+        default: None,
+        conditional: Vec::new(),
+    };
+    let values = json!({"cluster": {"metadata": {"name": "cluster"}}}).as_object().unwrap().clone();
+    let records = copies(&[definition], &values, &[].into(), &SCOPE).unwrap();
+    let mut written = target("import");
+    write_target(&records[0], &mut written, &owner("Installation", "hello"));
+    assert_eq!(written.annotation(annotation::COPY_OF), None);
 }
 
 /// The recorded export of `tests/golden/hello-manifest`.
@@ -216,6 +245,7 @@ fn found_objects_are_read_with_their_marks() {
         index: Some(2),
         map_key: Some("red".to_owned()),
         job: Some("j".into()),
+        copy_of: None,
         object,
     };
     assert_eq!(found, expected);

@@ -112,7 +112,8 @@ fn exported_targets_are_made_from_their_templates() {
         TargetContent {
             spec: json!({"type": "x/c", "config": {"k": 1}}),
             labels: one("l", "a"),
-            annotations: one("n", "b")
+            annotations: one("n", "b"),
+            original: None
         }
     );
     let spec = |template: Value| content(template).spec;

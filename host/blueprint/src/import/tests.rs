@@ -431,7 +431,13 @@ fn every_defined_import_with_a_value_is_kept_as_a_copy() {
         "bound-but-undefined": 1,
     });
     let scope = RecordWriter { installation: "m", ..ROOT };
-    let records = copies(&definitions, values.as_object().unwrap(), &scope).unwrap();
+    let one = |name: &str, import| (name.to_owned(), import);
+    let imported = BTreeMap::from([
+        one("cluster", Imported::Target(target("t"))),
+        one("clusters", Imported::TargetList(vec![TargetObject { copy_of: Some("user-s".into()), ..target("a") }])),
+        one("map", Imported::TargetMap(BTreeMap::from([("red".to_owned(), target("r"))]))),
+    ]);
+    let records = copies(&definitions, values.as_object().unwrap(), &imported, &scope).unwrap();
     let record = |key: &str, place: Option<TargetPosition>, address: &str, content: RecordContent, hash: &str| Record {
         name: orangery_core::name::object_name("Inst.m", address),
         context: "Inst.m".to_owned(),
@@ -443,14 +449,14 @@ fn every_defined_import_with_a_value_is_kept_as_a_copy() {
         hash: hash.to_owned(),
         content,
     };
-    let spec = |name: &str| {
+    let spec = |name: &str, original: &str| {
         let spec = json!({"type": "x/cluster", "config": {"k": name}});
         (
             orangery_core::digest::target_hash(&spec),
-            RecordContent::Target(TargetContent { spec, ..TargetContent::default() }),
+            RecordContent::Target(TargetContent { spec, original: Some(original.into()), ..TargetContent::default() }),
         )
     };
-    let (t, a, r) = (spec("t"), spec("a"), spec("r"));
+    let (t, a, r) = (spec("t", "t"), spec("a", "user-s"), spec("r", "r"));
     assert_eq!(
         records,
         [
@@ -465,10 +471,29 @@ fn every_defined_import_with_a_value_is_kept_as_a_copy() {
 }
 
 #[test]
+fn c_171_a_target_that_a_blueprint_has_made_or_changed_is_a_copy_of_nothing() {
+    let definitions = [definition("cluster", ImportKind::Target { target_type: "x/cluster".to_owned() })];
+    let imported = BTreeMap::from([("cluster".to_owned(), Imported::Target(target("t")))]);
+    let original = |object: Value| {
+        let values = json!({"cluster": object}).as_object().unwrap().clone();
+        match copies(&definitions, &values, &imported, &ROOT).unwrap().remove(0).content {
+            RecordContent::Target(target) => target.original,
+            RecordContent::Data(_) => None,
+        }
+    };
+    assert_eq!(original(target("t").object), Some("t".into()));
+    let mut changed = target("t").object;
+    changed["spec"]["config"] = json!({"k": "mine"});
+    let claims = json!({"metadata": {"name": "admin", "annotations": {"orangery.dev/copy-of": "admin"},
+        "labels": {"data.landscaper.gardener.cloud/sourceType": "import"}}, "spec": {"type": "x/cluster"}});
+    assert_eq!([original(changed), original(target("admin").object), original(claims)], [None, None, None]);
+}
+
+#[test]
 fn a_binding_that_turns_a_target_into_something_else_is_refused() {
     let definitions = [definition("cluster", ImportKind::Target { target_type: "t".to_owned() })];
     let values = json!({"cluster": "text"});
-    let error = copies(&definitions, values.as_object().unwrap(), &ROOT).unwrap_err();
+    let error = copies(&definitions, values.as_object().unwrap(), &BTreeMap::new(), &ROOT).unwrap_err();
     assert_eq!(*error.fault, ImportFault::WrongSort { expected: "a target", found: "something else" });
 }
 

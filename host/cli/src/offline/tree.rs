@@ -228,7 +228,7 @@ impl Offline<'_> {
         let imported = self.imported(&subject, &loaded.blueprint, &scope)?;
         let mut rendering = Rendering::new(loaded.subject(scope, plugins), states(&subject.given, &loaded.blueprint)?);
         let values = rendering.imports(&imported, &spec.import_data_mappings).await?;
-        let copies = import::copies(&loaded.blueprint.imports, &values, &scope)?;
+        let copies = import::copies(&loaded.blueprint.imports, &values, &imported, &scope)?;
         self.world.write(&copies, &namespace, &object);
         let mut templates = rendering.subinstallations(&values, &imported).await?;
         let items = rendering.items(&values, &imported).await?;

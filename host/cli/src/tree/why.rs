@@ -7,7 +7,7 @@ use orangery_core::{
     condition::AWAITS_UNINSTALL,
     error::cleaned,
     name::{Namespace, ObjectName},
-    step::Until,
+    step::{BEFORE_DELETION, Until},
 };
 use serde::Serialize;
 
@@ -82,6 +82,7 @@ impl Tree {
             }
         };
         let fix = ring.or_else(|| positions.undeleted_importer(&seen)).or_else(|| fix(node));
+        let fix = fix.or_else(|| kept_deletion(&seen));
         Some(CauseChain { chain, error: node.error.as_ref(), fix })
     }
 }
@@ -94,6 +95,18 @@ fn ring(nodes: &[&TreeNode]) -> Option<String> {
         format!(
             "{} wait for each other in a ring: end the job of their root with orangery interrupt NAME",
             names.join(" and ")
+        )
+    })
+}
+
+/// How the deletion of an Installation begins at once that waits for the end of its job (C-212).
+fn kept_deletion(chain: &[&TreeNode]) -> Option<String> {
+    let root = chain.first().filter(|root| root.kind == NodeKind::Installation)?;
+    let waits = root.waits_for.as_deref().is_some_and(|wait| wait.ends_with(BEFORE_DELETION));
+    waits.then(|| {
+        format!(
+            "to have the deletion begin at once, end the job: orangery interrupt {} -n {}",
+            root.name, root.namespace
         )
     })
 }

@@ -76,12 +76,14 @@ impl<'a> ExecutionReconciliation<'a> {
     pub(super) fn of(worker: &'a ExecutionWorker, execution: &Arc<Execution>, job: JobId) -> Self {
         let (host, pool, key) = (&worker.host, &worker.pool, Key::of(execution.as_ref()));
         let connections = TargetConnections::named(host, pool, &key.namespace, format!("Execution {}", key.name));
+        let call = Call::new(slot()).of(&key.namespace);
         if execution.is_deleting() {
             // Copies of Targets may go before the items, of which gate expressions ask whether they are gone. With a Target of
             // his own a user has taken the cluster away (C-28). Which cluster that was is the operator's word alone (C-120).
             let mut items = deploy_items(&host.stores, &key);
             items.retain(|item| !removed::was_users_own(host, item));
-            connections.fall_back_on(kept_credentials::of_targets(&items, |item| cluster_of_target(host, item)));
+            let left = kept_credentials::of_targets(&items, |item| cluster_of_target(host, item));
+            connections.fall_back_on(left, &call);
         }
         let holder = ImportsHolder { kind: StoredKind::Execution, key: &key };
         let owners: Vec<&str> =
@@ -96,9 +98,7 @@ impl<'a> ExecutionReconciliation<'a> {
             workflow: WorkflowState {
                 items: Arc::default(),
                 records: execution.status.as_ref().map_or_else(BTreeMap::new, |status| records(&status.items)),
-                clusters: pool
-                    .set(Arc::new(connections), waiter(StoredKind::Execution, &key))
-                    .during(Call::new(slot())),
+                clusters: pool.set(Arc::new(connections), waiter(StoredKind::Execution, &key)).during(call),
                 expressions: Arc::clone(&worker.expressions),
                 clear_imports,
                 left: None,

@@ -7,7 +7,7 @@ use kube::{Api, api::DeleteParams};
 use orangery_api::deploy_item::DeployItem;
 use orangery_reconcile::Key;
 
-use super::{is_needed, renewal::own_credentials};
+use super::{credentials_of, is_needed, secret_of};
 use crate::{controller_context::ControllerContext, object::uid_of};
 
 /// What an item that is gone still referred to goes with it, unless another one refers to it.
@@ -26,6 +26,15 @@ pub(super) fn forget_with_items(host: &Arc<ControllerContext>) {
             }
         });
     });
+}
+
+/// The Secrets for the Target of an item, as its status names them: what else that names is somebody's word.
+fn own_credentials(item: &DeployItem) -> Vec<String> {
+    let Some(target) = &item.spec.target else { return Vec::new() };
+    let target = Key { name: target.name.clone(), ..Key::of(item) };
+    let named = credentials_of(item).into_iter().flatten();
+    let own = named.filter(|(uid, secret)| secret.as_str() == Some(secret_of(&target, uid).as_str()));
+    own.map(|(uid, _)| secret_of(&target, uid)).collect()
 }
 
 /// Deletes what was kept for an item, where that is gone and no other one refers to it or is about to. What an uninstall has deleted

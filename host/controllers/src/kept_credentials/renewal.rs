@@ -1,30 +1,55 @@
-//! What goes without the items that still need it: a Target that a job wrote goes at once when its namespace is deleted, and its
-//! credentials may have changed since the last job. What it has last is kept for them (C-190).
+//! What goes without the items that still need it: a Target that a job wrote goes at once when its namespace is deleted, also one that
+//! copies were made of, and its credentials may have changed since the last job. What it has last is kept for them (C-190).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use orangery_api::{deploy_item::DeployItem, target::Target};
+use orangery_api::{convert::original, target::Target};
 use orangery_cluster::server_of;
-use orangery_core::{name::Namespace, step::Step, yaml::decode_or_text};
+use orangery_core::{name::Namespace, step::Step};
 use orangery_reconcile::Key;
 
-use super::{credentials_of, find, secret_of, write};
+use super::{
+    find, rewrite,
+    source::{OF_SECRET, OF_TARGET},
+};
 use crate::{
-    controller_context::ControllerContext, object_access::get, target_access::kubeconfig_of,
+    controller_context::ControllerContext,
+    object_access::get,
+    target_access::{content_of_secret, kubeconfig_of},
     target_kubeconfig::TargetKubeconfig,
 };
 
-/// A Target that is gone may have had newer credentials than the last job of its items.
+/// Where what was kept is.
+fn own_namespace(host: &ControllerContext) -> Namespace {
+    Namespace::from(host.client.default_namespace())
+}
+
+/// A Target that is gone may have had newer credentials than the last job of its items, and of those on copies of it.
 pub(super) fn renew_from_deleted(host: &Arc<ControllerContext>) {
     let known = Arc::downgrade(host);
     host.stores.targets.subscribe(move |change| {
         let (None, Some(target), Some(host)) = (change.after, change.before, known.upgrade()) else { return };
-        let namespace = Key::of(target.as_ref()).namespace;
-        let Some(kubeconfig) = inline(target) else { return };
+        let own = Key::of(target.as_ref());
+        let (of, kubeconfig) = match original(target) {
+            None => (own, inline(target)),
+            // What a copy had may be older than what was kept when its original went.
+            Some(original) => {
+                let of = Key { name: original.into(), ..own };
+                let kubeconfig = host.stores.targets.get(&of).and_then(|original| inline(&original));
+                (of, kubeconfig)
+            }
+        };
+        let Some(kubeconfig) = kubeconfig else { return };
+        let kept = OF_TARGET.keys(&host.stores.secrets, &own_namespace(&host), &of.to_string());
+        if kept.is_empty() {
+            return;
+        }
         tokio::spawn(async move {
-            if let Err(halt) = renew(&host, &namespace, &[kubeconfig]).await {
-                tracing::warn!(%namespace, ?halt, "the last credentials of a Target that is gone are not kept");
+            for kept in kept {
+                if let Err(halt) = renew(&host, &kept, |_| Some(kubeconfig.clone())).await {
+                    tracing::warn!(of = %of, ?halt, "the last credentials of a Target that is gone are not kept");
+                }
             }
         });
     });
@@ -39,48 +64,59 @@ fn inline(target: &Target) -> Option<String> {
 /// # Errors
 /// The Secret, or what was kept, cannot be read now.
 pub(crate) async fn renew_from_secret(host: &ControllerContext, key: &Key) -> Step<()> {
-    if needing(host, &key.namespace).is_empty() {
+    let kept = OF_SECRET.keys(&host.stores.secrets, &own_namespace(host), &key.to_string());
+    if kept.is_empty() {
         return Ok(());
     }
-    let secret: Option<Secret> = get(&host.client, &key.namespace, &key.name).await?;
-    let data = secret.and_then(|secret| secret.data).unwrap_or_default();
-    let content = data.values().map(|content| decode_or_text(&String::from_utf8_lossy(&content.0)));
-    let kubeconfigs: Vec<String> = content.filter_map(|content| kubeconfig_of(&content)).collect();
-    renew(host, &key.namespace, &kubeconfigs).await
-}
-
-/// The Secrets with what was kept for items of this namespace whose Targets are gone.
-fn needing(host: &ControllerContext, namespace: &Namespace) -> BTreeSet<String> {
-    let mut secrets = BTreeSet::new();
-    for item in host.stores.deploy_items.list(Some(namespace)) {
-        if target_of(&item).is_some_and(|target| host.stores.targets.get(&target).is_none()) {
-            secrets.extend(own_credentials(&item));
-        }
-    }
-    secrets
-}
-
-fn target_of(item: &DeployItem) -> Option<Key> {
-    Some(Key { name: item.spec.target.as_ref()?.name.clone(), ..Key::of(item) })
-}
-
-/// The Secrets for the Target of an item, as its status names them: what else that names is somebody's word.
-pub(super) fn own_credentials(item: &DeployItem) -> Vec<String> {
-    let Some(target) = target_of(item) else { return Vec::new() };
-    let named = credentials_of(item).into_iter().flatten();
-    let own = named.filter(|(uid, secret)| secret.as_str() == Some(secret_of(&target, uid).as_str()));
-    own.map(|(uid, _)| secret_of(&target, uid)).collect()
-}
-
-/// Keeps each of these kubeconfigs in the place of one that leads to the same server. Which cluster that is, is looked at in use.
-async fn renew(host: &ControllerContext, namespace: &Namespace, kubeconfigs: &[String]) -> Step<()> {
-    for secret in needing(host, namespace) {
-        let Some(kept) = find(host, &secret).await?.filter(|kept| !kept.is_own) else { continue };
-        let Ok(server) = server_of(&kept.text) else { continue };
-        let newest = kubeconfigs.iter().find(|text| server_of(text).as_ref() == Ok(&server));
-        if let Some(newest) = newest {
-            write(host, &secret, &TargetKubeconfig::from(newest.clone())).await;
-        }
+    let Some(secret) = get::<Secret>(&host.client, &key.namespace, &key.name).await? else { return Ok(()) };
+    let newest = |before: &TargetKubeconfig| {
+        let (_, key) = before.source.as_ref()?.secret.as_ref()?;
+        content_of_secret(secret.clone(), key).as_ref().and_then(kubeconfig_of)
+    };
+    for kept in kept {
+        renew(host, &kept, newest).await?;
     }
     Ok(())
+}
+
+/// Keeps what is newest in the place of what was kept. Which cluster it leads to is looked at in use.
+async fn renew(host: &ControllerContext, kept: &Key, newest: impl Fn(&TargetKubeconfig) -> Option<String>) -> Step<()> {
+    let Some(before) = find(host, &kept.name).await? else { return Ok(()) };
+    if let Some(text) = newest(&before).filter(|text| replaces(text, &before)) {
+        rewrite(host, &kept.name, &text).await;
+    }
+    Ok(())
+}
+
+/// Whether a kubeconfig may take the place of one that was kept: it leads to the same server, and the operator has not made the one
+/// that was kept itself, for its own cluster (C-103).
+fn replaces(newest: &str, kept: &TargetKubeconfig) -> bool {
+    let server = server_of(newest);
+    !kept.is_own && server.is_ok() && server == server_of(&kept.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_190_c_103_only_what_leads_to_the_same_server_takes_the_place_of_what_others_have_written() {
+        let kubeconfig = |server: &str, token: &str| {
+            let kubeconfig = json!({
+                "apiVersion": "v1", "kind": "Config", "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": server}}],
+                "users": [{"name": "u", "user": {"token": token}}],
+            });
+            kubeconfig.to_string()
+        };
+        let kept = |is_own: bool| TargetKubeconfig { is_own, ..TargetKubeconfig::from(kubeconfig("https://a", "old")) };
+        assert!(replaces(&kubeconfig("https://a", "new"), &kept(false)));
+        assert!(!replaces(&kubeconfig("https://a", "new"), &kept(true)));
+        assert!(!replaces(&kubeconfig("https://b", "new"), &kept(false)));
+        let unreadable = TargetKubeconfig::from("none".to_owned());
+        assert!(!replaces("none", &unreadable) && !replaces("none", &kept(false)));
+    }
 }

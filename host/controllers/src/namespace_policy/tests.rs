@@ -81,7 +81,7 @@ async fn it_is_synced_when_both_lists_are_in() {
 fn c_103_a_kubeconfig_that_the_operator_made_for_its_own_cluster_is_held_against_no_network() {
     let policies = NamespacePolicies::new(Profile::Restricted);
     let rules = |is_own: bool| {
-        let kubeconfig = TargetKubeconfig { text: "the same".to_owned(), is_own };
+        let kubeconfig = TargetKubeconfig { text: "the same".to_owned(), is_own, source: None };
         let networks = policies.networks(&"a".into(), &kubeconfig).unwrap();
         networks.rules.iter().map(|rule| rule.line.clone()).collect::<Vec<_>>()
     };

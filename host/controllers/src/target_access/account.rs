@@ -93,7 +93,7 @@ pub(super) async fn kubeconfig(
         seconds: form.expiration_seconds.unwrap_or(USUAL_SECONDS),
     };
     let text = with_token(&address, &token(host, named, wanted).await?);
-    Ok(Some(TargetKubeconfig { text, is_own: own }))
+    Ok(Some(TargetKubeconfig { text, is_own: own, source: None }))
 }
 
 /// Whether only the server itself reads what is sent to this address.

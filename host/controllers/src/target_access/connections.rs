@@ -7,8 +7,8 @@ use std::{
 };
 
 use kube::ResourceExt;
-use orangery_api::deploy_item::DeployItem;
-use orangery_cluster::{Cluster, ClusterPool, Connections};
+use orangery_api::{convert::original, deploy_item::DeployItem, target::Target};
+use orangery_cluster::{Call, Cluster, ClusterPool, Connections};
 use orangery_core::{
     name::Namespace,
     port::BoxFuture,
@@ -21,12 +21,22 @@ use serde_json::Value;
 
 use super::{Targets, stall};
 use crate::{
-    acting_account::acting_account, controller_context::ControllerContext, kept_credentials, secret_values::reader,
-    target_kubeconfig::TargetKubeconfig,
+    acting_account::acting_account,
+    controller_context::ControllerContext,
+    kept_credentials,
+    secret_values::reader,
+    target_kubeconfig::{LeftCluster, TargetKubeconfig},
 };
 
 /// The cluster of the resources, in messages.
 const HOST_CLUSTER: &str = "the host cluster";
+
+/// Those of a deletion, and the call that they are asked for.
+#[derive(Clone, Default)]
+struct LeftClusters {
+    clusters: BTreeMap<ClusterRef, LeftCluster>,
+    call: Call,
+}
 
 /// The targets that an object may reach, by name in its namespace.
 pub(crate) struct TargetConnections {
@@ -38,9 +48,8 @@ pub(crate) struct TargetConnections {
     own: Option<String>,
     /// Protects how clusters were connected. Held for one look-up or one change.
     used: Mutex<BTreeMap<ClusterRef, TargetKubeconfig>>,
-    /// Protects the names of the Secrets that have the kubeconfigs of clusters whose Targets may be gone. Held for one look-up or
-    /// one change.
-    kept: Mutex<BTreeMap<ClusterRef, String>>,
+    /// Protects the clusters of a deletion. Held for one look-up or one change.
+    left: Mutex<LeftClusters>,
 }
 
 impl TargetConnections {
@@ -65,7 +74,7 @@ impl TargetConnections {
             whose,
             own: None,
             used: Mutex::default(),
-            kept: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
@@ -80,29 +89,63 @@ impl TargetConnections {
         Some((Key::new(self.namespace.clone(), name), used.get(on)?.clone()))
     }
 
-    /// From now on a cluster whose Target does not exist is reached by the kubeconfig that was kept of it in a Secret (C-28).
-    pub(crate) fn fall_back_on(&self, kept: BTreeMap<ClusterRef, String>) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    /// From now on a cluster whose Target does not exist is reached by the kubeconfig that was kept of it in a Secret (C-28), and
+    /// one whose Target is a copy by what that is a copy of now (C-172).
+    pub(crate) fn fall_back_on(&self, clusters: BTreeMap<ClusterRef, LeftCluster>, call: &Call) {
+        let left = LeftClusters { clusters, call: call.clone() };
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = left;
+    }
+
+    /// What is known of a cluster in a deletion, and the call that it is asked for.
+    fn left(&self, on: &ClusterRef) -> Option<(LeftCluster, Call)> {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((left.clusters.get(on)?.clone(), left.call.clone()))
     }
 
     /// The kubeconfig that was kept of a cluster, where the policy of the namespace allows its server.
     pub(crate) async fn kept_kubeconfig(&self, on: &ClusterRef) -> Step<Option<TargetKubeconfig>> {
-        let secret = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(on).cloned();
-        match secret {
+        match self.left(on).and_then(|(left, _)| left.kept) {
             Some(secret) => kept_credentials::usable(&self.host, &self.namespace, &secret).await,
             None => Ok(None),
         }
     }
 
-    /// The kubeconfig of the Target of a cluster or, where there is no such Target any more, the one that was kept.
+    /// The kubeconfig of the Target of a cluster; in a deletion, where there is no such Target any more, the one that was kept, and
+    /// where it is a copy, what is newer.
     async fn kubeconfig(&self, on: &ClusterRef) -> Step<TargetKubeconfig> {
         let name = self.own_name(on)?;
-        if self.targets().find(name).await?.is_none()
-            && let Some(kept) = self.kept_kubeconfig(on).await?
-        {
-            return Ok(kept);
+        let instead = match self.targets().find(name).await? {
+            Some(target) => self.newer(on, &target).await?,
+            None => self.kept_kubeconfig(on).await?,
+        };
+        match instead {
+            Some(kubeconfig) => Ok(kubeconfig),
+            None => self.targets().kubeconfig(name).await,
         }
-        self.targets().kubeconfig(name).await
+    }
+
+    /// The kubeconfig in a deletion that is newer than a copy: that of its original which has changed since, or what was kept where
+    /// that is gone. It counts where it leads to the cluster with the objects: the copy may be all that still does.
+    async fn newer(&self, on: &ClusterRef, copy: &Target) -> Step<Option<TargetKubeconfig>> {
+        let (Some((left, call)), Some(original)) = (self.left(on), original(copy)) else { return Ok(None) };
+        let newer = match self.targets().find(original).await? {
+            Some(original) if original.spec == copy.spec => None,
+            // Why it cannot be used is no reason to use the copy no more.
+            Some(_) => self.targets().kubeconfig(original).await.ok(),
+            None => self.kept_kubeconfig(on).await.ok().flatten(),
+        };
+        let Some(newer) = newer else { return Ok(None) };
+        let there = match self.cluster(&newer).await {
+            Ok(cluster) => cluster.during(&call).uid().await.ok().flatten(),
+            Err(_) => None,
+        };
+        Ok(Some(newer).filter(|_| there == Some(left.uid)))
+    }
+
+    async fn cluster(&self, kubeconfig: &TargetKubeconfig) -> Step<Arc<Cluster>> {
+        let networks = self.host.policies.networks(&self.namespace, kubeconfig)?;
+        let cluster = self.pool.connect(&kubeconfig.text, &networks, &Some(self.namespace.clone())).await;
+        cluster.map_err(Halt::from)
     }
 
     /// An item whose target does not exist fails at once (`docs/wire.md` §3.5); one without a target is not asked.
@@ -149,9 +192,7 @@ impl Connections for TargetConnections {
                 return self.host_cluster();
             }
             let kubeconfig = self.kubeconfig(on).await?;
-            let networks = self.host.policies.networks(&self.namespace, &kubeconfig)?;
-            let cluster = self.pool.connect(&kubeconfig.text, &networks, &Some(self.namespace.clone())).await;
-            let cluster = cluster.map_err(Halt::from)?;
+            let cluster = self.cluster(&kubeconfig).await?;
             self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), kubeconfig);
             Ok(cluster)
         })

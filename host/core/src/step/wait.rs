@@ -14,7 +14,12 @@ const LONGEST_TEXT: usize = 253;
 pub struct Wait {
     on: BTreeSet<Waiting>,
     poll: Option<Duration>,
+    /// Whether the object is deleted when the job has ended that waits.
+    is_before_deletion: bool,
 }
+
+/// How the message ends of a job that keeps the deletion of its object from beginning (C-212).
+pub const BEFORE_DELETION: &str = "; it is being deleted, which begins when this job has ended";
 
 /// One thing waited for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -184,7 +189,7 @@ impl fmt::Display for Waiting {
 
 impl From<Waiting> for Wait {
     fn from(waiting: Waiting) -> Self {
-        Self { on: BTreeSet::from([waiting]), poll: None }
+        Self { on: BTreeSet::from([waiting]), poll: None, is_before_deletion: false }
     }
 }
 
@@ -197,12 +202,12 @@ impl Wait {
     /// Waiting for each of these; `None` where there are none.
     pub fn each(on: impl IntoIterator<Item = Waiting>) -> Option<Self> {
         let on: BTreeSet<Waiting> = on.into_iter().collect();
-        (!on.is_empty()).then_some(Self { on, poll: None })
+        (!on.is_empty()).then_some(Self { on, poll: None, is_before_deletion: false })
     }
 
     /// Waiting for what nobody can watch: called again after this long (ORC-09).
     pub fn poll(after: Duration) -> Self {
-        Self { on: BTreeSet::new(), poll: Some(after) }
+        Self { on: BTreeSet::new(), poll: Some(after), is_before_deletion: false }
     }
 
     /// The same wait, called again after this long at the latest.
@@ -217,13 +222,19 @@ impl Wait {
             Location::Beside(_) => Waiting { location: Location::Beside(Some(namespace.clone())), ..waiting },
             Location::Target(_) | Location::Nowhere => waiting,
         };
-        Self { on: self.on.into_iter().map(named).collect(), poll: self.poll }
+        Self { on: self.on.into_iter().map(named).collect(), ..self }
     }
 
     /// The same with these words for why each has not happened yet.
     pub fn with_details(self, words: impl Fn(&str) -> String) -> Self {
         let worded = |waiting: Waiting| Waiting { detail: waiting.detail.as_deref().map(&words), ..waiting };
-        Self { on: self.on.into_iter().map(worded).collect(), poll: self.poll }
+        Self { on: self.on.into_iter().map(worded).collect(), ..self }
+    }
+
+    /// The same wait of a job that ends before the deletion of its object begins.
+    #[must_use]
+    pub fn before_deletion(self) -> Self {
+        Self { is_before_deletion: true, ..self }
     }
 
     /// What is waited for, and what must become of it.
@@ -267,10 +278,11 @@ impl fmt::Display for Wait {
             write!(f, "{comma}{waiting}")?;
         }
         match self.on.len().saturating_sub(SHOWN) {
-            0 if self.on.is_empty() => f.write_str("the next attempt"),
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
+            0 if self.on.is_empty() => f.write_str("the next attempt")?,
+            0 => {}
+            more => write!(f, " and {more} more")?,
         }
+        f.write_str(if self.is_before_deletion { BEFORE_DELETION } else { "" })
     }
 }
 

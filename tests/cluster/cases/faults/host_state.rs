@@ -219,6 +219,72 @@ async fn c_163_an_object_that_moves_to_an_item_that_comes_later_lives() {
     }
 }
 
+/// Two items have each what the other one had.
+#[tokio::test]
+async fn c_211_objects_that_two_items_swap_live() {
+    for after in [&["a"][..], &[]] {
+        let cluster = crate::cluster().await;
+        let uids = async |by: [&str; 2]| {
+            let mut uids = Vec::new();
+            for (name, by) in ["x", "y"].into_iter().zip(by) {
+                let object = cluster.expect(&config_map(name)).await;
+                assert_eq!(object["data"], json!({"by": by}), "{name} {after:?}");
+                uids.push(object["metadata"]["uid"].clone());
+            }
+            uids
+        };
+        cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x"]), deploys_all("b", after, &["y"])])).await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        let before = uids(["a", "b"]).await;
+        let swapped = [deploys_all("a", &[], &["y"]), deploys_all("b", after, &["x"])];
+        next_job(&cluster, &deploying("root", &swapped)).await;
+        assert_eq!(uids(["b", "a"]).await, before, "{after:?}");
+        cluster.delete(&any("Installation", "root")).await;
+        cluster.expect_absent(&any("Installation", "root")).await;
+        for name in ["x", "y"] {
+            cluster.expect_absent(&config_map(name)).await;
+        }
+    }
+}
+
+/// An Installation takes an object over before the one that had it lets it go.
+#[tokio::test]
+async fn c_211_an_object_that_another_root_has_taken_over_is_left_to_it() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x", "y"])])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let uid = cluster.expect(&config_map("x")).await["metadata"]["uid"].clone();
+    cluster.apply(&deploying("second", &[deploys_all("b", &[], &["x"])])).await;
+    cluster.expect(&in_phase("Installation", "second", "Succeeded")).await;
+    next_job(&cluster, &deploying("root", &[deploys_all("a", &[], &["y"])])).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("y")).await;
+    let left = cluster.expect(&config_map("x")).await;
+    assert_eq!((&left["metadata"]["uid"], &left["data"]), (&uid, &json!({"by": "b"})));
+    cluster.delete(&any("Installation", "second")).await;
+    cluster.expect_absent(&any("Installation", "second")).await;
+    cluster.expect_absent(&config_map("x")).await;
+}
+
+/// An object that stands in one of another item, as in a ManifestWork, is deployed by nobody here.
+#[tokio::test]
+async fn c_210_an_object_that_stands_in_an_object_of_another_item_is_pruned() {
+    let cluster = crate::cluster().await;
+    let mut carries = deploys_all("b", &[], &["y"]);
+    let inside = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": NAMESPACE}});
+    let carrier = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, "data": inside,
+        "metadata": {"name": "carrier", "namespace": NAMESPACE}});
+    carries["config"]["manifests"].as_array_mut().unwrap().push(json!({"policy": "manage", "manifest": carrier}));
+    cluster.apply(&deploying("root", &[deploys_all("a", &[], &["x", "z"]), carries.clone()])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    cluster.expect(&config_map("x")).await;
+    next_job(&cluster, &deploying("root", &[deploys_all("a", &[], &["z"]), carries])).await;
+    cluster.expect_absent(&config_map("x")).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+}
+
 #[tokio::test]
 async fn c_174_an_item_that_goes_leaves_its_objects_to_the_one_that_names_them_now() {
     let cluster = crate::cluster().await;

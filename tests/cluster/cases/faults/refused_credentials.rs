@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use data_encoding::BASE64;
 use orangery_tests::{
+    cluster::own_target,
     external_deployer::item,
     kube::HOST_NAMESPACE,
     objects::{NAMESPACE, Objects},
@@ -11,6 +12,7 @@ use orangery_tests::{
     road::{Passage, Road},
     tree::{
         API, any, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
+        subinstallation,
     },
 };
 use serde_json::{Value, json};
@@ -61,11 +63,16 @@ async fn c_39_credentials_that_are_refused_are_told_at_once_and_tried_again_unti
     cluster.expect_absent(&any("Installation", "root")).await;
 }
 
-/// The Secret with the kubeconfig of a proxy and this token.
-fn secret(proxy: &Proxy, token: &str) -> Value {
+/// The kubeconfig of a proxy with this token.
+fn with_token(proxy: &Proxy, token: &str) -> String {
     let mut kubeconfig: Value = serde_json::from_str(&proxy.kubeconfig()).unwrap();
     kubeconfig["users"][0]["user"] = json!({"token": token});
-    let [secret, _] = target(&kubeconfig.to_string());
+    kubeconfig.to_string()
+}
+
+/// The Secret with it.
+fn secret(proxy: &Proxy, token: &str) -> Value {
+    let [secret, _] = target(&with_token(proxy, token));
     secret
 }
 
@@ -149,4 +156,37 @@ async fn c_181_credentials_that_are_rotated_in_mid_job_are_taken_up_in_that_job(
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "orangery.dev/kubeconfig"});
         cluster.expect_absent(&of_type).await;
     }
+}
+
+/// The token in a Target is another one after the job: the copies of the tree, at any depth, have the one before.
+#[tokio::test]
+async fn c_172_a_tree_with_copies_of_a_target_from_before_its_token_was_rotated_is_deleted_without_a_job() {
+    let cluster = crate::cluster().await;
+    let road = Arc::new(Road::default());
+    let proxy = Proxy::start(cluster.kubeconfig(), road.clone()).await;
+    road.switch(Passage::Token(FIRST));
+    let away = |token: &str| {
+        let mut target = own_target(&with_token(&proxy, token));
+        target["metadata"]["name"] = json!("away");
+        target
+    };
+    cluster.apply(&away(FIRST)).await;
+    let deploying = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("cm", &[], "x")])});
+    let of = |sub: Value| json!({"imports": imports_cluster(), "subinstallations": [on_cluster(sub)]});
+    let middle = of(subinstallation("inner", &blueprint(deploying)));
+    let outer = of(subinstallation("middle", &blueprint(middle)));
+    let mut root = on_cluster(installation("root", &blueprint(outer)));
+    root["spec"]["imports"]["targets"][0]["target"] = json!("away");
+    cluster.apply(&root).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let copies =
+        cluster.list(&json!({"apiVersion": API, "kind": "Target", "metadata": {"namespace": NAMESPACE}})).await;
+    let originals = copies.iter().filter_map(|copy| copy["metadata"]["annotations"]["orangery.dev/copy-of"].as_str());
+    assert_eq!(originals.collect::<Vec<_>>(), ["away"; 3]);
+
+    road.switch(Passage::Token(SECOND));
+    cluster.apply(&away(SECOND)).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("cm")).await;
 }

@@ -93,7 +93,7 @@ fn run(blueprint: &str, imports: Value, mapped: Value, scope: &RecordWriter<'_>,
     let imported = read(&imports, scope, of).unwrap();
     let schemas = Schemas { local_types: &blueprint.local_types, files: &files, resources: &BTreeMap::new() };
     let values = bind(&blueprint.imports, &imported, mapped.as_object().unwrap(), &schemas, scope).unwrap();
-    let kept = copies(&blueprint.imports, &values, scope).unwrap();
+    let kept = copies(&blueprint.imports, &values, &imported, scope).unwrap();
     Run { imported, values, kept, blueprint, files }
 }
 
@@ -216,7 +216,7 @@ fn import_executions() {
     assert_eq!(imports_hash(&run.imported), "dadedc77cef5ebf876a9ca2d489b3a8c2ba960ba");
     run.values.insert("b".to_owned(), json!("A-bound"));
     assert_eq!(
-        display(&copies(&run.blueprint.imports, &run.values, &scope).unwrap()),
+        display(&copies(&run.blueprint.imports, &run.values, &run.imported, &scope).unwrap()),
         [("vlcnpy7vmctuz7ahk4pfa67sbunsn3d3", "Inst.ok", "094ab35edf662b17bd99d42e7eaf2b41ae82766e")]
     );
 }

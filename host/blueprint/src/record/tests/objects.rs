@@ -64,7 +64,10 @@ fn the_hash_of_a_target_is_that_of_its_configuration_alone() {
     let plain = hash(with(json!({"type": "t", "config": {"k": 1}})));
     let labels = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
     let spec = json!({"type": "u", "config": {"k": 1}});
-    assert_eq!(hash(TargetContent { spec, labels: labels.clone(), annotations: labels }), plain);
+    assert_eq!(
+        hash(TargetContent { spec, labels: labels.clone(), annotations: labels, original: Some("t".into()) }),
+        plain
+    );
     assert_ne!(hash(with(json!({"type": "t", "config": {"k": 2}}))), plain);
     assert_ne!(hash(with(json!({"type": "t", "secretRef": {"name": "s"}}))), plain);
 }

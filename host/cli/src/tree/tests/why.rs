@@ -422,6 +422,57 @@ app                                           Installation  Progressing  waiting
     );
 }
 
+#[test]
+fn c_212_a_deletion_that_waits_for_the_end_of_a_job_says_so_and_how_it_begins() {
+    let wait = Wait::each([finished("Execution", "app")]).unwrap().in_namespace(&"default".into()).before_deletion();
+    let named: Vec<WaitingFor> = wait.listed().0.iter().map(WaitingFor::new).collect();
+    let data = merged(condition(&wait.reason(), &wait.to_string()), json!({"waitingFor": named}));
+    let job = status("Progressing", false, data);
+    let item = status("Progressing", false, condition("WaitingForPod", "waiting for Pod x to be ready"));
+    let given = Given::default()
+        .installation("app", json!({}), job)
+        .execution("app", &["x"], waiting("Progressing", [finished("DeployItem", "app-x-x7f")]))
+        .item("app", "x", json!({}), item);
+    check(
+        given,
+        NodeKind::Installation,
+        "app",
+        "
+installation app is at work in phase Progressing: waiting for Execution app to finish; it is being deleted, which begins when this job has ended (since 2026-11-21T08:00:00Z)
+  because execution app is at work in phase Progressing: waiting for DeployItem app-x-x7f to finish (since 2026-11-21T08:00:00Z)
+    because deploy item x (app-x-x7f) is at work in phase Progressing: waiting for Pod x to be ready (since 2026-11-21T08:00:00Z)
+      fix:    to have the deletion begin at once, end the job: orangery interrupt app -n default
+",
+    );
+}
+
+#[test]
+fn c_212_a_deletion_that_failed_leads_to_the_item_the_object_and_the_reason() {
+    let message = "ConfigMap default/x of the target is still there: it has the finalizer example.org/hold";
+    let given = Given::default()
+        .installation(
+            "app",
+            json!({}),
+            status("DeleteFailed", true, error("ExecutionFailed", "an execution failed", &[])),
+        )
+        .execution("app", &["x"], status("DeleteFailed", true, error("DeployItemsFailed", "an item failed", &[])))
+        .item("app", "x", json!({}), status("DeleteFailed", true, error("Timeout", message, &["ERR_CLEANUP"])));
+    check(
+        given,
+        NodeKind::Installation,
+        "app",
+        "
+installation app failed (since 2026-11-21T08:00:00Z)
+  because execution app failed (since 2026-11-21T08:00:00Z)
+    because deploy item x (app-x-x7f) failed (since 2026-11-21T08:00:00Z)
+      error:  ConfigMap default/x of the target is still there: it has the finalizer example.org/hold
+      reason: Timeout (in Deploy)
+      code:   ERR_CLEANUP
+      fix:    look at what holds the objects (finalizers), then: orangery reconcile NAME
+",
+    );
+}
+
 /// A root that is being deleted, and one that imports what it exports and that nobody deletes.
 #[test]
 fn ins_61_a_deletion_that_waits_for_an_importer_says_how_it_goes_on() {

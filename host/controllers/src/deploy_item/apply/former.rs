@@ -83,6 +83,7 @@ impl ItemReconciliation {
             return Err(failure("FormerClusterUnknown", message));
         };
         let inventory = state.former.get(uid).cloned().unwrap_or_default();
+        let (address, on) = (cluster.address().to_owned(), inventory.0.keys().next().map(|located| located.on.clone()));
         let clusters = inventory.0.keys().map(|located| (located.on.clone(), uid.to_owned())).collect();
         let mut there = ItemState { inventory, clusters, ..ItemState::default() };
         let set = self.gathered.clusters.beside(Arc::new(Former(cluster))).during(call);
@@ -98,11 +99,23 @@ impl ItemReconciliation {
         }
         result?;
         if elsewhere {
-            let message = format!("{}, but its credentials lead to another cluster now", left(uid, state));
+            let message = if self.is_at(on, &address).await {
+                replaced(uid, state, &address)
+            } else {
+                format!("{}, but its credentials lead to another cluster now", left(uid, state))
+            };
             return Err(failure("FormerClusterUnknown", message));
         }
         self.forget_credentials(uid, state).await;
         Ok(())
+    }
+
+    /// Whether the cluster of a target has this address now.
+    async fn is_at(&self, on: Option<ClusterRef>, address: &str) -> bool {
+        match on {
+            Some(on) => self.gathered.clusters.cluster(&on).await.is_ok_and(|cluster| cluster.address() == address),
+            None => false,
+        }
     }
 
     async fn former_cluster(&self, uid: &str, state: &ItemState) -> Step<Option<Arc<Cluster>>> {
@@ -160,12 +173,27 @@ async fn kept_of(gathered: &GatheredItem) -> Vec<String> {
 
 /// What is left in a former cluster, in words.
 fn left(uid: &str, state: &ItemState) -> String {
+    format!(
+        "the target names another cluster than before: {} stay in the cluster whose kube-system has the uid {uid}",
+        objects_of(uid, state)
+    )
+}
+
+/// The same where the Target is as it was, and another cluster has come to its address (C-173).
+fn replaced(uid: &str, state: &ItemState, address: &str) -> String {
+    format!(
+        "{address} is another one than before: {} stay in the one whose kube-system has the uid {uid}; have that one answer \
+         there again or, where it is gone for good, delete the item with the annotation \
+         landscaper.gardener.cloud/delete-without-uninstall",
+        objects_of(uid, state)
+    )
+}
+
+/// The objects that are left in a former cluster, as far as they are named.
+fn objects_of(uid: &str, state: &ItemState) -> String {
     let objects: BTreeMap<_, _> = state.former.get(uid).map(|Inventory(objects)| objects.clone()).unwrap_or_default();
     let named: Vec<String> = objects.keys().take(NAMED).map(|located| located.key.to_string()).collect();
     let more = objects.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let named = named.join(", ");
-    format!(
-        "the target names another cluster than before: {named}{more} stay in the cluster whose kube-system has the uid {uid}"
-    )
+    format!("{}{more}", named.join(", "))
 }

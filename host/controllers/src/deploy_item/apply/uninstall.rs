@@ -13,6 +13,7 @@ use orangery_proposal::{
 use crate::{
     deploy_item::gather::{GatheredItem, ItemReconciliation},
     removed,
+    target_kubeconfig::LeftCluster,
 };
 
 impl ItemReconciliation {
@@ -23,14 +24,16 @@ impl ItemReconciliation {
         }
         let read = self.gathered.state().await?;
         let mut state = self.vouched(read).await?;
-        let kept = |uid: &String| state.credentials.get(uid).cloned();
-        let kept = state.clusters.iter().filter_map(|(on, uid)| Some((on.clone(), kept(uid)?)));
         let GatheredItem { host, item, .. } = &self.gathered;
         let is_usable = |on: &ClusterRef| match on {
             ClusterRef::Named(name) => !removed::was_users(host, item, name),
             ClusterRef::Target | ClusterRef::Host => true,
         };
-        self.gathered.targets.fall_back_on(kept.filter(|(on, _)| is_usable(on)).collect());
+        let left = state.clusters.iter().map(|(on, uid)| {
+            let kept = state.credentials.get(uid).filter(|_| is_usable(on)).cloned();
+            (on.clone(), LeftCluster { uid: uid.clone(), kept })
+        });
+        self.gathered.targets.fall_back_on(left.collect(), self.gathered.clusters.call());
         let result = self.take_away(&mut state).await;
         self.state = Some(state);
         result

@@ -94,8 +94,11 @@ pub(super) async fn remove(client: &Client, item: &DeployItem, name: &str) -> St
 /// Whether a Secret has exports of this item, or of an earlier one of its name: it is the owner, as it is of those that the
 /// deployers of Landscaper write.
 fn is_of(item: &DeployItem, secret: &Secret) -> bool {
-    let (kind, name) = (DeployItem::kind(&()), item.name_any());
-    secret.owner_references().iter().any(|owner| owner.kind == kind && owner.name == name)
+    let (group, kind, name) = (DeployItem::group(&()), DeployItem::kind(&()), item.name_any());
+    let group_of = |api_version: &str| api_version.split_once('/').map(|(group, _version)| group.to_owned());
+    secret.owner_references().iter().any(|owner| {
+        group_of(&owner.api_version).is_some_and(|of| of == group) && owner.kind == kind && owner.name == name
+    })
 }
 
 fn taken(item: &DeployItem) -> Halt {

@@ -38,7 +38,7 @@ impl InstallationReconciliation<'_> {
         let bound = rendering.imports(imported, &self.draft.spec.import_data_mappings).await;
         let values = self.rendered(&mut rendering, &mut secrets, bound).await?;
         // Decide.
-        let records = import::copies(&loaded.blueprint.imports, &values, &names.scope())
+        let records = import::copies(&loaded.blueprint.imports, &values, imported, &names.scope())
             .map_err(|error| failed("CreateImports", &error))?;
         // Apply.
         let namespace = self.key.namespace.clone();

@@ -98,6 +98,19 @@ async fn c_194_a_secret_of_others_by_the_name_of_the_exports_stays_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_194_a_secret_whose_owner_only_has_the_kind_and_name_of_the_item_stays_as_it_is() {
+    let world = Items::new().await;
+    let exports = json!({"next": {"finish": {"exports": [{"key": "a.b", "source": {"value": 1}}]}}});
+    let owner =
+        json!({"apiVersion": "example.org/v1alpha1", "kind": "DeployItem", "name": "item", "uid": "of-another-kind"});
+    export_secret(&world, Some(owner)).await;
+    let before = exported(&world).await;
+    world.create("item", &[proposal("a", exports)], json!({})).await;
+    failed(&world.job("item", "one").await, "ExportSecretTaken", "ERR_CONFIGURATION_PROBLEM");
+    assert_eq!(exported(&world).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_194_exports_of_an_earlier_item_of_the_name_are_written_over() {
     let world = Items::new().await;
     let exports = json!({"next": {"finish": {"exports": [{"key": "a.b", "source": {"value": 1}}]}}});

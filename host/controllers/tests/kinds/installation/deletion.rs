@@ -59,6 +59,21 @@ async fn ins_57_a_deletion_waits_for_the_end_of_the_running_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_212_a_deletion_that_waits_for_the_end_of_a_job_says_so() {
+    let world = World::new().await;
+    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
+    world.triggered("a").await;
+    world.delete("Installation", "a").await;
+    let says = "waiting for Execution a to finish; it is being deleted, which begins when this job has ended";
+    world.says("Installation", "a", says).await;
+    world.succeed("a").await;
+    let deleting = world.expect("Installation", "a", |a| a["status"]["phase"] == "Deleting").await;
+    assert!(!deleting["status"]["conditions"].to_string().contains("it is being deleted"), "{deleting:#}");
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_59_ins_68_ins_69_a_failed_deletion_ends_and_a_request_restarts_it() {
     let world = World::new().await;
     family(&world).await;

@@ -1,5 +1,7 @@
 //! Whole faults: the sort, the code and the sentence; and what is counted.
 
+use orangery_core::name::ObjectName;
+
 use super::*;
 
 fn key(kind: &str, namespace: &str, name: &str) -> Value {
@@ -280,6 +282,32 @@ fn c_163_a_configuration_names_the_objects_that_it_has_whole() {
     });
     let named: Vec<String> = named_objects(&config).iter().map(ToString::to_string).collect();
     assert_eq!(named, ["ConfigMap deep", "ConfigMap n/a", "ConfigMap n/listed"]);
+}
+
+#[test]
+fn c_210_what_stands_in_an_object_or_in_values_of_a_chart_is_not_named() {
+    let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": {"name": "work"},
+        "spec": {"workload": {"manifests": [object("inside")]}}});
+    let named = |version: &str, manifests: Value| {
+        let config = json!({"apiVersion": format!("manifest.deployer.landscaper.gardener.cloud/{version}"), "manifests": manifests,
+            "exports": {"exports": [object("exported")]}});
+        named_objects(&config).iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
+    };
+    let list = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "items": [object("listed"), work]});
+    let within =
+        json!({"policy": "ignore", "manifest": {"apiVersion": "v1", "kind": "List", "items": [list("ConfigMapList")]}});
+    assert_eq!(named("v1alpha2", json!([{"manifest": work}, within])), ["listed", "work"]);
+    assert_eq!(named("v1alpha1", json!([object("a"), work, list("List")])), ["a", "listed", "work"]);
+    let mut with_name = list("ConfigMapList");
+    with_name["metadata"] = json!({"name": "mine"});
+    assert_eq!(named("v1alpha2", json!([{"manifest": with_name}])), ["mine"]);
+    let config =
+        json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "manifests": [within.clone()]});
+    let ignored: Vec<String> = ignored_objects(&config).iter().map(|key| key.name.to_string()).collect();
+    assert_eq!(ignored, ["listed", "work"]);
+    let chart = json!({"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "values": {"extra": [object("extra")]}});
+    assert_eq!(named_objects(&chart), std::collections::BTreeSet::new());
 }
 
 #[test]
