@@ -139,6 +139,7 @@ mod tests {
                 "orangery-builtin",
                 "orangery-cluster",
                 "orangery-core",
+                "orangery-expression",
                 "orangery-ocm",
                 "orangery-plugin",
                 "orangery-policy",

@@ -2,12 +2,15 @@
 
 use std::{
     env, fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
+use orangery_cli::authoring::loaded::LoadedComponent;
 use orangery_core::error::Fault;
-use orangery_plugin::{Error, Plugin, Registered, Registration, Sandbox, SandboxConfig, WorkerCommand};
+use orangery_plugin::{
+    Error, Plugin, Registered, Registration, Sandbox, SandboxConfig, WorkerCommand, inspect, unpack,
+};
 use orangery_proposal::{Item, Proposal, deployer::Reads};
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
@@ -80,6 +83,24 @@ pub(crate) fn deployer_of(sandbox: Arc<Sandbox>, name: &str, bytes: Vec<u8>, lim
 /// A guest, registered as a deployer.
 pub(crate) fn deployer(guest: &str, limits: Value) -> Plugin {
     deployer_of(sandbox(), guest, bytes(guest), limits)
+}
+
+/// A component as its author tests it, with the registration that lies in a folder.
+pub(crate) fn loaded(sandbox: &Arc<Sandbox>, file: &Path, bytes: Vec<u8>, near: Option<&Path>) -> LoadedComponent {
+    let near: Vec<PathBuf> = near.into_iter().map(Path::to_path_buf).collect();
+    LoadedComponent::in_sandbox(sandbox, (file, bytes), None, &near).unwrap()
+}
+
+/// A component that ships with the host, as its author tests it.
+pub(crate) fn loaded_builtin(name: &str) -> LoadedComponent {
+    let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == name).unwrap();
+    let registered = Registered::builtin(name, builtin.registration, builtin.component).unwrap();
+    let (packed, size, _) = builtin.component.unwrap();
+    let inspection = inspect(&unpack(packed, size).unwrap()).unwrap();
+    let claimed = registered.registration().spec.deployer.clone();
+    let types = claimed.map(|claim| claim.item_types).unwrap_or_default();
+    let world = inspection.worlds()[0];
+    LoadedComponent { plugin: Plugin::new(registered, sandbox()), world, inspection, types }
 }
 
 /// An item to plan for.

@@ -8,6 +8,8 @@ mod compiler_process;
 #[cfg(test)]
 mod hostile_workers;
 #[cfg(test)]
+mod projects;
+#[cfg(test)]
 mod workers;
 
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod inside {
 
     mod bundled;
     mod charts;
+    mod conformance;
     mod crashes;
     mod deployed_tests;
     mod engines;
@@ -42,6 +45,7 @@ mod in_workers {
 
     mod bundled;
     mod charts;
+    mod conformance;
     mod crashes;
     mod deployed_tests;
     mod engines;

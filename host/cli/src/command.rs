@@ -62,7 +62,7 @@ pub enum Tool {
     Render(Box<Render>),
     /// Work on blueprints without a cluster
     Blueprint(BlueprintArguments),
-    /// Look into components, and compile them beforehand
+    /// Make, test and look into components, and compile them beforehand
     Plugin(PluginArguments),
     /// Look at what the objects of namespaces may do
     Policy(PolicyArguments),
@@ -89,6 +89,9 @@ impl Tool {
                 BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),
             },
             Tool::Plugin(plugin) => match plugin.command {
+                PluginCommand::New(new) => new.execute(terminal),
+                PluginCommand::Test(test) => wait_for(test.execute(terminal)),
+                PluginCommand::Conform(conform) => wait_for(conform.execute(terminal)),
                 PluginCommand::Inspect(inspect) => inspect.execute(terminal),
                 PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
                 PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),

@@ -6,6 +6,7 @@ use orangery_core::{error::Fault, name::Namespace, name::ObjectName};
 use orangery_plugin::RegistrationError;
 
 use crate::{
+    authoring::project::ProjectError,
     blueprints::BlueprintsError,
     call::CallError,
     components::ComponentsError,
@@ -165,6 +166,43 @@ pub enum CommandError {
         #[source]
         cause: orangery_plugin::Error,
     },
+    /// A component is registered for what it is not.
+    #[error("{} exports nothing of a {claimed}, which its registration claims it is; correct one of them", path.display())]
+    OtherWorld {
+        /// The component.
+        path: PathBuf,
+        /// What the registration claims.
+        claimed: String,
+    },
+    /// A component is no deployer.
+    #[error("{} is no deployer, and the kit asks deployers alone; test it with: orangery plugin test", path.display())]
+    NoDeployer {
+        /// The component.
+        path: PathBuf,
+    },
+    /// A folder of cases has none.
+    #[error("{} holds no case; a case is a folder with request.json in it: docs/plugins/testing.md", path.display())]
+    NoCases {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A folder of samples has none.
+    #[error("{} holds no sample; put a provider configuration into it that the deployer plans, as YAML", path.display())]
+    NoSamples {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A sample cannot be used.
+    #[error("{} cannot be used: {why}; correct it", path.display())]
+    Sample {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A project cannot be written.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// A file is no registration of a component.
     #[error(transparent)]
     Registration(#[from] RegistrationError),
@@ -253,6 +291,12 @@ impl CommandError {
             | CommandError::NotOfAFolder { .. }
             | CommandError::Repositories(_)
             | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
+            | CommandError::OtherWorld { .. }
+            | CommandError::NoDeployer { .. }
+            | CommandError::NoCases { .. }
+            | CommandError::NoSamples { .. }
+            | CommandError::Sample { .. }
+            | CommandError::Project(ProjectError::Exists { .. })
             | CommandError::NoCache
             | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
@@ -266,6 +310,7 @@ impl CommandError {
             | CommandError::NotATest { .. }
             | CommandError::Offline(_)
             | CommandError::Write { .. }
+            | CommandError::Project(ProjectError::Unwritten { .. })
             | CommandError::Component { .. }
             | CommandError::Components(ComponentsError::Program(_) | ComponentsError::Sandbox(_))
             | CommandError::Sandbox(_)

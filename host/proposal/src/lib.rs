@@ -11,6 +11,7 @@ pub mod health;
 pub mod inventory;
 pub mod item;
 pub mod overlay;
+pub mod recorded;
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};

@@ -7,6 +7,11 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// The document of a value that is left out.
+pub(crate) fn null() -> String {
+    "null".to_owned()
+}
+
 fn parsed<E: ser::Error>(text: &str) -> Result<Value, E> {
     serde_json::from_str(text).map_err(|error| E::custom(format!("a document of the contract is not JSON: {error}")))
 }

@@ -105,6 +105,7 @@ pub struct RecordedArtifact {
 #[derive(Debug, Default)]
 pub struct Recorded {
     reads: Vec<RecordedRead>,
+    objects: Option<Vec<Value>>,
     artifacts: Vec<RecordedArtifact>,
     lines: RefCell<Vec<String>>,
 }
@@ -114,6 +115,18 @@ fn unrecorded(what: &impl Serialize) -> Fault {
     internal(format!("the recording has no answer to {what}; add one"))
 }
 
+/// The labels of a selector that asks for equal ones alone; `None` for another.
+fn equalities(selector: &str) -> Option<Vec<(&str, &str)>> {
+    selector.split(',').filter(|term| !term.is_empty()).map(equality).collect()
+}
+
+fn equality(term: &str) -> Option<(&str, &str)> {
+    let is_word = |text: &str| !text.is_empty() && !text.contains([' ', '(', ')', '!', '=']);
+    let (name, value) = term.split_once('=')?;
+    let value = value.strip_prefix('=').unwrap_or(value);
+    (is_word(name) && is_word(value)).then_some((name, value))
+}
+
 fn internal(message: String) -> Fault {
     Fault::Invalid(Problem { code: INTERNAL_PROBLEM.to_owned(), message, at: None })
 }
@@ -121,7 +134,39 @@ fn internal(message: String) -> Fault {
 impl Recorded {
     /// A host that knows these answers only.
     pub fn new(reads: Vec<RecordedRead>, artifacts: Vec<RecordedArtifact>) -> Self {
-        Recorded { reads, artifacts, lines: RefCell::default() }
+        Recorded { reads, objects: None, artifacts, lines: RefCell::default() }
+    }
+
+    /// The same with a target cluster of these objects, which answers what is not recorded. Of label selectors it knows
+    /// equality alone, of field selectors none.
+    pub fn with_objects(self, objects: Option<Vec<Value>>) -> Self {
+        Recorded { objects, ..self }
+    }
+
+    /// The objects of a cluster; `None` where it has none that are given.
+    fn objects_of(&self, on: &ClusterRef) -> Option<&[Value]> {
+        self.objects.as_deref().filter(|_| *on == ClusterRef::Target)
+    }
+
+    fn selected(objects: &[Value], what: &Selection) -> Result<Value, Fault> {
+        let terms: Option<Vec<(&str, &str)>> = what.labels.as_deref().map_or(Some(Vec::new()), equalities);
+        let Some(terms) = terms.filter(|_| what.fields.is_none()) else {
+            let selection = serde_json::to_string(what).unwrap_or_default();
+            return Err(internal(format!(
+                "{selection} selects more than equal labels; run `orangery plugin test`, or record the read"
+            )));
+        };
+        let is_selected = |object: &&Value| {
+            let key = ObjectKey::of(object);
+            let is_of = |key: ObjectKey| {
+                let in_namespace = what.namespace.is_none() || what.namespace == key.namespace;
+                let is_named = what.names.is_empty() || what.names.contains(&key.name);
+                (&key.api_version, &key.kind) == (&what.api_version, &what.kind) && in_namespace && is_named
+            };
+            let has = |(name, value): &(&str, &str)| object["metadata"]["labels"][*name] == *value;
+            key.is_some_and(is_of) && terms.iter().all(has)
+        };
+        Ok(objects.iter().filter(is_selected).cloned().collect())
     }
 
     /// The lines logged so far: level, message and fields.
@@ -129,9 +174,19 @@ impl Recorded {
         self.lines.borrow().clone()
     }
 
-    fn answer(&self, asked: &Read) -> Result<&Value, Fault> {
-        let recorded = self.reads.iter().find(|recorded| recorded.read == *asked).ok_or_else(|| unrecorded(asked))?;
-        recorded.fault.clone().map_or(Ok(&recorded.answer), Err)
+    fn answer(&self, asked: &Read) -> Result<Value, Fault> {
+        if let Some(recorded) = self.reads.iter().find(|recorded| recorded.read == *asked) {
+            return recorded.fault.clone().map_or_else(|| Ok(recorded.answer.clone()), Err);
+        }
+        let answered = match asked {
+            Read::Get { on, key } => self.objects_of(on).map(|objects| {
+                let found = objects.iter().find(|object| ObjectKey::of(object).as_ref() == Some(key));
+                Ok(found.cloned().unwrap_or_default())
+            }),
+            Read::List { on, what } => self.objects_of(on).map(|objects| Self::selected(objects, what)),
+            Read::Version { .. } | Read::Discover { .. } => None,
+        };
+        answered.unwrap_or_else(|| Err(unrecorded(asked)))
     }
 
     fn answer_as<T: for<'de> Deserialize<'de>>(&self, asked: &Read) -> Result<T, Fault> {

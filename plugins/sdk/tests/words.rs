@@ -3,10 +3,11 @@
 use orangery_blueprint::rendering as host_template;
 use orangery_proposal as host;
 use orangery_sdk::{
-    ClusterRef, Completion, DeletionGroup, DeletionScope, Execution, ExportRule, ExportSource, Follow, Gate, Injection,
-    InputStep, Item, Next, ObjectKey, ObjectRemoval, ObjectWrite, Output, Ownership, PathSource, Problem, Proposal,
-    Readiness, ReadinessRule, RenderFailure, RenderRequest, Rendered, Requirement, Scope, SecretContent, Selection,
-    Stage, StageFailure, Write,
+    ClusterRef, Completion, DeletionGroup, DeletionScope, Execution, ExportRule, ExportSource, Fault, Follow, Gate,
+    Injection, InputStep, Item, Next, ObjectKey, ObjectRemoval, ObjectWrite, Output, Ownership, PathSource, Problem,
+    Proposal, Readiness, ReadinessRule, RenderFailure, RenderRequest, Rendered, Requirement, Scope, SecretContent,
+    Selection, Stage, StageFailure, Write,
+    cases::{PlanRequest, PlanResponse},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -191,6 +192,37 @@ fn a_rendering_has_one_form_on_both_sides() {
         snippet: Some(">".into()),
         reads: vec![vec![InputStep::field("imports"), InputStep::Items, InputStep::Entries], vec![]],
     });
+}
+
+#[test]
+fn c_250_a_recorded_call_has_one_form_on_both_sides() {
+    let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a"});
+    let request = json!({
+        "call": "uninstall",
+        "item": {
+            "namespace": "ns", "name": "i", "uid": "u", "itemType": "t", "generation": 3, "context": "c", "job": "j",
+            "config": {}, "now": "", "seed": 1, "timeout": 1,
+        },
+        "reads": [
+            {"read": {"get": {"on": "host", "key": key}}, "answer": {}},
+            {"read": {"list": {"what": {"apiVersion": "v1", "kind": "Pod"}}}, "answer": []},
+            {"read": {"version": {}}, "answer": null, "fault": {"denied": {"code": "ERR_FORBIDDEN", "message": "no"}}},
+            {"read": {"discover": {}}, "answer": []},
+        ],
+        "artifacts": [
+            {"source": {"oci": "r/a"}, "digest": "sha256:0", "mediaType": "m", "file": "a"},
+            {"source": {"url": "https://a"}, "digest": "sha256:0", "mediaType": "m", "file": "a"},
+            {"source": {"helmRepository": {"url": "u", "chart": "c", "version": "v"}}, "digest": "", "mediaType": "", "file": ""},
+            {"source": {"componentResource": "k"}, "digest": "", "mediaType": "", "file": ""},
+        ],
+    });
+    let guest: PlanRequest = serde_json::from_value(request.clone()).expect("the SDK reads it");
+    let read: host::recorded::RecordedRequest = serde_json::from_value(request).expect("the host reads it");
+    assert_eq!(serde_json::to_value(&guest).unwrap(), serde_json::to_value(&read).unwrap());
+    for fault in [Fault::Invalid(problem()), Fault::Later(problem()), Fault::Denied(problem())] {
+        check::<host::recorded::RecordedAnswer, _>(&PlanResponse::Fault(fault));
+    }
+    check::<host::recorded::RecordedAnswer, _>(&PlanResponse::Proposal(Proposal::finish(stages(), completion())));
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub(super) mod offline;
 mod offline_components;
 mod offline_examples;
 mod plans;
+mod plugins;
 mod release_tests;
 mod render_parity;
 mod stock_charts;

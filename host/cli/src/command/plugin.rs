@@ -1,13 +1,20 @@
-//! `orangery plugin`: components, looked into and compiled beforehand.
+//! `orangery plugin`: components, made, tested, looked into and compiled beforehand.
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::command::plugin::{compile::Compile, inspect::PluginInspect};
+use crate::command::plugin::{
+    compile::Compile, conform::PluginConform, inspect::PluginInspect, new::PluginNew, test::PluginTest,
+};
 
 pub mod compile;
+pub mod conform;
 pub mod inspect;
+pub mod new;
+pub mod test;
 
-/// Looks into components, and compiles them beforehand.
+/// Makes, tests and looks into components, and compiles them beforehand.
 #[derive(Clone, Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct PluginArguments {
@@ -19,6 +26,12 @@ pub struct PluginArguments {
 /// What is done with components.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PluginCommand {
+    /// Write a project for a component of one's own
+    New(PluginNew),
+    /// Run the recorded cases of a component
+    Test(PluginTest),
+    /// Ask a deployer what every deployer has to be able to do
+    Conform(PluginConform),
     /// Show what a component is, what it needs, and what it is granted
     Inspect(PluginInspect),
     /// Compile the components that ship with the host into the cache
@@ -29,4 +42,23 @@ pub enum PluginCommand {
     /// Call a component for the host at the other end of stdin. The host runs this in a process of its own
     #[command(hide = true)]
     CallWorker,
+}
+
+/// The folder that something lies in; of a bare name the current one.
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_path_buf(),
+        Some(_) | None => PathBuf::from("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_lies_in_the_current_folder() {
+        assert_eq!(folder_of(Path::new("cases")), PathBuf::from("."));
+        assert_eq!(folder_of(Path::new("a/cases")), PathBuf::from("a"));
+    }
 }
