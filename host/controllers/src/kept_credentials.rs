@@ -338,9 +338,19 @@ fn is_needed(host: &ControllerContext, item: &DeployItem, secret: &str) -> bool 
 /// Deploy items by the Secrets that they refer to.
 static CREDENTIALS: Index<DeployItem> = Index { name: "credentials", values: referred_to };
 
+/// Deploy items for which something was kept, by their Targets.
+static BY_TARGET: Index<DeployItem> = Index {
+    name: "kept-by-target",
+    values: |item| {
+        let has_kept = credentials_of(item).is_some_and(|kept| !kept.is_empty());
+        item.spec.target.iter().filter(|_| has_kept).map(|target| target.name.to_string()).collect()
+    },
+};
+
 /// Gives the stores the indexes by which what was kept is found.
 pub(crate) fn index(stores: &Stores) {
     CREDENTIALS.register(&stores.deploy_items);
+    BY_TARGET.register(&stores.deploy_items);
     source::OF_TARGET.register(&stores.secrets);
     source::OF_SECRET.register(&stores.secrets);
 }

@@ -64,6 +64,11 @@ impl Cluster {
         self.shared(&key, self.server.discovery.uid.ask(&(), self.call.tenant(), request)).await.map(|(uid, _)| uid)
     }
 
+    /// The same, where it was asked before.
+    pub fn known_uid(&self) -> Option<String> {
+        self.server.discovery.uid.known_since(&()).and_then(|(uid, _)| uid)
+    }
+
     /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
     ///
     /// # Errors

@@ -268,7 +268,7 @@ impl StatusWriter {
     fn used_credentials(&self, state: &ItemState) -> Vec<(String, String, TargetKubeconfig)> {
         let clusters = state.clusters.iter().filter(|_| !state.inventory.0.is_empty());
         let used = clusters.filter_map(|(on, uid)| {
-            let (target, kubeconfig) = self.targets.as_ref()?.used(on)?;
+            let (target, kubeconfig) = self.targets.as_ref()?.used(on, uid)?;
             Some((uid.clone(), secret_of(&target, uid), kubeconfig))
         });
         used.collect()

@@ -29,7 +29,7 @@ pub(super) fn forget_with_items(host: &Arc<ControllerContext>) {
 }
 
 /// The Secrets for the Target of an item, as its status names them: what else that names is somebody's word.
-fn own_credentials(item: &DeployItem) -> Vec<String> {
+pub(super) fn own_credentials(item: &DeployItem) -> Vec<String> {
     let Some(target) = &item.spec.target else { return Vec::new() };
     let target = Key { name: target.name.clone(), ..Key::of(item) };
     let named = credentials_of(item).into_iter().flatten();

@@ -1,7 +1,7 @@
 //! What goes without the items that still need it: a Target that a job wrote goes at once when its namespace is deleted, also one that
 //! copies were made of, and its credentials may have changed since the last job. What it has last is kept for them (C-190).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::core::v1::Secret;
 use orangery_api::{convert::original, target::Target};
@@ -10,7 +10,9 @@ use orangery_core::{name::Namespace, step::Step};
 use orangery_reconcile::Key;
 
 use super::{
-    find, rewrite,
+    BY_TARGET, find,
+    orphans::own_credentials,
+    rewrite,
     source::{OF_SECRET, OF_TARGET},
 };
 use crate::{
@@ -30,21 +32,22 @@ pub(super) fn renew_from_deleted(host: &Arc<ControllerContext>) {
     let known = Arc::downgrade(host);
     host.stores.targets.subscribe(move |change| {
         let (None, Some(target), Some(host)) = (change.after, change.before, known.upgrade()) else { return };
-        let own = Key::of(target.as_ref());
-        let (of, kubeconfig) = match original(target) {
-            None => (own, inline(target)),
-            // What a copy had may be older than what was kept when its original went.
+        let of = Key::of(target.as_ref());
+        let (kept, kubeconfig) = match original(target) {
+            None => {
+                let kept = OF_TARGET.keys(&host.stores.secrets, &own_namespace(&host), &of.to_string());
+                (kept.into_iter().map(|kept| kept.name.to_string()).collect(), inline(target))
+            }
+            // What a copy had may be older than what was kept when its original went. Other copies of that have what is theirs.
             Some(original) => {
-                let of = Key { name: original.into(), ..own };
-                let kubeconfig = host.stores.targets.get(&of).and_then(|original| inline(&original));
-                (of, kubeconfig)
+                let items = BY_TARGET.find(&host.stores.deploy_items, &of.namespace, &of.name);
+                let kept: BTreeSet<String> = items.iter().flat_map(|item| own_credentials(item)).collect();
+                let original = Key { name: original.into(), ..of.clone() };
+                let has_items = !kept.is_empty();
+                (kept, host.stores.targets.get(&original).filter(|_| has_items).and_then(|original| inline(&original)))
             }
         };
-        let Some(kubeconfig) = kubeconfig else { return };
-        let kept = OF_TARGET.keys(&host.stores.secrets, &own_namespace(&host), &of.to_string());
-        if kept.is_empty() {
-            return;
-        }
+        let Some(kubeconfig) = kubeconfig.filter(|_| !kept.is_empty()) else { return };
         tokio::spawn(async move {
             for kept in kept {
                 if let Err(halt) = renew(&host, &kept, |_| Some(kubeconfig.clone())).await {
@@ -74,16 +77,16 @@ pub(crate) async fn renew_from_secret(host: &ControllerContext, key: &Key) -> St
         content_of_secret(secret.clone(), key).as_ref().and_then(kubeconfig_of)
     };
     for kept in kept {
-        renew(host, &kept, newest).await?;
+        renew(host, &kept.name, newest).await?;
     }
     Ok(())
 }
 
 /// Keeps what is newest in the place of what was kept. Which cluster it leads to is looked at in use.
-async fn renew(host: &ControllerContext, kept: &Key, newest: impl Fn(&TargetKubeconfig) -> Option<String>) -> Step<()> {
-    let Some(before) = find(host, &kept.name).await? else { return Ok(()) };
+async fn renew(host: &ControllerContext, kept: &str, newest: impl Fn(&TargetKubeconfig) -> Option<String>) -> Step<()> {
+    let Some(before) = find(host, kept).await? else { return Ok(()) };
     if let Some(text) = newest(&before).filter(|text| replaces(text, &before)) {
-        rewrite(host, &kept.name, &text).await;
+        rewrite(host, kept, &text).await;
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) struct TargetConnections {
     whose: String,
     own: Option<String>,
     /// Protects how clusters were connected. Held for one look-up or one change.
-    used: Mutex<BTreeMap<ClusterRef, TargetKubeconfig>>,
+    used: Mutex<BTreeMap<ClusterRef, (TargetKubeconfig, Arc<Cluster>)>>,
     /// Protects the clusters of a deletion. Held for one look-up or one change.
     left: Mutex<LeftClusters>,
 }
@@ -82,11 +82,14 @@ impl TargetConnections {
         Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose }
     }
 
-    /// The kubeconfig by which a cluster was connected, and the Target that it is of.
-    pub(crate) fn used(&self, on: &ClusterRef) -> Option<(Key, TargetKubeconfig)> {
+    /// The kubeconfig by which the cluster of this uid was connected, and the Target that it is of. A Target that leads elsewhere by
+    /// now says nothing of that cluster.
+    pub(crate) fn used(&self, on: &ClusterRef, uid: &str) -> Option<(Key, TargetKubeconfig)> {
         let name = self.own_name(on).ok()?;
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((Key::new(self.namespace.clone(), name), used.get(on)?.clone()))
+        let (kubeconfig, cluster) = used.get(on)?;
+        let is_it = cluster.known_uid().as_deref() == Some(uid);
+        is_it.then(|| (Key::new(self.namespace.clone(), name), kubeconfig.clone()))
     }
 
     /// From now on a cluster whose Target does not exist is reached by the kubeconfig that was kept of it in a Secret (C-28), and
@@ -193,7 +196,8 @@ impl Connections for TargetConnections {
             }
             let kubeconfig = self.kubeconfig(on).await?;
             let cluster = self.cluster(&kubeconfig).await?;
-            self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), kubeconfig);
+            let used = (kubeconfig, Arc::clone(&cluster));
+            self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), used);
             Ok(cluster)
         })
     }

@@ -90,8 +90,15 @@ impl ItemReconciliation {
         let is_current = self.status.fence();
         let job = Job { clusters: &set, ..self.gathered.job(Purpose::Uninstall, &is_current) };
         let result = delete(&job, &mut there).await;
-        self.tell_what_stays(&mut there);
         let elsewhere = !there.former.is_empty();
+        if result.is_ok() && !elsewhere {
+            // Nobody comes back for what is kept (C-272).
+            let kept = std::mem::take(&mut there.inventory);
+            let named = (!kept.0.is_empty()).then(|| named(&kept));
+            let stays = |named| format!("{named} stay in the cluster whose kube-system has the uid {uid}: they are kept or ignored");
+            there.notes.extend(named.map(stays));
+        }
+        self.tell_what_stays(&mut there);
         if there.inventory.0.is_empty() && !elsewhere {
             state.former.remove(uid);
         } else if !elsewhere {
@@ -191,7 +198,11 @@ fn replaced(uid: &str, state: &ItemState, address: &str) -> String {
 
 /// The objects that are left in a former cluster, as far as they are named.
 fn objects_of(uid: &str, state: &ItemState) -> String {
-    let objects: BTreeMap<_, _> = state.former.get(uid).map(|Inventory(objects)| objects.clone()).unwrap_or_default();
+    state.former.get(uid).map(named).unwrap_or_default()
+}
+
+/// Some of these objects, and how many more there are.
+fn named(Inventory(objects): &Inventory) -> String {
     let named: Vec<String> = objects.keys().take(NAMED).map(|located| located.key.to_string()).collect();
     let more = objects.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -21,7 +21,10 @@ use orangery_reconcile::Key;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::items::{Items, gated_on, proposal};
+use super::{
+    hostile::event_says,
+    items::{Items, gated_on, proposal},
+};
 use crate::{
     objects::{installation, with},
     world::DEADLINE,
@@ -114,6 +117,46 @@ async fn c_35_what_is_left_in_a_former_cluster_is_deleted_there_and_nothing_in_t
     world.trigger("item", "three").await;
     world.gone("item").await;
     assert_eq!((has(&second, "x").await, has(&second, "y").await, kept(&world).await), (false, true, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_272_what_is_kept_in_a_former_cluster_is_told_and_holds_nothing_up() {
+    let world = Items::new().await;
+    let mut both = two();
+    both["stages"][0]["writes"][1]["owned"] = json!("kept");
+    world.create("item", &[both], json!({})).await;
+    world.job("item", "one").await;
+    let (server, second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("x", json!({}))]}}})).await;
+    let status = world.job("item", "two").await;
+    assert_eq!((&status["phase"], status["providerStatus"].pointer("/orangery/former")), (&json!("Succeeded"), None));
+    event_says(&world, "ObjectsStay", "ConfigMap default/y stay in the cluster whose kube-system has the uid").await;
+    assert_eq!((has(&world.client, "x").await, has(&world.client, "y").await, kept(&world).await), (false, true, 1));
+    world.delete("item").await;
+    world.trigger("item", "three").await;
+    world.gone("item").await;
+    assert_eq!((has(&second, "x").await, has(&world.client, "y").await, kept(&world).await), (false, true, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_275_a_job_that_fails_on_its_way_to_another_cluster_leaves_the_credentials_of_the_former_one() {
+    let world = Items::new().await;
+    world.create("item", &[two()], json!({})).await;
+    world.job("item", "one").await;
+    let (server, second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    let mut broken = two();
+    broken["stages"][0]["writes"][0]["object"]["metadata"].as_object_mut().unwrap().remove("namespace");
+    world.patch("item", json!({"spec": {"config": {"proposals": [broken]}}})).await;
+    let status = world.job("item", "two").await;
+    assert_eq!(status["phase"], "Failed", "{status:#}");
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("x", json!({}))]}}})).await;
+    let status = world.job("item", "three").await;
+    assert_eq!(status["phase"], "Succeeded", "{status:#}");
+    assert!(has(&second, "x").await);
+    assert!(!has(&world.client, "x").await && !has(&world.client, "y").await, "what was left is deleted");
+    assert_eq!(status["providerStatus"].pointer("/orangery/former"), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
