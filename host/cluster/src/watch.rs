@@ -17,12 +17,12 @@ use orangery_turns::{HeldBytes, SharedBytes, Tenant};
 use serde_json::Value;
 use tokio::time::Instant;
 
+pub(crate) use self::follow::PAGE;
 pub use self::{
     feed::{FeedEvent, FeedHandle, Feeds, Observe},
     follow::read_events,
     known::Observed,
 };
-pub(crate) use self::follow::PAGE;
 use self::{follow::follow, known::KnownObjects, live::LiveEntries};
 use crate::{
     Error,

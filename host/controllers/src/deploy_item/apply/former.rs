@@ -1,7 +1,7 @@
 //! What an item has left in clusters that its targets do not name any more: deleted there with the credentials of that time,
 //! and told as long as it is there (C-35).
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use orangery_apply::{ItemState, Job, ProgressStore as _, Purpose, delete};
 use orangery_cluster::{Call, Cluster, Connections};
@@ -95,7 +95,9 @@ impl ItemReconciliation {
             // Nobody comes back for what is kept (C-272).
             let kept = std::mem::take(&mut there.inventory);
             let named = (!kept.0.is_empty()).then(|| named(&kept));
-            let stays = |named| format!("{named} stay in the cluster whose kube-system has the uid {uid}: they are kept or ignored");
+            let stays = |named| {
+                format!("{named} stay in the cluster whose kube-system has the uid {uid}: they are kept or ignored")
+            };
             there.notes.extend(named.map(stays));
         }
         self.tell_what_stays(&mut there);
