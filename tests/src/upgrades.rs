@@ -9,6 +9,7 @@ use std::{
 };
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use orangery_api::annotation::COPY_OF;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -140,11 +141,15 @@ fn without_label_of_source(object: &str) -> String {
     }
 }
 
-/// An object, but for the digest of the component that has deployed it: each build has its own.
+/// An object, but for the digest of the component that has deployed it, as each build has its own, and for what a Target is a copy
+/// of: earlier builds did not say that (C-171).
 fn without_build(object: &str) -> String {
     let mut object: Value = serde_json::from_str(object).expect("an object is JSON");
     if let Some(deployer) = object.pointer_mut("/status/deployer").and_then(Value::as_object_mut) {
         deployer.remove("identity");
+    }
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(COPY_OF);
     }
     object.to_string()
 }

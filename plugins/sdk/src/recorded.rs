@@ -163,7 +163,9 @@ impl Recorded {
                 let is_named = what.names.is_empty() || what.names.contains(&key.name);
                 (&key.api_version, &key.kind) == (&what.api_version, &what.kind) && in_namespace && is_named
             };
-            let has = |(name, value): &(&str, &str)| object["metadata"]["labels"][*name] == *value;
+            let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
+            let label = |name: &str| labels.and_then(|labels| labels.get(name)).and_then(Value::as_str);
+            let has = |(name, value): &(&str, &str)| label(name) == Some(*value);
             key.is_some_and(is_of) && terms.iter().all(has)
         };
         Ok(objects.iter().filter(is_selected).cloned().collect())

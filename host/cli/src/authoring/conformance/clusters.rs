@@ -130,7 +130,7 @@ impl Clusters for LyingCluster {
                 api_version: "example.org/v9".into(),
                 kind: format!("Stranger{index}").into(),
                 plural: String::new(),
-                namespaced: index % 2 == 0,
+                namespaced: index.is_multiple_of(2),
             };
             Ok(match self.lie {
                 Lie::HugeLists => (0..MANY).map(resource).collect(),
