@@ -102,6 +102,15 @@ const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches 
 const OF_NO_READER: &str =
     "the API server does not read or delete objects of its kind, so nothing of it can be taken away";
 
+/// The groups with kinds that a server only creates.
+const GROUPS_OF_REVIEWS: [&str; 3] = ["", "authentication.k8s.io", "authorization.k8s.io"];
+
+/// Whether an object is of a group that has kinds which are only created. A definition makes none of these, so what is served there
+/// is not served a moment later.
+fn may_be_only_created(located: &LocatedObject) -> bool {
+    GROUPS_OF_REVIEWS.contains(&located.key.group())
+}
+
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 
@@ -192,7 +201,13 @@ impl JobObjects<'_> {
                 None => return self.unserved(located).await,
                 Some(served) => {
                     handle = served;
-                    self.begin(&handle, what).await?
+                    match self.begin(&handle, what).await {
+                        // It is served, and has no path for one object.
+                        Err(error) if error.is_not_served() && may_be_only_created(located) => {
+                            DeletionState::Left(OF_NO_READER.to_owned())
+                        }
+                        state => state?,
+                    }
                 }
             },
             state => state?,
