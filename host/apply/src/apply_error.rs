@@ -95,6 +95,22 @@ impl ApplyError {
         Self { halt: Halt::Stall(failure), key: None }
     }
 
+    /// The address of a target is another one than before, or nothing says what it was, and which cluster answers there may not be
+    /// known (C-321).
+    pub(crate) fn unknown_cluster(on: &ClusterRef, before: Option<&str>, now: &str) -> Self {
+        let before = match before {
+            Some(before) => format!("it was {before} before"),
+            None => "which one it was before is known".to_owned(),
+        };
+        let message = format!(
+            "{on} is {now} now, {before}, and whether that is the same cluster cannot be told: its credentials may not get the \
+             Namespace kube-system. Let them, or have the Target be what it was; where the objects are not wanted any more, delete \
+             the item with the annotation landscaper.gardener.cloud/delete-without-uninstall"
+        );
+        let failure = Failure::new("Apply", "UnknownCluster", message).with_code(Code::ConfigurationProblem);
+        Self { halt: Halt::Stall(failure), key: None }
+    }
+
     /// Whether the cluster does not serve the kind of the object.
     pub(crate) fn is_not_served(&self) -> bool {
         self.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED)

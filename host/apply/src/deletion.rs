@@ -99,17 +99,8 @@ const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches 
                            approval as the policy of the namespace requires them";
 
 /// Why nobody deletes an object that can only be created (C-199).
-const OF_NO_READER: &str =
+const ONLY_CREATED: &str =
     "the API server does not read or delete objects of its kind, so nothing of it can be taken away";
-
-/// The groups with kinds that a server only creates.
-const GROUPS_OF_REVIEWS: [&str; 3] = ["", "authentication.k8s.io", "authorization.k8s.io"];
-
-/// Whether an object is of a group that has kinds which are only created. A definition makes none of these, so what is served there
-/// is not served a moment later.
-fn may_be_only_created(located: &LocatedObject) -> bool {
-    GROUPS_OF_REVIEWS.contains(&located.key.group())
-}
 
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
@@ -201,13 +192,7 @@ impl JobObjects<'_> {
                 None => return self.unserved(located).await,
                 Some(served) => {
                     handle = served;
-                    match self.begin(&handle, what).await {
-                        // It is served, and has no path for one object.
-                        Err(error) if error.is_not_served() && may_be_only_created(located) => {
-                            DeletionState::Left(OF_NO_READER.to_owned())
-                        }
-                        state => state?,
-                    }
+                    self.begin(&handle, what).await?
                 }
             },
             state => state?,
@@ -259,13 +244,12 @@ impl JobObjects<'_> {
     /// What another item goes on with gets its marks, before that writes it or where it does not (C-271).
     async fn hand_over(&self, located: &LocatedObject, to: &Owner) -> Result<(), ApplyError> {
         let Some(handle) = self.handle_in_any_version(located).await? else { return Ok(()) };
+        if !handle.is_deletable().await? {
+            return Ok(());
+        }
         for _ in 0..ATTEMPTS {
-            let live = match handle.get().await {
-                Err(Error::Unsupported { .. }) => return Ok(()),
-                live => live?.filter(|live| self.job.owns(live) && !is_being_deleted(live)),
-            };
-            let Some(live) = live else { return Ok(()) };
-            let mut body = live;
+            let live = handle.get().await?.filter(|live| self.job.owns(live) && !is_being_deleted(live));
+            let Some(mut body) = live else { return Ok(()) };
             put_marks(&mut body, to, self.job.labels);
             self.job.fence()?;
             match handle.replace(&body).await {
@@ -287,6 +271,9 @@ impl JobObjects<'_> {
     /// Begins the deletion of the object as it is known, and reads it again where it has changed since: whose it is, is
     /// looked at in the very version that is deleted.
     async fn begin(&self, handle: &ObjectHandle<'_>, what: Deleted<'_>) -> Result<DeletionState, ApplyError> {
+        if !handle.is_deletable().await? {
+            return Ok(DeletionState::Left(ONLY_CREATED.to_owned()));
+        }
         let mut known = match handle.observed() {
             Some(Observed::Absent | Observed::Gone(_)) => return Ok(DeletionState::Gone),
             Some(Observed::Present(live)) => Some(live),
@@ -298,7 +285,6 @@ impl JobObjects<'_> {
                 None => match handle.get().await {
                     Ok(Some(live)) => Arc::new(live),
                     Ok(None) => return Ok(DeletionState::Gone),
-                    Err(Error::Unsupported { .. }) => return Ok(DeletionState::Left(OF_NO_READER.to_owned())),
                     Err(error) => return Err(error.into()),
                 },
             };
@@ -330,7 +316,6 @@ impl JobObjects<'_> {
                 Ok(Deletion::Gone) => return Ok(DeletionState::Gone),
                 Ok(Deletion::Pending(_)) => return Ok(DeletionState::Pending(Precondition::of(&read).uid)),
                 Err(Error::Conflict { .. }) => {}
-                Err(Error::Unsupported { .. }) => return Ok(DeletionState::Left(OF_NO_READER.to_owned())),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -113,6 +113,8 @@ pub struct ItemState {
     pub deletion_order: Vec<DeletionGroup>,
     /// The uids of the clusters that the inventory is about, as far as they are known (C-35).
     pub clusters: BTreeMap<ClusterRef, String>,
+    /// The addresses of those whose uid is not known: another address may be another cluster, or another name of the same (C-321).
+    pub servers: BTreeMap<ClusterRef, String>,
     /// What the item has left in clusters that its targets do not name any more, by the uid of the cluster.
     pub former: BTreeMap<String, Inventory>,
     /// Where the caller keeps the credentials of clusters, by the uid of the cluster; of no meaning here.

@@ -63,10 +63,31 @@ impl JobObjects<'_> {
                     Some(_) | None => {}
                 }
                 restore_former(&on, &uid, state);
+                if let Some(before) = state.servers.remove(&on).filter(|before| before != cluster.address()) {
+                    state.notes.extend(unknown_before(&on, &before, state));
+                }
+            } else {
+                self.check_server(&on, cluster.address(), state)?;
             }
             check.strays.extend(self.drop_stray_namespaces(&on, state).await?);
         }
         Ok(check)
+    }
+
+    /// Goes on where it is not known which cluster it is only as long as it is reached by the same address (C-321).
+    fn check_server(&self, on: &ClusterRef, address: &str, state: &mut ItemState) -> Result<(), ApplyError> {
+        let has_objects = state.inventory.0.keys().any(|located| located.on == *on);
+        let before = state.servers.get(on);
+        let is_the_same = match before {
+            Some(before) => before == address,
+            None => !state.clusters.contains_key(on),
+        };
+        if has_objects && !is_the_same {
+            return Err(ApplyError::unknown_cluster(on, before.map(String::as_str), address));
+        }
+        state.clusters.remove(on);
+        state.servers.insert(on.clone(), address.to_owned());
+        Ok(())
     }
 
     /// Answers the entries that have lost their namespace, as they were.
@@ -102,6 +123,16 @@ impl JobObjects<'_> {
         }
         Ok(strays)
     }
+}
+
+/// What to say where it is known now which cluster it is, and was not when it had another address.
+fn unknown_before(on: &ClusterRef, before: &str, state: &ItemState) -> Option<String> {
+    state.inventory.0.keys().any(|located| located.on == *on).then(|| {
+        format!(
+            "{on} was {before} before, and which cluster that was could not be known: what this job does not find may still be \
+             there"
+        )
+    })
 }
 
 /// Whether the item would leave its objects in one cluster more than it may.

@@ -51,6 +51,11 @@ impl<'a> ObjectHandle<'a> {
         if has_moved { Err(ApplyError::without_namespace(&located.key)) } else { Ok(()) }
     }
 
+    /// Whether the server deletes single objects of the kind; one that it does not serve yet has none (C-199).
+    pub(crate) async fn is_deletable(&self) -> Result<bool, Error> {
+        if self.is_served { self.cluster.is_deletable(&self.resource).await } else { Ok(true) }
+    }
+
     pub(crate) fn place(&self) -> NamespacedName {
         NamespacedName { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
     }

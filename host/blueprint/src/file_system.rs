@@ -89,6 +89,22 @@ impl FileSystem {
         Ok(Self { root })
     }
 
+    /// Bytes of all files, and of the names of files and folders.
+    pub fn bytes(&self) -> usize {
+        let (mut bytes, mut folders) = (0, vec![&self.root]);
+        while let Some(folder) = folders.pop() {
+            for (name, entry) in folder {
+                bytes += name.len();
+                match entry {
+                    FileSystemEntry::Folder(entries) => folders.push(entries),
+                    FileSystemEntry::File(content) => bytes += content.len(),
+                    FileSystemEntry::Link(to) => bytes += to.len(),
+                }
+            }
+        }
+        bytes
+    }
+
     /// A file as a tree has it: its text, or base64 between markers.
     pub fn written(content: &[u8]) -> String {
         match std::str::from_utf8(content) {

@@ -8,7 +8,7 @@ use clap::{
 };
 use orangery_core::{error::Fault, port::BoxFuture};
 use orangery_ocm::{Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy};
-use orangery_plugin::MemoryShares;
+use orangery_plugin::{CacheShares, MemoryShares};
 use orangery_registry::{Repositories, RepositorySettings, oci};
 use tempfile::TempDir;
 
@@ -99,7 +99,8 @@ impl RepositoryFlags {
 
     fn registries(&self) -> Result<oci::RegistrySettings, RepositoriesError> {
         let mut settings = oci::RegistrySettings::default();
-        settings.limits.at_once = MemoryShares::of_machine().caches.blobs;
+        let CacheShares { blobs, component_versions, .. } = MemoryShares::of_machine().caches;
+        (settings.limits.at_once, settings.limits.component_versions) = (blobs, component_versions);
         for path in &self.certificates {
             let refused = |cause: String| RepositoriesError::Certificates { path: path.clone(), cause };
             let pem = fs::read(path).map_err(|error| refused(format!("it cannot be read: {error}")))?;

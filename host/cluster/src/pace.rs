@@ -10,7 +10,7 @@ use std::{
 use orangery_core::memory;
 use orangery_turns::Tenant;
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// The changes that all watches of one namespace take in at once, and, beyond that, in a second. An object of a list counts as a
 /// tenth of a change, and a large one as several.
@@ -61,21 +61,19 @@ pub(crate) struct EventPace {
 }
 
 impl EventPace {
-    /// Ends when a change may be taken in.
-    pub(crate) async fn changed(&self, object: &Value) {
-        self.take(object, CHANGE).await;
+    /// From when on a change may be taken in, where that is not now. It counts as taken in.
+    pub(crate) fn changed(&self, object: &Value) -> Option<Instant> {
+        self.take(object, CHANGE)
     }
 
-    /// Ends when an object of a list may be taken in.
-    pub(crate) async fn listed(&self, object: &Value) {
-        self.take(object, LISTED).await;
+    /// From when on an object of a list may be taken in, where that is not now. It counts as taken in.
+    pub(crate) fn listed(&self, object: &Value) -> Option<Instant> {
+        self.take(object, LISTED)
     }
 
-    async fn take(&self, object: &Value, each: Duration) {
+    fn take(&self, object: &Value, each: Duration) -> Option<Instant> {
         let times = u32::try_from(memory::of(object) / BYTES_OF_A_CHANGE).unwrap_or(u32::MAX).saturating_add(1);
-        if let Some(until) = self.turn(each.saturating_mul(times)) {
-            sleep_until(until).await;
-        }
+        self.turn(each.saturating_mul(times))
     }
 
     /// Until when that waits which costs so much; `None` where it need not.
@@ -91,15 +89,21 @@ impl EventPace {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tokio::time::advance;
+    use tokio::time::{advance, sleep_until};
 
     use super::*;
+
+    async fn wait(until: Option<Instant>) {
+        if let Some(until) = until {
+            sleep_until(until).await;
+        }
+    }
 
     /// How long so many changes of an object take.
     async fn time_of(pace: &EventPace, object: &Value, changes: u32) -> Duration {
         let begun = Instant::now();
         for _ in 0..changes {
-            pace.changed(object).await;
+            wait(pace.changed(object)).await;
         }
         begun.elapsed()
     }
@@ -134,7 +138,7 @@ mod tests {
         assert!(is_a_second(second), "{second:?}");
         let begun = Instant::now();
         for _ in 0..MOST_CHANGES_A_SECOND * 10 {
-            pace.listed(&json!({})).await;
+            wait(pace.listed(&json!({}))).await;
         }
         let second = begun.elapsed();
         assert!(is_a_second(second), "{second:?}");

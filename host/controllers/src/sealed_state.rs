@@ -41,6 +41,9 @@ pub(crate) struct Additions {
     /// Which clusters the inventory is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) clusters: Vec<KnownCluster>,
+    /// Where those are whose uid is not known (C-321).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) servers: Vec<KnownServer>,
     /// What lies in other clusters than those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) former: Vec<FormerCluster>,
@@ -76,6 +79,13 @@ fn is_zero(number: &u64) -> bool {
 pub(crate) struct KnownCluster {
     pub(crate) on: ClusterRef,
     pub(crate) uid: String,
+}
+
+/// A cluster of which only the address is known.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KnownServer {
+    pub(crate) on: ClusterRef,
+    pub(crate) address: String,
 }
 
 /// What lies in a cluster that the targets do not name any more.
@@ -122,6 +132,8 @@ impl Additions {
         (job, origin): (&JobId, Option<String>),
     ) -> Self {
         let known = state.clusters.iter().map(|(on, uid)| KnownCluster { on: on.clone(), uid: uid.clone() });
+        let servers =
+            state.servers.iter().map(|(on, address)| KnownServer { on: on.clone(), address: address.clone() });
         let former = state.former.iter().filter_map(|(uid, inventory)| {
             Some(FormerCluster { uid: uid.clone(), managed_resources: inventory.list()? })
         });
@@ -131,6 +143,7 @@ impl Additions {
             progress: state.progress.clone(),
             deletion_order: state.deletion_order.clone(),
             clusters: known.filter(|_| !state.inventory.0.is_empty()).collect(),
+            servers: servers.filter(|_| !state.inventory.0.is_empty()).collect(),
             former: former.collect(),
             credentials: credentials.clone(),
             hidden: None,

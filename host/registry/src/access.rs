@@ -16,6 +16,7 @@ use orangery_core::{
     lenient,
 };
 use orangery_ocm::{Resource, ResourceContent, media};
+use orangery_turns::{blocking, off_the_executor};
 
 use self::{
     compare::{Comparison, compare},
@@ -28,6 +29,9 @@ use crate::{
     oci::{ArtifactReference, ArtifactSelector, Keyring, Manifest, OciDescriptor},
     registry::Registries,
 };
+
+/// Content of so many bytes is compared at once.
+const SMALL: usize = 1 << 20;
 
 /// How a resource's content is reached.
 #[derive(Clone)]
@@ -66,11 +70,29 @@ impl ResourceAccess {
         Err(Fault::invalid(Code::ConfigurationProblem, message))
     }
 
+    /// Unpacks something of a resource: in turns, and where it holds up nobody. What is wrong with it is the end of a sentence.
+    pub(crate) async fn in_turn<T: Send + 'static>(
+        &self,
+        place: impl Fn() -> String,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<Result<T, String>, Fault> {
+        let _turn = self.registries.turns().acquire(self.keyring.tenant()).await;
+        blocking(work).await.map_err(|error| crate::interrupted(&place(), &error))
+    }
+
     /// The content, and why it was not compared with a digest, where it was not.
     async fn compared(&self, node: &GraphNode, resource: &Resource) -> Result<(Fetched, Option<String>), Fault> {
         let fetched = self.fetch_unchecked(node, resource).await;
         let fetched = fetched.map_err(|fault| crate::within(fault, &display(node, resource)))?;
-        match compare(resource.digest.as_ref(), &fetched) {
+        let compared = || compare(resource.digest.as_ref(), &fetched);
+        let compared = match &fetched {
+            Fetched::Blob(content) if content.bytes.len() > SMALL || image::is_archive(&content.media_type) => {
+                let _turn = self.registries.turns().acquire(self.keyring.tenant()).await;
+                off_the_executor(compared)
+            }
+            Fetched::Blob(_) | Fetched::Artifact { .. } => compared(),
+        };
+        match compared {
             Comparison::Other(found) => Err(other_content(node, resource, &found)),
             Comparison::Broken(why) => {
                 Err(Fault::invalid(Code::ConfigurationProblem, format!("{}: {why}", display(node, resource))))

@@ -8,6 +8,9 @@ use orangery_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
+/// The most bytes of the address of a chart: it is kept for a while.
+const LONGEST_ADDRESS: usize = 8 << 10;
+
 /// Where a chart is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChartLocation {
@@ -72,6 +75,10 @@ pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<ChartLoc
             .into_iter()
             .next()
             .ok_or_else(|| Unlisted::Broken(format!("has no address for {chart}:{version}")))?;
+        if url.len() > LONGEST_ADDRESS {
+            let why = format!("has an address of more than {LONGEST_ADDRESS} bytes for {chart}:{version}");
+            return Err(Unlisted::Broken(why));
+        }
         let hex = entry.digest.trim_start_matches("sha256:");
         let digest = (!hex.is_empty()).then(|| format!("sha256:{hex}").parse()).transpose();
         let digest = digest
@@ -127,5 +134,13 @@ entries:
         assert!(broken("0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
         assert_eq!(read(b"\xff"), Err("is no UTF-8".to_owned()));
         assert!(read(b"a: [").unwrap_err().starts_with("is no YAML: line 1"));
+    }
+
+    #[test]
+    fn c_320_limits_registry_the_address_of_a_chart_has_a_size() {
+        let index = |length: usize| serde_json::json!({"entries": {"shop": [{"version": "1.0.0", "urls": ["x".repeat(length)]}]}});
+        assert!(find(&index(LONGEST_ADDRESS), "shop", "1.0.0").is_ok());
+        let why = Unlisted::Broken("has an address of more than 8192 bytes for shop:1.0.0".to_owned());
+        assert_eq!(find(&index(LONGEST_ADDRESS + 1), "shop", "1.0.0"), Err(why));
     }
 }

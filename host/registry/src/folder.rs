@@ -8,7 +8,7 @@ use orangery_turns::blocking;
 
 use crate::{
     cache::Bytes,
-    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, VersionSource},
+    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, ReadDescriptor, VersionSource},
     store::BlobStore,
 };
 
@@ -48,10 +48,11 @@ impl VersionSource for Local {
 /// The component version of one file, where it is the one wanted.
 fn one(store: &BlobStore, file: &str, text: Vec<u8>, name: &str, version: &str) -> Result<Option<FoundVersion>, Fault> {
     let text = String::from_utf8(text).map_err(|_| store.fault(&format!("its file {file} is no UTF-8")))?;
-    let descriptor = source::parse(&text, &format!("{}/{file}", store.display()))?;
-    let found =
-        || FoundVersion { descriptor: Arc::new(descriptor.clone()), blobs: Arc::new(FolderBlobs(store.clone())) };
-    Ok((descriptor.name == name && descriptor.version == version).then(found))
+    let ReadDescriptor { descriptor, bytes } = source::parse(&text, &format!("{}/{file}", store.display()))?;
+    if descriptor.name != name || descriptor.version != version {
+        return Ok(None);
+    }
+    Ok(Some(FoundVersion { descriptor: Arc::new(descriptor), bytes, blobs: Arc::new(FolderBlobs(store.clone())) }))
 }
 
 /// Runs a search where waiting for a disk holds nobody up.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::{
     search::DescriptorSearch,
     source::{Blobs, FoundVersion},
+    version_memory::HeldVersionMemory,
 };
 
 /// Component versions that one may need, itself included.
@@ -35,6 +36,8 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     /// Their descriptors, each once, as references lead to them.
     pub(crate) descriptors: Vec<Arc<Descriptor>>,
+    /// The memory of all of them, and of their unpacked blueprints.
+    pub(crate) memory: Arc<HeldVersionMemory>,
 }
 
 /// What names a node: repository context, component and version.
@@ -47,7 +50,7 @@ fn name(reference: &VersionReference) -> NodeName {
 
 impl GraphNode {
     fn of(found: FoundVersion) -> Self {
-        let FoundVersion { descriptor, blobs } = found;
+        let FoundVersion { descriptor, blobs, .. } = found;
         Self { signed: None, descriptor, blobs, references: Vec::new() }
     }
 
@@ -106,8 +109,8 @@ impl Graph {
                 }
             }
             if level.is_empty() {
-                let descriptors = in_order(&nodes);
-                return Ok(Self { nodes, descriptors });
+                let (descriptors, memory) = (in_order(&nodes), Arc::clone(search.memory()));
+                return Ok(Self { nodes, descriptors, memory });
             }
         }
         Err(too_many(&nodes, &format!("component versions by more than {DEEPEST} references in a row")))

@@ -27,6 +27,7 @@ mod store;
 mod transport;
 mod verify;
 mod version;
+mod version_memory;
 
 use orangery_core::error::{Code, Fault, Problem};
 

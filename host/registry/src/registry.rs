@@ -9,10 +9,11 @@ use std::{
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
+    memory,
     port::BoxFuture,
 };
 use orangery_ocm::{AllowedSources, NameMapping};
-use orangery_turns::{Tenant, blocking};
+use orangery_turns::{Tenant, Turns, blocking};
 use serde_json::Value;
 
 use crate::{
@@ -23,11 +24,14 @@ use crate::{
         ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, Keyring, Manifest, NoAnswer, OciDescriptor,
         OciRepository, Pull, RegistryVersions,
     },
-    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, VersionSource},
+    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, ReadDescriptor, VersionSource},
+    version_memory::VersionMemory,
 };
 
 /// How many manifests and component versions are kept in memory.
 const MOST_KEPT: usize = 4096;
+/// Bytes of memory that the manifests among them take, at most.
+const MOST_OF_MANIFESTS: u64 = 16 << 20;
 /// Bytes of the index of a chart repository; the greatest known ones have about 20 MiB.
 const MOST_OF_AN_INDEX: u64 = 64 << 20;
 /// How long it counts where an index said that a chart is. A version that it does not have is looked for at once.
@@ -57,6 +61,7 @@ fn question(text: &str, keyring: &Keyring) -> String {
 pub(crate) struct Registries {
     client: Arc<Client>,
     cache: Arc<ContentCache>,
+    version_memory: Arc<VersionMemory>,
     manifests: Memory<(ArtifactReference, ContentDigest, Arc<AllowedSources>), Arc<Manifest>>,
     versions: Memory<VersionKey, FoundVersion>,
     /// Blobs that were fetched by their digest alone: repository, credentials, what policies say, digest.
@@ -75,16 +80,27 @@ type VersionKey = (OciRepository, ContentDigest, Arc<AllowedSources>, Tenant, St
 type IndexQuestion = (String, ContentDigest, Arc<AllowedSources>);
 
 impl Registries {
-    pub(crate) fn new(client: Client, cache: Arc<ContentCache>) -> Self {
+    /// Keeps descriptors of so many bytes.
+    pub(crate) fn new(
+        client: Client,
+        (cache, version_memory): (Arc<ContentCache>, Arc<VersionMemory>),
+        most_of_descriptors: u64,
+    ) -> Self {
         Self {
             client: Arc::new(client),
             cache,
-            manifests: Memory::new(MOST_KEPT),
-            versions: Memory::new(MOST_KEPT),
+            version_memory,
+            manifests: Memory::within(MOST_KEPT, MOST_OF_MANIFESTS),
+            versions: Memory::within(MOST_KEPT, most_of_descriptors),
             proven: Memory::new(MOST_KEPT),
             charts: Memory::new(MOST_KEPT),
             indexes: Flights::new(),
         }
+    }
+
+    /// The turns of those that read, unpack and compare what servers have sent.
+    pub(crate) fn turns(&self) -> &Arc<Turns> {
+        &self.version_memory.turns
     }
 
     /// The client, for what is in no registry.
@@ -132,8 +148,11 @@ impl Registries {
             return Ok(place);
         }
         let read = || async {
-            let got = self.client.file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
+            // The text keeps its share of what is on its way until it is read.
+            let (got, _reserved) = self.client.reserved_file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
+            let turn = self.turns().acquire(keyring.tenant()).await;
             let read = blocking(move || charts::read(&got.bytes)).await;
+            drop(turn);
             let read = read.map_err(|error| crate::interrupted(&index.display(), &error))?;
             read.map(Arc::new).map_err(|why| message_of(index, &why))
         };
@@ -166,16 +185,18 @@ impl Registries {
             (_, Some(manifest)) => {
                 if let Ok(text) = serde_json::to_vec(&*manifest) {
                     self.cache.keep_answer(&question, asker, &text).await;
+                    self.manifests.put_sized(key, manifest, memory::of_json(&text));
                 }
-                self.manifests.put(key, manifest);
             }
             (Err(NoAnswer::Failed(Fault::Later(problem))), None) => {
                 let known = self.cache.answer(&question, asker).await;
-                if let Some(manifest) = known.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok()) {
+                if let Some(text) = known
+                    && let Ok(manifest) = serde_json::from_slice::<Manifest>(&text)
+                {
                     let why = &problem.message;
                     tracing::warn!(why, "a registry gives no answer; what it answered before the restart counts");
                     let manifest = Arc::new(manifest);
-                    self.manifests.put(key, Arc::clone(&manifest));
+                    self.manifests.put_sized(key, Arc::clone(&manifest), memory::of_json(&text));
                     return Ok(manifest.into());
                 }
             }
@@ -337,7 +358,10 @@ impl VersionSource for RegistrySource {
                 return Ok(Some(found));
             }
             let Some(found) = self.versions.find(name, version).await? else { return Ok(None) };
-            let descriptor = source::read(&found.descriptor, name, version, &repository.to_string())?;
+            let turn = self.registries.turns().acquire(self.keyring.tenant()).await;
+            let ReadDescriptor { descriptor, bytes } =
+                source::read(&found.descriptor, name, version, &repository.to_string())?;
+            drop((turn, found.descriptor));
             let layers = found.manifest.layers.iter().map(|layer| (layer.digest.clone(), layer.clone())).collect();
             let blobs = ManifestLayers {
                 registries: Arc::clone(&self.registries),
@@ -346,8 +370,8 @@ impl VersionSource for RegistrySource {
                 layers,
                 base_url: self.base_url.clone(),
             };
-            let found = FoundVersion { descriptor, blobs: Arc::new(blobs) };
-            self.registries.versions.put(key, found.clone());
+            let found = FoundVersion { descriptor: Arc::new(descriptor), bytes, blobs: Arc::new(blobs) };
+            self.registries.versions.put_sized(key, found.clone(), bytes);
             Ok(Some(found))
         })
     }
@@ -384,6 +408,8 @@ impl Blobs for ManifestLayers {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -391,7 +417,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = ContentCache::open(folder.path(), 1 << 20).expect("a cache");
         let client = Client::new(crate::oci::RegistrySettings::default()).expect("a client");
-        let registries = Registries::new(client, Arc::new(cache));
+        let version_memory = Arc::new(VersionMemory::new(0));
+        let registries = Registries::new(client, (Arc::new(cache), version_memory), 0);
         let repository: OciRepository = "r.example/a".parse().expect("a repository");
         let of = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
         let key = |index: usize| (repository.clone(), of(0), Arc::default(), of(index));
@@ -400,5 +427,22 @@ mod tests {
         }
         let kept = |index: &usize| registries.proven.get(&key(*index)).is_some();
         assert_eq!((0..MOST_KEPT + 5).filter(kept).count(), MOST_KEPT);
+        let descriptor =
+            || OciDescriptor { media_type: String::new(), digest: of(0), size: 0, annotations: BTreeMap::new() };
+        let manifest = Arc::new(Manifest {
+            digest: of(0),
+            artifact: of(0),
+            media_type: String::new(),
+            artifact_type: None,
+            config: descriptor(),
+            layers: Vec::new(),
+            annotations: BTreeMap::new(),
+        });
+        let key = |index: usize| (repository.artifact(ArtifactSelector::Digest(of(index))), of(0), Arc::default());
+        for index in 0..3 {
+            registries.manifests.put_sized(key(index), Arc::clone(&manifest), MOST_OF_MANIFESTS / 2);
+        }
+        let kept = [0, 1, 2].map(|index| registries.manifests.get(&key(index)).is_some());
+        assert_eq!(kept, [false, true, true]);
     }
 }

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use orangery_core::{
     error::{Code, Fault},
+    memory,
     port::BoxFuture,
 };
 use orangery_ocm::{
@@ -24,6 +25,7 @@ use crate::{
     shared::SharedRepositories,
     verify,
     version::OpenedVersion,
+    version_memory::VersionMemory,
 };
 
 /// What the operator says about repositories.
@@ -52,6 +54,8 @@ pub struct Repositories {
 const MOST_ARCHIVES: usize = 64;
 /// Unpacked blueprints in memory, each of at most [`crate::version::SMALL`] bytes.
 const MOST_BLUEPRINTS: usize = 64;
+/// The part of the memory of component versions, as its divisor, that is for descriptors which are kept for the next job.
+const KEPT: u64 = 8;
 
 impl Repositories {
     /// Opens the cache and reads the certificates of this machine.
@@ -61,11 +65,16 @@ impl Repositories {
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
         let cache = Arc::new(cache);
-        let registries = Arc::new(Registries::new(Client::new(settings.oci)?, Arc::clone(&cache)));
+        let bytes = settings.oci.limits.component_versions;
+        let version_memory = Arc::new(VersionMemory::new(bytes - bytes / KEPT));
+        let client = Client::new(settings.oci)?;
+        let registries =
+            Arc::new(Registries::new(client, (Arc::clone(&cache), Arc::clone(&version_memory)), bytes / KEPT));
         let shared = SharedRepositories {
             roots: Roots::new(&settings.folders)?,
             cache,
             registries,
+            version_memory,
             archives: Memory::new(MOST_ARCHIVES),
             blueprints: Memory::new(MOST_BLUEPRINTS),
         };
@@ -90,12 +99,14 @@ impl Repositories {
         let above = match &wanted.above {
             Some(above) if !verify::has_signature(&version.graph.root().descriptor, wanted) => above,
             Some(_) | None => {
+                version.graph.memory.double()?;
                 let signed = verify::verify(&version.graph, wanted, &version.reach).await?;
                 version.graph.set_signed(&signed);
                 return Ok(());
             }
         };
         let above = self.found(request, above).await?;
+        above.graph.memory.double()?;
         let signed = verify::verify(&above.graph, wanted, &above.reach).await?;
         verify::check_below(&version.graph, &above.graph)?;
         version.graph.set_signed_below(&above.graph, &signed);
@@ -121,7 +132,7 @@ impl Repositories {
                     name: descriptor.name.clone(),
                     version: descriptor.version.clone(),
                 };
-                (search.with_inline(Arc::new(descriptor))?, at, None)
+                (search.with_inline(Arc::new(descriptor), memory::of(document))?, at, None)
             }
         };
         let root = search.find(&at).await?;

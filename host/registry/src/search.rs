@@ -23,6 +23,7 @@ use crate::{
     source::{Blobs, FoundVersion, VersionSource},
     store::BlobStore,
     transport::TransportArchive,
+    version_memory::HeldVersionMemory,
 };
 
 /// Descriptors that one installation may carry in one another.
@@ -32,6 +33,8 @@ pub(crate) struct DescriptorSearch {
     shared: Arc<SharedRepositories>,
     keyring: Arc<Keyring>,
     config: OcmConfig,
+    /// What all that is found here takes.
+    memory: Arc<HeldVersionMemory>,
     /// Descriptors that the installation carries.
     inline: BTreeMap<(String, String), Arc<Descriptor>>,
     /// By repository context, as JSON.
@@ -40,11 +43,18 @@ pub(crate) struct DescriptorSearch {
 
 impl DescriptorSearch {
     pub(crate) fn new(shared: Arc<SharedRepositories>, keyring: Arc<Keyring>, config: OcmConfig) -> Self {
-        Self { shared, keyring, config, inline: BTreeMap::new(), sources: Mutex::default() }
+        let memory = shared.version_memory.none_of(keyring.tenant());
+        Self { shared, keyring, config, memory, inline: BTreeMap::new(), sources: Mutex::default() }
     }
 
-    /// Adds the descriptor that an installation carries, and those in its references' labels.
-    pub(crate) fn with_inline(mut self, root: Arc<Descriptor>) -> Result<Self, Fault> {
+    /// The memory of all that is found here.
+    pub(crate) fn memory(&self) -> &Arc<HeldVersionMemory> {
+        &self.memory
+    }
+
+    /// Adds the descriptor that an installation carries, and those in its references' labels, which take so many bytes together.
+    pub(crate) fn with_inline(mut self, root: Arc<Descriptor>, bytes: u64) -> Result<Self, Fault> {
+        self.memory.add(bytes)?;
         let mut waiting = vec![root];
         while let Some(descriptor) = waiting.pop() {
             for nested in descriptor.nested() {
@@ -63,8 +73,14 @@ impl DescriptorSearch {
         Ok(self)
     }
 
-    /// The component version of a reference.
+    /// The component version of a reference. Its memory is held by all that is found here.
     pub(crate) async fn find(&self, reference: &VersionReference) -> Result<FoundVersion, Fault> {
+        let found = self.look_for(reference).await?;
+        self.memory.add(found.bytes)?;
+        Ok(found)
+    }
+
+    async fn look_for(&self, reference: &VersionReference) -> Result<FoundVersion, Fault> {
         let VersionReference { repository_context, name, version } = reference;
         if let Some(descriptor) = self.inline.get(&(name.clone(), version.clone())) {
             return self.of_inline(Arc::clone(descriptor), repository_context.as_ref());
@@ -96,6 +112,7 @@ impl DescriptorSearch {
             shared: Arc::clone(&self.shared),
             keyring: Arc::clone(&self.keyring),
             config: self.config.clone(),
+            memory: Arc::clone(&self.memory),
             inline: BTreeMap::new(),
             sources: Mutex::default(),
         };
@@ -104,7 +121,8 @@ impl DescriptorSearch {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
         };
-        Ok(FoundVersion { descriptor, blobs: Arc::new(StoredVersionBlobs { search: elsewhere, reference }) })
+        // They were counted together.
+        Ok(FoundVersion { descriptor, bytes: 0, blobs: Arc::new(StoredVersionBlobs { search: elsewhere, reference }) })
     }
 
     async fn source(&self, context: &Value) -> Result<Arc<dyn VersionSource>, Fault> {
@@ -169,7 +187,7 @@ impl Blobs for StoredVersionBlobs {
     fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
         Box::pin(async move {
             let place = format!("the local blob {reference:?} of a component written in the installation");
-            let found = self.search.find(&self.reference).await.map_err(|fault| crate::within(fault, &place))?;
+            let found = self.search.look_for(&self.reference).await.map_err(|fault| crate::within(fault, &place))?;
             found.blobs.local(reference).await
         })
     }

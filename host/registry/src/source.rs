@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::{Code, Fault},
+    memory,
     port::BoxFuture,
     yaml,
 };
@@ -27,8 +28,16 @@ pub(crate) trait VersionSource: Send + Sync {
 pub(crate) struct FoundVersion {
     /// Its descriptor.
     pub(crate) descriptor: Arc<Descriptor>,
+    /// Bytes of memory that the descriptor takes, at most.
+    pub(crate) bytes: u64,
     /// Its local blobs.
     pub(crate) blobs: Arc<dyn Blobs>,
+}
+
+/// A descriptor that was read, and the memory that it takes, at most.
+pub(crate) struct ReadDescriptor {
+    pub(crate) descriptor: Descriptor,
+    pub(crate) bytes: u64,
 }
 
 /// The blobs that are kept together with a component version.
@@ -41,19 +50,21 @@ pub(crate) trait Blobs: Send + Sync {
 }
 
 /// Reads a descriptor, and checks that it is the one asked for. `place` says where it was found.
-pub(crate) fn read(text: &str, name: &str, version: &str, place: &str) -> Result<Arc<Descriptor>, Fault> {
-    let descriptor = parse(text, place)?;
+pub(crate) fn read(text: &str, name: &str, version: &str, place: &str) -> Result<ReadDescriptor, Fault> {
+    let read = parse(text, place)?;
+    let descriptor = &read.descriptor;
     if descriptor.name == name && descriptor.version == version {
-        return Ok(Arc::new(descriptor));
+        return Ok(read);
     }
     let message = format!("{place} has the descriptor of {descriptor} where {name}:{version} should be; push it again");
     Err(Fault::invalid(Code::ConfigurationProblem, message))
 }
 
 /// Reads any descriptor.
-pub(crate) fn parse(text: &str, place: &str) -> Result<Descriptor, Fault> {
+pub(crate) fn parse(text: &str, place: &str) -> Result<ReadDescriptor, Fault> {
     let unusable = |why: String| Fault::invalid(Code::ConfigurationProblem, format!("{place}: {why}"));
     let document =
         yaml::decode(text).map_err(|error| unusable(format!("the component descriptor is no YAML: {error}")))?;
-    Descriptor::parse(&document).map_err(|error| unusable(error.to_string()))
+    let descriptor = Descriptor::parse(&document).map_err(|error| unusable(error.to_string()))?;
+    Ok(ReadDescriptor { descriptor, bytes: memory::of(&document) })
 }

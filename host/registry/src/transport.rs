@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::{
     cache::{Blob, Bytes, ContentCache},
     oci::{DescriptorLayer, Manifest, ManifestDocument, manifest_document, tag_of_version},
-    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, VersionSource},
+    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, ReadDescriptor, VersionSource},
     store::BlobStore,
 };
 
@@ -142,8 +142,9 @@ impl VersionSource for TransportArchive {
             let layer = DescriptorLayer::of_descriptor(&manifest, &config).map_err(unusable)?;
             let bytes = content.blob(&layer.blob.digest, MOST_OF_A_DESCRIPTOR).await?;
             let text = layer.text(bytes.to_vec()).map_err(unusable)?;
-            let descriptor = source::read(&text, name, version, &content.store.display())?;
-            Ok(Some(FoundVersion { descriptor, blobs: Arc::new(LocalBlobs { content: Arc::clone(content) }) }))
+            let ReadDescriptor { descriptor, bytes } = source::read(&text, name, version, &content.store.display())?;
+            let blobs = Arc::new(LocalBlobs { content: Arc::clone(content) });
+            Ok(Some(FoundVersion { descriptor: Arc::new(descriptor), bytes, blobs }))
         })
     }
 }

@@ -16,7 +16,6 @@ use orangery_ocm::{
     Resource, ResourceContent, ResourceKey, ResourceReference, VersionReference, matches, media, resource_key,
     resources,
 };
-use orangery_turns::blocking;
 use serde_json::Value;
 
 use crate::{
@@ -30,7 +29,7 @@ use crate::{
     shared::SharedRepositories,
 };
 
-/// Unpacked blueprints up to this size are kept in memory, in bytes of their archive.
+/// Unpacked blueprints of so many bytes are kept in memory.
 pub(crate) const SMALL: usize = 1 << 20;
 /// The most bytes of a JSON schema.
 const MOST_OF_A_SCHEMA: u64 = 4 << 20;
@@ -74,10 +73,10 @@ impl OpenedVersion {
     async fn artifact(&self, node: &GraphNode, resource: &Resource) -> Result<Arc<dyn Artifact>, Fault> {
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) if image::is_archive(&content.media_type) => {
-                let layer =
-                    Packed::open(&content.bytes).and_then(|packed| packed.layer(|media_type| media_type == CHART));
-                let layer = layer.map_err(|why| unknown(&format!("{}: {why}", display(node, resource))))?;
-                Ok(held_chart(layer))
+                let place = || display(node, resource);
+                let chart = move || Packed::open(&content.bytes)?.layer(|media_type| media_type == CHART);
+                let layer = self.reach.in_turn(place, chart).await?;
+                Ok(held_chart(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
             }
             Fetched::Blob(content) => Ok(held(content)),
             Fetched::Artifact { reference, manifest } => {
@@ -100,12 +99,13 @@ impl OpenedVersion {
         };
         let digest = ContentDigest::of(Algorithm::Sha256, &bytes);
         if let Some(files) = self.shared.blueprints.get(&digest) {
+            self.graph.memory.add_once(digest, files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
             return Ok(files);
         }
-        let is_small = bytes.len() <= SMALL;
-        let unpacked = blocking(move || unpack(&bytes, is_packed)).await;
-        let files = Arc::new(unpacked.map_err(|error| crate::interrupted(&place(), &error))?.map_err(invalid)?);
-        if is_small {
+        let unpacked = self.reach.in_turn(place, move || unpack(&bytes, is_packed)).await?;
+        let files = Arc::new(unpacked.map_err(invalid)?);
+        self.graph.memory.add_once(digest.clone(), files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
+        if files.bytes() <= SMALL {
             self.shared.blueprints.put(digest, Arc::clone(&files));
         }
         Ok(files)
@@ -126,10 +126,9 @@ impl OpenedVersion {
         let is_schema = |media_type: &str| [media::JSON_SCHEMA_LAYER, media::JSON_SCHEMA_LEGACY].contains(&media_type);
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) if image::is_archive(&content.media_type) => {
-                let layer = Packed::open(&content.bytes).and_then(|packed| packed.layer(is_schema));
-                let layer =
-                    layer.map_err(|why| unknown(&format!("the schema in {}: {why}", display(node, resource))))?;
-                Ok(Bytes::from(layer))
+                let place = || format!("the schema in {}", display(node, resource));
+                let layer = self.reach.in_turn(place, move || Packed::open(&content.bytes)?.layer(is_schema)).await?;
+                Ok(Bytes::from(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
             }
             Fetched::Blob(content) => Ok(content.bytes),
             Fetched::Artifact { reference, manifest } => self.reach.layer(&reference, &manifest, is_schema).await,

@@ -1,15 +1,22 @@
 //! What a large blob costs in memory: it is there once, whoever hands it on. A process of its own, as it measures itself.
 
-use std::{fs, future::Future};
+use std::{collections::HashMap, fs, future::Future, sync::Arc};
 
-use axum::{Router, body::Body, extract::Request, http::Response};
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{Response, StatusCode},
+};
 use bytes::Bytes;
 use futures::stream;
-use orangery_core::digest::content::{Algorithm, Hasher};
-use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, SignaturePolicy};
+use orangery_core::digest::content::{Algorithm, ContentDigest, Hasher};
+use orangery_ocm::{
+    ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, SignaturePolicy, VersionReference,
+};
 use orangery_registry::{Repositories, RepositorySettings, oci};
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Mutex};
 
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 1024;
@@ -26,6 +33,9 @@ fn forget_peak() {
     fs::write("/proc/self/clear_refs", "5").expect("a file");
 }
 
+/// The process is measured by one test at a time.
+static MEASURED: Mutex<()> = Mutex::const_new(());
+
 /// How much more memory the work had at its peak than there was before.
 async fn cost<T>(work: impl Future<Output = T>) -> (usize, T) {
     forget_peak();
@@ -36,6 +46,7 @@ async fn cost<T>(work: impl Future<Output = T>) -> (usize, T) {
 
 #[tokio::test]
 async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept() {
+    let _measured = MEASURED.lock().await;
     static PATTERN: [u8; PIECE] = [7; PIECE];
     let mut hasher = Hasher::new(Algorithm::Sha256);
     (0..PIECES).for_each(|_| hasher.update(&PATTERN));
@@ -71,4 +82,70 @@ async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept()
         println!("{round}: {cost} bytes more for a blob of {SIZE}");
         assert!((SIZE..SIZE + SIZE / 4).contains(&cost), "{round}: {cost} bytes more for a blob of {SIZE}");
     }
+}
+
+/// What 20 versions whose descriptors are short, and large values, have of a server.
+fn versions_with_large_labels() -> HashMap<String, Vec<u8>> {
+    let mut answers = HashMap::new();
+    for number in 0..20 {
+        let value = vec![json!({"": 0}); 36_000];
+        let descriptor = json!({
+            "meta": {"schemaVersion": "v2"},
+            "component": {
+                "name": format!("example.org/c{number}"), "version": "1.0.0", "provider": "us", "repositoryContexts": [],
+                "sources": [], "componentReferences": [], "resources": [], "labels": [{"name": "l", "value": value}],
+            },
+        });
+        let repository = format!("/v2/components/component-descriptors/example.org/c{number}");
+        let mut blob = |media_type: &str, content: Vec<u8>| {
+            let digest = ContentDigest::of(Algorithm::Sha256, &content).to_string();
+            let named = json!({"mediaType": media_type, "digest": digest, "size": content.len()});
+            answers.insert(format!("{repository}/blobs/{digest}"), content);
+            named
+        };
+        let layer = blob("application/vnd.ocm.software.component-descriptor.v2+json", descriptor.to_string().into());
+        let config = json!({"componentDescriptorLayer": layer}).to_string().into();
+        let config = blob("application/vnd.ocm.software.component.config.v1+json", config);
+        let manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+        answers.insert(format!("{repository}/manifests/1.0.0"), manifest.into());
+    }
+    answers
+}
+
+#[tokio::test]
+async fn c_320_descriptors_that_are_large_values_are_not_kept_beyond_their_sum() {
+    let _measured = MEASURED.lock().await;
+    let answers = Arc::new(versions_with_large_labels());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let app = Router::new().fallback(move |request: Request| {
+        let content = answers.get(request.uri().path()).cloned();
+        async move { content.ok_or(StatusCode::NOT_FOUND) }
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = oci::PullLimits { component_versions: 128 << 20, ..oci::PullLimits::default() };
+    let settings = RepositorySettings {
+        folders: Vec::new(),
+        cache: folder.path().to_owned(),
+        cache_bytes: 1 << 30,
+        oci: oci::RegistrySettings { limits, ..oci::RegistrySettings::default() },
+        signatures: SignaturePolicy::default(),
+    };
+    let host = Repositories::new(settings).expect("repositories");
+    let context = json!({"type": "OCIRegistry", "baseUrl": format!("http://{address}"), "subPath": "components"});
+    let open = async {
+        for number in 0..20 {
+            let source = ComponentSource::Reference(VersionReference {
+                repository_context: Some(context.clone()),
+                name: format!("example.org/c{number}"),
+                version: "1.0.0".to_owned(),
+            });
+            let opened = host.open(&ComponentRequest::of(source)).await.expect("a component version");
+            assert_eq!(opened.descriptor().name, format!("example.org/c{number}"));
+        }
+    };
+    let (cost, ()) = cost(open).await;
+    assert!(cost < 200 << 20, "{} MiB", cost >> 20);
 }

@@ -193,7 +193,7 @@ fn tracked() -> (Arc<AtomicUsize>, TrackedManifest) {
     let clock: Arc<dyn Clock> = Arc::new(Still);
     let labels = ["l".to_owned()];
     let tracked =
-        TrackedManifest::new(DriftRules::default(), (&owner, &labels), (&clock, wake), BTreeMap::new(), objects);
+        TrackedManifest::new(DriftRules::default(), (&owner, &labels), (&clock, wake), Default::default(), objects);
     (woken, tracked)
 }
 

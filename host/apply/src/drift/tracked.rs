@@ -44,6 +44,8 @@ pub struct TrackedManifest {
     labels: Vec<String>,
     /// The uids of the clusters that were written to.
     clusters: BTreeMap<ClusterRef, String>,
+    /// The addresses of those whose uid was not known.
+    servers: BTreeMap<ClusterRef, String>,
     clock: Arc<dyn Clock>,
     /// Called when there is something to tell or to do.
     wake: Arc<dyn Fn() + Send + Sync>,
@@ -151,7 +153,7 @@ impl TrackedManifest {
         rules: DriftRules,
         (owner, labels): (&Owner, &[String]),
         (clock, wake): (&Arc<dyn Clock>, Arc<dyn Fn() + Send + Sync>),
-        clusters: BTreeMap<ClusterRef, String>,
+        (clusters, servers): (BTreeMap<ClusterRef, String>, BTreeMap<ClusterRef, String>),
         objects: Vec<(LocatedObject, ObjectWrite, Option<String>)>,
     ) -> Self {
         let objects: BTreeMap<LocatedObject, TrackedObject> = objects
@@ -169,6 +171,7 @@ impl TrackedManifest {
             owner: owner.clone(),
             labels: labels.to_vec(),
             clusters,
+            servers,
             clock: Arc::clone(clock),
             wake,
             bytes,
@@ -180,11 +183,30 @@ impl TrackedManifest {
     /// # Errors
     /// A stall where a cluster is another one than the job wrote to (C-35), or that it cannot be asked.
     pub(super) async fn check_clusters(&self, job: &Job<'_>) -> Step<()> {
+        let stall = |message: String| {
+            Halt::Stall(Failure::new("Drift", "OtherCluster", message).with_code(Code::ConfigurationProblem))
+        };
         for (on, uid) in &self.clusters {
-            if job.clusters.cluster(on).await?.uid().await?.is_some_and(|now| now != *uid) {
-                let message = format!("{on} is another cluster than the one that the last job wrote to");
-                let failure = Failure::new("Drift", "OtherCluster", message).with_code(Code::ConfigurationProblem);
-                return Err(Halt::Stall(failure));
+            match job.clusters.cluster(on).await?.uid().await? {
+                Some(now) if now == *uid => {}
+                Some(_) => {
+                    return Err(stall(format!("{on} is another cluster than the one that the last job wrote to")));
+                }
+                None => {
+                    return Err(stall(format!(
+                        "whether {on} is the cluster that the last job wrote to cannot be told: its credentials may not get the \
+                         Namespace kube-system any more; let them"
+                    )));
+                }
+            }
+        }
+        for (on, server) in &self.servers {
+            let cluster = job.clusters.cluster(on).await?;
+            if cluster.address() != server {
+                let now = cluster.address();
+                return Err(stall(format!(
+                    "{on} is {now} now, and the last job wrote to {server}; the next job looks at it"
+                )));
             }
         }
         Ok(())

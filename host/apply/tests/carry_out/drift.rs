@@ -1,6 +1,6 @@
 //! Drift against an API server: with the rights that there are, and in the versions that are served.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use orangery_apply::{DriftFinding, ItemState, Job, Purpose, TrackedManifest, find, manifest, manifest_objects, watch};
@@ -60,7 +60,7 @@ async fn watched(world: &World, written: &Proposal) -> Step<Vec<DriftFinding>> {
         let written = manifest_objects(&manifest(None, written, &state.inventory), &state.inventory);
         let (clock, wake): (Arc<dyn Clock>, _) = (Arc::new(Still), Arc::new(move || wake.notify_one()));
         let owner = (job.owner, job.labels);
-        let tracked = TrackedManifest::new(DriftRules::default(), owner, (&clock, wake), BTreeMap::new(), written);
+        let tracked = TrackedManifest::new(DriftRules::default(), owner, (&clock, wake), Default::default(), written);
         let tracked = Arc::new(tracked);
         watch(job, &tracked).await?;
         while !tracked.is_complete() {

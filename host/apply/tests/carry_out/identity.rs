@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use orangery_apply::{Outcome, has_stray_namespaces, without_stray_namespaces};
-use orangery_core::step::Halt;
+use orangery_core::step::{Halt, Step};
 use orangery_proposal::{Proposal, inventory::Inventory};
 use serde_json::{Value, json};
 
@@ -147,6 +147,71 @@ async fn c_35_where_the_target_names_another_cluster_nothing_is_deleted_there_an
     assert_eq!(world.run("l", &only).await, Outcome::Finished);
     assert_eq!((names(&world).await, world.inventory()), (vec!["x".to_owned()], vec!["x".to_owned()]));
     assert_eq!(world.status.state.former.values().map(named).collect::<Vec<_>>(), [["x"]]);
+}
+
+/// Why an item does not go on: its target is at this address, and nobody may know which cluster that is.
+fn unknown(address: &str, before: &str) -> String {
+    format!(
+        "the target cluster is the cluster of the test, {address} now, {before}, and whether that is the same cluster cannot be told: its \
+         credentials may not get the Namespace kube-system. Let them, or have the Target be what it was; where the objects are not \
+         wanted any more, delete the item with the annotation landscaper.gardener.cloud/delete-without-uninstall"
+    )
+}
+
+fn why<T: std::fmt::Debug>(stalled: Step<T>) -> String {
+    match stalled {
+        Err(Halt::Stall(failure)) => failure.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn c_321_a_cluster_that_may_not_be_known_is_the_same_as_long_as_its_address_is() {
+    let mut world = World::new().await;
+    world.traffic.hide_identity(true);
+    let both = proposal(json!({"stages": [stage(&[write("x", "1"), write("y", "1")])]}));
+    world.run("j", &both).await;
+    assert_eq!(world.run("k", &both).await, Outcome::Finished);
+    let first = world.get(&path("y")).await.unwrap();
+    world.swap_cluster().await;
+    copy(&world, &first).await;
+    let only = proposal(json!({"stages": [stage(&[write("x", "2")])]}));
+    let expected = unknown("second", "it was the cluster of the test, first before");
+    assert_eq!(why(world.reconcile("l", &only).await), expected);
+    assert_eq!(why(world.look_at_deletion().await), expected);
+    assert_eq!((names(&world).await, world.inventory()), (vec!["y".to_owned()], vec!["x".to_owned(), "y".to_owned()]));
+    world.swap_back();
+    assert_eq!(world.run("m", &only).await, Outcome::Finished);
+    assert_eq!((names(&world).await, world.inventory()), (vec!["x".to_owned()], vec!["x".to_owned()]));
+    world.delete().await;
+    assert_eq!((names(&world).await.len(), world.inventory().len(), &world.status.state.notes), (0, 0, &vec![]));
+}
+
+#[tokio::test]
+async fn c_321_where_a_cluster_is_known_again_what_may_be_elsewhere_is_told() {
+    let mut world = World::new().await;
+    world.traffic.hide_identity(true);
+    let both = proposal(json!({"stages": [stage(&[write("x", "1"), write("y", "1")])]}));
+    world.run("j", &both).await;
+    world.traffic.hide_identity(false);
+    world.restart();
+    assert_eq!(world.run("k", &both).await, Outcome::Finished);
+    assert_eq!(world.status.state.notes, Vec::<String>::new(), "it is where it was");
+    world.traffic.hide_identity(true);
+    world.restart();
+    let expected = unknown("first", "which one it was before is known");
+    assert_eq!(why(world.reconcile("l", &both).await), expected);
+
+    let mut world = World::new().await;
+    world.traffic.hide_identity(true);
+    world.run("j", &both).await;
+    world.swap_cluster().await;
+    world.traffic.hide_identity(false);
+    assert_eq!(world.run("k", &both).await, Outcome::Finished);
+    let told = "the target cluster was the cluster of the test, first before, and which cluster that was could not be known: what this \
+                job does not find may still be there";
+    assert_eq!(world.status.state.notes, [told]);
+    assert_eq!((world.status.state.servers.len(), world.status.state.clusters.len()), (0, 1));
 }
 
 /// Each cluster that is left costs what its credentials take in the operator's namespace.

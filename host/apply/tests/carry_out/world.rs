@@ -55,6 +55,7 @@ pub(crate) struct Traffic {
     log: Mutex<Vec<String>>,
     breaks: Mutex<Option<(usize, Break)>>,
     /// Whether the credentials may not update anything.
+    hides_identity: AtomicBool,
     forbids_updates: AtomicBool,
     /// Requests that are sent when something else has happened, by what is noted of them.
     order: Mutex<BTreeMap<String, String>>,
@@ -87,6 +88,11 @@ impl Traffic {
     /// What was noted since the last call, watches and discovery apart.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().unwrap())
+    }
+
+    /// Whether the credentials may know which cluster it is, from now on.
+    pub(crate) fn hide_identity(&self, hides: bool) {
+        self.hides_identity.store(hides, Ordering::SeqCst);
     }
 
     /// From now on the credentials may not update anything.
@@ -282,6 +288,9 @@ fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
             let broken = if writes { traffic.write() } else { None };
             if broken == Some(Break::Request) {
                 return Err(BoxError::from("the process was killed"));
+            }
+            if identifies && traffic.hides_identity.load(Ordering::SeqCst) {
+                return Ok(forbidden());
             }
             if method == "PUT" && traffic.forbids_updates.load(Ordering::SeqCst) {
                 return Ok(forbidden());

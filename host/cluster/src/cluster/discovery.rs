@@ -32,7 +32,14 @@ pub(super) struct Discovery {
 }
 
 type Versions = Arc<Vec<ApiVersion>>;
-type Kinds = Arc<BTreeMap<Kind, Arc<ApiResource>>>;
+type Kinds = Arc<BTreeMap<Kind, ServedKind>>;
+
+/// A kind, and what can be done with its objects.
+#[derive(Clone)]
+struct ServedKind {
+    resource: Arc<ApiResource>,
+    is_deletable: bool,
+}
 
 impl Discovery {
     /// A version that was known is not served any more.
@@ -74,17 +81,29 @@ impl Cluster {
     /// # Errors
     /// It does not serve the kind, or cannot be asked.
     pub async fn served(&self, api_version: &ApiVersion, kind: &Kind) -> Result<Arc<ApiResource>, Error> {
+        self.served_kind(api_version, kind).await.map(|served| served.resource)
+    }
+
+    /// Whether single objects of a kind can be deleted: a Binding or a review is only created (C-199).
+    ///
+    /// # Errors
+    /// As for [`Self::served`].
+    pub async fn is_deletable(&self, resource: &ApiResource) -> Result<bool, Error> {
+        self.served_kind(&resource.api_version, &resource.kind).await.map(|served| served.is_deletable)
+    }
+
+    async fn served_kind(&self, api_version: &ApiVersion, kind: &Kind) -> Result<ServedKind, Error> {
         let known = &self.server.discovery.kinds;
-        if let Some(resource) = known.known(api_version).and_then(|kinds| kinds.get(kind).cloned()) {
-            return Ok(resource);
+        if let Some(served) = known.known(api_version).and_then(|kinds| kinds.get(kind).cloned()) {
+            return Ok(served);
         }
         let key = key(api_version, "APIResourceList", api_version.as_str());
         loop {
             let request = Arc::clone(&self.server).kinds(self.unbounded(), key.clone());
             let asked = known.ask(&key.api_version, self.call.tenant(), request);
             let (kinds, asker) = self.shared(&key, asked).await?;
-            if let Some(resource) = kinds.get(kind) {
-                return Ok(Arc::clone(resource));
+            if let Some(served) = kinds.get(kind) {
+                return Ok(served.clone());
             }
             // An answer that was asked for earlier may be older than the definition.
             if asker == Asker::Caller {
@@ -173,13 +192,14 @@ impl ApiServer {
         let resources = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
         let served = resources.map(|resource| {
             let kind = Kind::from(resource.kind);
-            let served = ApiResource {
+            let is_deletable = resource.verbs.iter().any(|verb| verb == "delete");
+            let resource = ApiResource {
                 api_version: key.api_version.clone(),
                 kind: kind.clone(),
                 plural: resource.name,
                 namespaced: resource.namespaced,
             };
-            (kind, Arc::new(served))
+            (kind, ServedKind { resource: Arc::new(resource), is_deletable })
         });
         Ok(Arc::new(served.collect()))
     }

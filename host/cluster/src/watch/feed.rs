@@ -21,12 +21,12 @@ use serde_json::Value;
 use tokio::{
     sync::Semaphore,
     task::AbortHandle,
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{
     NamespacedName, Scope,
-    follow::{events, keep_pace},
+    follow::{events, turn_of},
     known::{place_of, version_of},
     live::LiveEntries,
 };
@@ -225,7 +225,14 @@ async fn run(
                 continue;
             };
             let Some(event) = told else { break };
-            keep_pace(&event, &pace).await;
+            // What waits for the pace of its namespace keeps no turn of others (C-273).
+            if let Some(until) = turn_of(&event, &pace) {
+                let had_turn = turn.take().is_some();
+                sleep_until(until).await;
+                if had_turn {
+                    turn = lists.acquire().await.ok();
+                }
+            }
             match event {
                 Ok(Event::Init) => {
                     turn = lists.acquire().await.ok();
@@ -407,219 +414,4 @@ impl FeedState {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use tokio::time::advance;
-    use tower::{BoxError, service_fn};
-
-    use super::*;
-
-    fn place(name: &str) -> NamespacedName {
-        NamespacedName { namespace: Some("n".into()), name: name.into() }
-    }
-
-    fn object(name: &str) -> Value {
-        json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": "7"}})
-    }
-
-    type Log = Arc<Mutex<Vec<String>>>;
-
-    fn add(observers: &FeedObservers, id: u64, names: &[&str]) -> (Log, bool) {
-        let log = Log::default();
-        let told = Arc::clone(&log);
-        let observe: Observe = Arc::new(move |event| {
-            told.lock().unwrap().push(match event {
-                FeedEvent::ListBegins => "<".to_owned(),
-                FeedEvent::Listed(place, _) => format!("={}", place.name),
-                FeedEvent::Is(place, _) => format!("+{}", place.name),
-                FeedEvent::Gone(place, version) => format!("-{}@{version}", place.name),
-                FeedEvent::Unlisted(place) => format!("-{}", place.name),
-                FeedEvent::ListEnds => ">".to_owned(),
-                FeedEvent::Failed(why) => format!("!{why}"),
-            });
-        });
-        let is_listed = observers.add(id, &named(names), observe);
-        (log, is_listed)
-    }
-
-    fn named(names: &[&str]) -> BTreeSet<NamespacedName> {
-        names.iter().map(|name| place(name)).collect()
-    }
-
-    fn fail(observers: &FeedObservers, why: &str) {
-        observers.failed(why, Instant::now());
-    }
-
-    fn taken(log: &Log) -> Vec<String> {
-        std::mem::take(&mut *log.lock().unwrap())
-    }
-
-    #[test]
-    fn c_59_a_feed_tells_each_what_it_named_and_nothing_else() {
-        let observers = FeedObservers::default();
-        let (first, is_listed) = add(&observers, 1, &["a", "b"]);
-        assert!(is_listed, "its first list comes");
-        fail(&observers, "no");
-        observers.begin_list();
-        observers.listed(object("a"));
-        observers.listed(object("theirs"));
-        assert!(observers.end_list());
-        assert_eq!(taken(&first), ["!no", "<", "=a", "-b", ">"]);
-        let (second, is_listed) = add(&observers, 2, &["b"]);
-        assert!(!is_listed, "no list comes any more");
-        observers.changed(object("b"));
-        observers.removed(&object("a"));
-        fail(&observers, "what is known still holds");
-        assert_eq!((taken(&first), taken(&second)), (vec!["+b".to_owned(), "-a@7".into()], vec!["+b".to_owned()]));
-        fail(&observers, "once");
-        observers.changed(object("theirs"));
-        (0..2).for_each(|_| fail(&observers, "again"));
-        assert_eq!((taken(&first), taken(&second)), (vec![], vec![]), "what is told begins the count anew");
-        fail(&observers, "still");
-        assert_eq!((taken(&first), taken(&second)), (vec!["!still".to_owned()], vec!["!still".to_owned()]));
-        observers.remove(1, &named(&["a", "b"]));
-        observers.changed(object("a"));
-        observers.changed(object("b"));
-        assert_eq!((taken(&first), taken(&second)), (vec![], vec!["+b".to_owned()]));
-        observers.remove(2, &named(&["b"]));
-        assert!(observers.lock().places.is_empty());
-    }
-
-    #[test]
-    fn c_59_an_observer_that_comes_during_a_list_is_told_by_another_one() {
-        let observers = FeedObservers::default();
-        let (first, _) = add(&observers, 1, &["a"]);
-        observers.begin_list();
-        observers.listed(object("b"));
-        let (late, is_listed) = add(&observers, 2, &["b"]);
-        assert!(is_listed);
-        observers.listed(object("a"));
-        assert!(!observers.end_list(), "once more");
-        let told = vec!["<".to_owned(), "=a".into(), ">".into()];
-        assert_eq!((taken(&first), taken(&late)), (told, vec![]), "nothing is gone that was missed");
-        observers.begin_list();
-        observers.listed(object("b"));
-        assert!(observers.end_list());
-        let told = [["<", "-a", ">"], ["<", "=b", ">"]].map(|told| told.map(str::to_owned).to_vec());
-        assert_eq!([taken(&first), taken(&late)], told);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_59_a_list_that_begins_is_no_success_and_failures_that_are_far_apart_are_none_in_a_row() {
-        let observers = FeedObservers::default();
-        let (log, _) = add(&observers, 1, &["a"]);
-        observers.begin_list();
-        assert!(observers.end_list());
-        for _ in 0..9 {
-            fail(&observers, "now and then");
-            advance(IN_A_ROW).await;
-        }
-        assert_eq!((taken(&log), observers.lock().is_broken), (vec!["<".to_owned(), "-a".into(), ">".into()], false));
-        for _ in 0..3 {
-            observers.begin_list();
-            fail(&observers, "no list");
-        }
-        assert_eq!(
-            (taken(&log), observers.lock().is_broken),
-            (["<", "<", "<", "!no list"].map(str::to_owned).to_vec(), true)
-        );
-        observers.begin_list();
-        assert!(observers.end_list() && !observers.lock().is_broken, "it tells all of it again");
-    }
-
-    #[test]
-    fn c_59_an_observer_that_joins_a_feed_whose_first_list_fails_hears_why_at_once() {
-        let observers = FeedObservers::default();
-        let (first, _) = add(&observers, 1, &["a"]);
-        fail(&observers, "no");
-        let (second, is_listed) = add(&observers, 2, &["a"]);
-        assert_eq!((taken(&first), taken(&second), is_listed), (vec!["!no".to_owned()], vec!["!no".to_owned()], true));
-    }
-
-    fn config_maps() -> ApiResource {
-        ApiResource {
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            plural: "configmaps".into(),
-            namespaced: true,
-        }
-    }
-
-    /// A client whose lists are answered when a permit is there, and the namespaces that were asked for.
-    fn client(answers: &Arc<Semaphore>) -> (Client, Log) {
-        let (asked, answers) = (Log::default(), Arc::clone(answers));
-        let log = Arc::clone(&asked);
-        let service = service_fn(move |request: http::Request<kube::client::Body>| {
-            let (asked, answers) = (Arc::clone(&log), Arc::clone(&answers));
-            async move {
-                if request.uri().query().unwrap_or_default().contains("watch=") {
-                    std::future::pending::<()>().await;
-                }
-                asked.lock().unwrap().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
-                answers.acquire().await.unwrap().forget();
-                let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": []});
-                Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(list.to_string().into_bytes())))
-            }
-        });
-        (Client::new(service, "default"), asked)
-    }
-
-    /// Feeds that share their turns with those of no other test.
-    fn feeds() -> Feeds {
-        let feeds = Feeds::new(&ClusterShares::new(0));
-        Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..feeds }
-    }
-
-    fn follow(feeds: &Feeds, client: &Client, namespace: &'static str) -> (FeedHandle, Log) {
-        let log = Log::default();
-        let told = Arc::clone(&log);
-        let observe: Observe = Arc::new(move |event| told.lock().unwrap().push(format!("{event:?}")));
-        let namespace_of = Some(Namespace::from_static(namespace));
-        let by = (client, &Namespace::from_static("n"));
-        let (handle, is_listed) =
-            feeds.follow(by, &config_maps(), namespace_of, BTreeSet::new(), observe).expect("there is a place");
-        assert!(is_listed, "{namespace}");
-        (handle, log)
-    }
-
-    /// Waits until this holds; time goes on meanwhile.
-    async fn until(holds: impl Fn() -> bool) {
-        while !holds() {
-            advance(Duration::from_millis(10)).await;
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn limits_feeds_two_lists_are_under_way_and_one_that_is_not_answered_gives_its_turn_away() {
-        let answers = Arc::new(Semaphore::new(0));
-        let (client, asked) = client(&answers);
-        let feeds = feeds();
-        let begun = Instant::now();
-        let held: Vec<_> =
-            ["a", "b", "c", "d"].into_iter().map(|namespace| follow(&feeds, &client, namespace)).collect();
-        until(|| asked.lock().unwrap().len() > MOST_LISTS).await;
-        assert!(begun.elapsed() >= LONGEST_TURN, "two have their turn until then");
-        answers.add_permits(4);
-        until(|| held.iter().all(|(_, log)| log.lock().unwrap().last().is_some_and(|last| last == "ListEnds"))).await;
-        let mut asked = taken(&asked);
-        asked.sort();
-        assert_eq!((asked, feeds.count()), (["a", "b", "c", "d"].map(str::to_owned).to_vec(), 4));
-        assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_59_a_feed_that_is_broken_is_joined_by_nobody() {
-        let (client, _) = client(&Arc::new(Semaphore::new(9)));
-        let feeds = feeds();
-        let (first, log) = follow(&feeds, &client, "a");
-        until(|| log.lock().unwrap().len() == 2).await;
-        (0..FAILURES_IN_A_ROW).for_each(|_| fail(&first.feed.observers, "no"));
-        assert_eq!(taken(&log), ["ListBegins", "ListEnds", "Failed(\"no\")"]);
-        let (second, log) = follow(&feeds, &client, "a");
-        assert!(!Arc::ptr_eq(&first.feed, &second.feed));
-        until(|| log.lock().unwrap().len() == 2).await;
-        assert_eq!(taken(&log), ["ListBegins", "ListEnds"]);
-        drop(first);
-        assert_eq!(feeds.count(), 1, "the other one lives on");
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
 use crate::{answer::check_events, pace::EventPace, path::segment};
@@ -77,7 +77,9 @@ async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> 
     let mut events = pin!(events(client, scope, PAGE));
     while let Some(event) = events.next().await {
         let mut is_lost = false;
-        keep_pace(&event, &known.pace).await;
+        if let Some(turn) = turn_of(&event, &known.pace) {
+            sleep_until(turn).await;
+        }
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
@@ -99,12 +101,12 @@ async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> 
     false
 }
 
-/// Ends when an event may be taken in (C-273).
-pub(super) async fn keep_pace(event: &Result<Event<Watched>, watcher::Error>, pace: &EventPace) {
+/// From when on an event may be taken in, where that is not now (C-273).
+pub(super) fn turn_of(event: &Result<Event<Watched>, watcher::Error>, pace: &EventPace) -> Option<Instant> {
     match event {
-        Ok(Event::Apply(watched) | Event::Delete(watched)) => pace.changed(&watched.object).await,
-        Ok(Event::InitApply(watched)) => pace.listed(&watched.object).await,
-        Ok(Event::Init | Event::InitDone) | Err(_) => {}
+        Ok(Event::Apply(watched) | Event::Delete(watched)) => pace.changed(&watched.object),
+        Ok(Event::InitApply(watched)) => pace.listed(&watched.object),
+        Ok(Event::Init | Event::InitDone) | Err(_) => None,
     }
 }
 

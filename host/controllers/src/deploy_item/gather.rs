@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
-use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks, stored_state::StoredState};
+use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
 use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, without_stray_namespaces};
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
@@ -27,14 +27,13 @@ use orangery_proposal::{
     item::{ItemFacts, NextCall, classify},
 };
 use orangery_reconcile::{Key, slot};
-use serde_json::Value;
 
 use self::request::ItemJob;
 use super::{
     status::{
-        StatusWriter, large_state,
+        StatusWriter,
         proposal_cache::ProposalCache,
-        provider_status::{self, ReadStatus},
+        provider_status::{ReadStatus, state_of},
     },
     timeout::limit,
     trigger::{TriggeredJob, concurrency::ConcurrencyLimiter},
@@ -43,8 +42,6 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     object::uid_of,
     object_access::get,
-    seal::Sealer,
-    sealed_state::hidden::Hidden,
     stores::StoredKind,
     target_access::TargetConnections,
 };
@@ -109,18 +106,7 @@ impl GatheredItem {
 
     /// The state as the status has it, as far as it counts.
     pub(super) async fn state(&self) -> Step<ReadStatus> {
-        let (status, large) = self.provider_status().await?;
-        provider_status::read(status, large, &self.job.id, Sealer::of(&self.host, &self.item))
-    }
-
-    /// The provider status, and what of it lies beside it.
-    pub(super) async fn provider_status(&self) -> Step<(Option<&Value>, Option<Hidden>)> {
-        let status = self.item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        let large = match StoredState::of(status) {
-            Some(stored) => Some(large_state::read(&stored, &self.host.client, &self.item).await?),
-            None => None,
-        };
-        Ok((status, large))
+        state_of(&self.host, &self.item, &self.job.id).await
     }
 
     /// The same, where the policy of the namespace allows the type of the item and where it comes from, and its target exists: without either

@@ -55,6 +55,8 @@ pub struct CacheShares {
     pub manifests: u64,
     /// Blobs of registries on their way into memory.
     pub blobs: u64,
+    /// Component versions that are open, and descriptors that are kept.
+    pub component_versions: u64,
     /// Machine code of components of blueprints that stay loaded.
     pub code: usize,
     /// Objects of proposals under way.
@@ -69,20 +71,22 @@ impl CacheShares {
         objects: 512 << 20,
         manifests: 256 << 20,
         blobs: 256 << 20,
+        component_versions: 256 << 20,
         code: MOST_CODE,
         proposals: 64 << 20,
         secret_values: 8 << 20,
     };
 
-    /// The shares of so many bytes, in 32 parts.
+    /// The shares of so many bytes, in 40 parts.
     fn of(bytes: u64) -> Self {
-        let parts = |count: u64| bytes / 32 * count;
+        let parts = |count: u64| bytes / 40 * count;
         let of = |bytes: u64, most: usize| usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
         let most = Self::LARGEST;
         Self {
             objects: parts(12).min(most.objects),
             manifests: (parts(4) / LIVE).min(most.manifests),
             blobs: parts(8).min(most.blobs),
+            component_versions: parts(8).min(most.component_versions),
             code: of(parts(4), most.code),
             proposals: parts(2).min(most.proposals),
             secret_values: of(parts(2) / INDEX, most.secret_values),
@@ -91,8 +95,8 @@ impl CacheShares {
 
     /// What they take together.
     pub fn sum(&self) -> u64 {
-        let Self { objects, manifests, blobs, code, proposals, secret_values } = *self;
-        objects + LIVE * manifests + blobs + code as u64 + proposals + INDEX * secret_values as u64
+        let Self { objects, manifests, blobs, component_versions, code, proposals, secret_values } = *self;
+        objects + LIVE * manifests + blobs + component_versions + code as u64 + proposals + INDEX * secret_values as u64
     }
 }
 
@@ -106,8 +110,8 @@ impl MemoryShares {
     /// than there is, from 512 MiB on.
     pub fn of(total: Option<u64>) -> Self {
         let bytes = total.unwrap_or(u64::MAX).max(LEAST_IN_ALL);
-        // An eighth, and a quarter of what is beyond a gibibyte.
-        let caches = CacheShares::of((bytes / 8).max(bytes.saturating_sub(1 << 30) / 4));
+        // Five parts of 32, and of 16 what is beyond a gibibyte.
+        let caches = CacheShares::of((bytes / 32 * 5).max(bytes.saturating_sub(1 << 30) / 16 * 5));
         let left = bytes - OF_THE_PROCESS - caches.sum();
         let has_room_for_large = left >= OF_A_LARGE_COMPONENT + LEAST_BESIDE_A_COMPILER;
         let beside = if has_room_for_large { left - OF_A_LARGE_COMPONENT } else { left };
@@ -226,7 +230,7 @@ mod tests {
             before = shares;
         }
         let any = MemoryShares::of(None);
-        assert_eq!((any.caches, any.sum()), (CacheShares::LARGEST, (256 + 1_024 + 2 * 4_096 + 2_016) * MIB));
+        assert_eq!((any.caches, any.sum()), (CacheShares::LARGEST, (256 + 1_024 + 2 * 4_096 + 2_272) * MIB));
         let few = MemoryShares::of(Some(128 * MIB));
         assert_eq!(MemoryShares { total: Some(512 * MIB), ..few }, MemoryShares::of(Some(512 * MIB)));
         let sentence =
@@ -241,7 +245,7 @@ mod tests {
         for total in [Some(512), Some(1_024), Some(2_048), Some(4_096), Some(8_192), None] {
             let MemoryShares { calls, compiler, compilers, caches, .. } =
                 MemoryShares::of(total.map(|total: u64| total * MIB));
-            let CacheShares { objects, manifests, blobs, code, proposals, secret_values } = caches;
+            let CacheShares { objects, manifests, blobs, component_versions, code, proposals, secret_values } = caches;
             let mebibytes = |bytes: u64| (bytes / MIB).to_string();
             let row = [
                 total.map_or_else(|| "none".to_owned(), |total| total.to_string()),
@@ -249,6 +253,7 @@ mod tests {
                 format!("{compilers} × {}", mebibytes(compiler)),
                 mebibytes(objects),
                 mebibytes(blobs),
+                mebibytes(component_versions),
                 mebibytes(code as u64),
                 mebibytes(manifests),
                 mebibytes(proposals),
@@ -268,13 +273,13 @@ mod tests {
             let shares = MemoryShares::of(Some(mib * MIB));
             (shares.calls as u64 / MIB, shares.compiler / MIB, shares.compilers)
         };
-        assert_eq!(of(2_048), (512, 1_024, 1));
-        assert_eq!(of(4_096), (1_024, 2_048, 1));
+        assert_eq!(of(2_048), (448, 1_024, 1));
+        assert_eq!(of(4_096), (1_024, 1_856, 1));
         let sentence = |mib: u64| MemoryShares::of(Some(mib * MIB)).of_a_compiler();
         assert_eq!(sentence(2_048), "1024 MiB of memory");
         assert_eq!(
             sentence(1_024),
-            "320 MiB of memory, the compiler's share of a limit of 1024 MiB (give 2048 MiB, or compile it elsewhere by \
+            "304 MiB of memory, the compiler's share of a limit of 1024 MiB (give 2048 MiB, or compile it elsewhere by \
              `orangery plugin compile`)"
         );
     }

@@ -24,6 +24,8 @@ use super::{
 
 /// A token service answers with a small document.
 const MOST_OF_A_TOKEN: u64 = 256 * 1024;
+/// The most bytes of a token: servers take no longer headers.
+const LONGEST_TOKEN: usize = 16 << 10;
 /// How long a token lasts whose service does not say so (the specification's own words).
 const USUAL_LIFE: Duration = Duration::from_secs(60);
 /// The longest time that a token is used, whatever its service says.
@@ -210,6 +212,9 @@ async fn token(
     let token: Token = serde_json::from_slice(&bytes).map_err(|_| no_token())?;
     let life = token.expires_in.map_or(USUAL_LIFE, Duration::from_secs).min(LONGEST_LIFE).saturating_sub(MARGIN);
     let token = SecretString::from(token.token.or(token.access_token).ok_or_else(no_token)?);
+    if token.expose_secret().len() > LONGEST_TOKEN {
+        return Err(ExchangeRefusal::TokenService(format!("answered with a token of more than {LONGEST_TOKEN} bytes")));
+    }
     let header = bearer(&token)?;
     Ok(Some(Granted { header, life }))
 }

@@ -171,7 +171,7 @@ impl Client {
             answer = self.get(repository, &path, "*/*", keyring, until) => answer?,
         };
         answer.reserved = reserved;
-        pour(answer, Some(digest), size, most, into).await
+        pour(&mut answer, Some(digest), size, most, into).await
     }
 
     async fn pull_manifest(
@@ -391,7 +391,7 @@ fn message_of(repository: &OciRepository, digest: &ContentDigest) -> String {
 /// Writes what is answered to `into` and gives its size, which is `size` where it was announced and at most `most`;
 /// the digest is compared where one is wanted.
 pub(super) async fn pour(
-    mut answer: RegistryResponse,
+    answer: &mut RegistryResponse,
     digest: Option<&ContentDigest>,
     size: Option<u64>,
     most: u64,

@@ -43,7 +43,7 @@ pub(super) struct FetchShare {
 }
 
 /// Bytes for one piece of content; they are free again when this is dropped.
-pub(super) struct ReservedMemory {
+pub(crate) struct ReservedMemory {
     of: Arc<FetchMemory>,
     share: FetchShare,
     bytes: u64,

@@ -14,7 +14,7 @@ use super::{
     auth,
     client::{Client, MOST_TRIED, pour},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse, authority},
-    fetch_memory::FetchShare,
+    fetch_memory::{FetchShare, ReservedMemory},
     keyring::{self, Consumer, Keyring, KeyringEntry, Login},
     refusal::ExchangeRefusal,
 };
@@ -164,12 +164,25 @@ impl FileRequest {
 impl Client {
     /// A file, its size bounded and its digest checked.
     pub async fn file(&self, file: &FileRequest, keyring: &Keyring) -> Result<ReceivedFile, Fault> {
+        self.reserved_file(file, keyring).await.map(|(file, _)| file)
+    }
+
+    /// The same with the memory that is reserved for it, which is free for others when it is dropped.
+    pub(crate) async fn reserved_file(
+        &self,
+        file: &FileRequest,
+        keyring: &Keyring,
+    ) -> Result<(ReceivedFile, Option<ReservedMemory>), Fault> {
         file.is_allowed(keyring)?;
         let got = self.receive(file, keyring).await;
         got.map_err(|refusal| refusal.of_a_server(&file.display()))
     }
 
-    async fn receive(&self, file: &FileRequest, keyring: &Keyring) -> Result<ReceivedFile, ExchangeRefusal> {
+    async fn receive(
+        &self,
+        file: &FileRequest,
+        keyring: &Keyring,
+    ) -> Result<(ReceivedFile, Option<ReservedMemory>), ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.blob_time);
         let mut answer = self.answered(file, keyring, until).await?;
@@ -183,8 +196,8 @@ impl Client {
         let media_type = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let media_type = media_type.chars().take(200).collect::<String>().to_ascii_lowercase();
         let mut bytes = Vec::new();
-        pour(answer, file.digest.as_ref(), None, most, &mut bytes).await?;
-        Ok(ReceivedFile { media_type, bytes })
+        pour(&mut answer, file.digest.as_ref(), None, most, &mut bytes).await?;
+        Ok((ReceivedFile { media_type, bytes }, answer.reserved))
     }
 
     /// Connections that trust these authorities as well, for one file: nothing of theirs is used for another.

@@ -7,6 +7,9 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 /// The most bytes of blobs that are on their way into memory at once, where there is enough.
 const MOST_FETCHED_AT_ONCE: u64 = 256 << 20;
 
+/// The most bytes of memory that component versions take at once, where there is enough.
+const MOST_OF_VERSIONS: u64 = 256 << 20;
+
 /// How long a blob waits until there is room for it in memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(2 * 60);
 
@@ -28,6 +31,9 @@ pub struct PullLimits {
     pub blob: u64,
     /// Bytes of blobs that are on their way into memory at once; a larger one is refused (C-88).
     pub at_once: u64,
+    /// Bytes of memory that component versions take at once: the descriptors and blueprints of those that are open, and descriptors
+    /// that are kept (C-320).
+    pub component_versions: u64,
     /// Until there is room for a blob that is on its way into memory.
     pub wait: Duration,
     /// How long such a blob may hold room that others wait for.
@@ -53,6 +59,7 @@ impl Default for PullLimits {
             // Content of components is handed on as a whole: it is in memory once.
             blob: 128 << 20,
             at_once: MOST_FETCHED_AT_ONCE,
+            component_versions: MOST_OF_VERSIONS,
             wait: LONGEST_WAIT,
             grace: LONGEST_GRACE,
             of_a_mib: LONGEST_OF_A_MIB,

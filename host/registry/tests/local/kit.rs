@@ -58,12 +58,17 @@ impl Host {
 }
 
 pub(crate) fn repositories(folder: &Path) -> Repositories {
+    repositories_within(folder, oci::PullLimits::default())
+}
+
+/// The same with other limits.
+pub(crate) fn repositories_within(folder: &Path, limits: oci::PullLimits) -> Repositories {
     fs::create_dir_all(folder.join("components")).unwrap();
     let settings = RepositorySettings {
         folders: vec![folder.join("components")],
         cache: folder.join("cache"),
         cache_bytes: 64 << 20,
-        oci: oci::RegistrySettings::default(),
+        oci: oci::RegistrySettings { limits, ..oci::RegistrySettings::default() },
         signatures: SignaturePolicy::default(),
     };
     Repositories::new(settings).unwrap()

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, ResourceReference};
+use orangery_registry::oci;
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -34,6 +35,34 @@ async fn wide(count: usize) -> Result<usize, String> {
 async fn limits_registry_a_component_version_needs_so_many_others_and_no_more() {
     assert_eq!(wide(2_000).await, Ok(2_000));
     assert_eq!(wide(2_001).await, Err("the component a:1 refers to more than 2000 component versions".to_owned()));
+}
+
+/// A component that refers to so many others, each of which takes about a mebibyte of memory.
+async fn heavy(count: usize) -> Result<usize, String> {
+    let limits = oci::PullLimits { component_versions: 8 << 20, ..oci::PullLimits::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host { repositories: repositories_within(folder.path(), limits), folder };
+    let mut archive = Transport::default();
+    let names: Vec<String> = (1..=count).map(|index| format!("c{index}")).collect();
+    let references: Vec<_> = names.iter().map(|name| (name.as_str(), name.as_str(), "1")).collect();
+    archive.version(&descriptor("a", "1", &references, json!([])), false);
+    for name in &names {
+        let mut heavy = alone(name);
+        heavy["component"]["labels"] = json!([{"name": "l", "value": vec![json!({"": 0}); 1_000]}]);
+        archive.version(&heavy, false);
+    }
+    archive.write_folder(&host.components().join("a"));
+    let opened = host.open(transport("a"), "a", "1").await.map_err(|fault| fault.to_string())?;
+    Ok(opened.descriptors().len())
+}
+
+#[tokio::test]
+async fn c_320_limits_registry_the_descriptors_of_a_component_version_share_a_memory() {
+    assert_eq!(heavy(2).await, Ok(3));
+    let refused = heavy(6).await.unwrap_err();
+    let why = "the component version, with the descriptors and blueprints that it needs, takes more than the 3670016 bytes of \
+               memory that are allowed; refer to fewer or smaller ones, or give the operator more memory";
+    assert!(refused.starts_with("component reference c") && refused.ends_with(why), "{refused}");
 }
 
 /// A descriptor that carries so many others.

@@ -88,6 +88,27 @@ async fn limits_registry_the_answer_of_a_token_server_has_a_size() {
 }
 
 #[tokio::test]
+async fn c_320_limits_registry_a_token_has_a_size() {
+    for (length, expected) in
+        [(16 << 10, "answered 404"), ((16 << 10) + 1, "answered with a token of more than 16384 bytes")]
+    {
+        let server = Server::start(move |request: Request| async move {
+            let host = request.headers().get(header::HOST).expect("a host").to_str().expect("text").to_owned();
+            match (request.uri().path(), request.headers().get(header::AUTHORIZATION)) {
+                ("/token", _) => status(200, json!({"token": "x".repeat(length)}).to_string()),
+                (_, Some(_)) => status(404, ""),
+                (_, None) => {
+                    with(status(401, ""), header::WWW_AUTHENTICATE, &format!("Bearer realm=\"http://{host}/token\""))
+                }
+            }
+        })
+        .await;
+        let fault = manifest(&client(), &server).await.expect_err("no manifest").to_string();
+        assert!(fault.contains(expected), "{fault}");
+    }
+}
+
+#[tokio::test]
 async fn limits_registry_the_body_of_an_error_is_read_so_far() {
     for (filling, expected) in [(100, "answered 400 (NAME_INVALID)"), (64 * 1024, "answered 400")] {
         let body = json!({"errors": [{"code": "NAME_INVALID"}], "more": "x".repeat(filling)}).to_string();

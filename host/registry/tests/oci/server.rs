@@ -147,6 +147,7 @@ pub(crate) fn limits() -> PullLimits {
         manifest: 64 * 1024,
         blob: 256 * 1024,
         at_once: 256 << 20,
+        component_versions: 256 << 20,
         wait: Duration::from_secs(2),
         grace: Duration::from_secs(1),
         of_a_mib: Duration::from_secs(1),

@@ -40,6 +40,30 @@ impl Connections for Former {
     }
 }
 
+/// The reason where it is not known how a former cluster is reached, in messages that say all.
+const UNKNOWN: &str = "FormerClusterUnknown";
+
+/// What to do about a former cluster that is gone for good.
+const WITHOUT_UNINSTALL: &str =
+    "delete the item with the annotation landscaper.gardener.cloud/delete-without-uninstall";
+
+/// Why a deletion does not go on, with what is left in a former cluster before it, and with the way out.
+fn of_former(what: &str, halt: Halt) -> Halt {
+    let told = |failure: Failure| match failure.reason == UNKNOWN {
+        true => failure,
+        false => {
+            let message =
+                format!("{what}: {}; where that cluster is gone for good, {WITHOUT_UNINSTALL}", failure.message);
+            Failure { message, ..failure }
+        }
+    };
+    match halt {
+        Halt::Wait(wait) => Halt::Wait(wait),
+        Halt::Retry(failure) => Halt::Retry(told(failure)),
+        Halt::Stall(failure) => Halt::Stall(told(failure)),
+    }
+}
+
 fn failure(reason: &str, message: String) -> Halt {
     Halt::Stall(Failure::new("CleanUp", reason, message).with_code(Code::ConfigurationProblem))
 }
@@ -67,8 +91,8 @@ impl ItemReconciliation {
     /// One of them does not answer, or is not known how to be reached.
     pub(super) async fn clean_up_all(&mut self, state: &mut ItemState) -> Step<()> {
         for uid in state.former.keys().cloned().collect::<Vec<_>>() {
-            let call = self.gathered.clusters.call().clone();
-            self.clean_up(&uid, state, call).await?;
+            let (what, call) = (left(&uid, state), self.gathered.clusters.call().clone());
+            self.clean_up(&uid, state, call).await.map_err(|halt| of_former(&what, halt))?;
         }
         Ok(())
     }
@@ -76,11 +100,10 @@ impl ItemReconciliation {
     async fn clean_up(&mut self, uid: &str, state: &mut ItemState, call: Call) -> Step<()> {
         let Some(cluster) = self.former_cluster(uid, state).await? else {
             let message = format!(
-                "{}, and it is not known how that cluster is reached; have the Target name it again, or delete the item with \
-                 the annotation landscaper.gardener.cloud/delete-without-uninstall",
+                "{}, and it is not known how that cluster is reached; have the Target name it again, or {WITHOUT_UNINSTALL}",
                 left(uid, state)
             );
-            return Err(failure("FormerClusterUnknown", message));
+            return Err(failure(UNKNOWN, message));
         };
         let inventory = state.former.get(uid).cloned().unwrap_or_default();
         let (address, on) = (cluster.address().to_owned(), inventory.0.keys().next().map(|located| located.on.clone()));
@@ -113,7 +136,7 @@ impl ItemReconciliation {
             } else {
                 format!("{}, but its credentials lead to another cluster now", left(uid, state))
             };
-            return Err(failure("FormerClusterUnknown", message));
+            return Err(failure(UNKNOWN, message));
         }
         self.forget_credentials(uid, state).await;
         Ok(())
@@ -192,8 +215,7 @@ fn left(uid: &str, state: &ItemState) -> String {
 fn replaced(uid: &str, state: &ItemState, address: &str) -> String {
     format!(
         "{address} is another one than before: {} stay in the one whose kube-system has the uid {uid}; have that one answer \
-         there again or, where it is gone for good, delete the item with the annotation \
-         landscaper.gardener.cloud/delete-without-uninstall",
+         there again or, where it is gone for good, {WITHOUT_UNINSTALL}",
         objects_of(uid, state)
     )
 }

@@ -1,8 +1,8 @@
 //! What stays where an item goes and its Execution does not, as another of its items goes on with it (C-174, C-175).
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{collections::BTreeMap, mem};
 
-use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks as _, stored_state::StoredState};
+use orangery_api::{job::Job as _, marks::Marks as _};
 use orangery_apply::{ItemState, Owner, Purpose, hand_over};
 use orangery_core::{
     error::Failure,
@@ -16,11 +16,10 @@ use orangery_reconcile::Key;
 use crate::{
     deploy_item::{
         gather::{GatheredItem, ItemReconciliation},
-        status::{StatusWriter, large_state, provider_status},
+        status::{StatusWriter, provider_status::state_of},
     },
     object::uid_of,
     refresh,
-    seal::Sealer,
 };
 
 impl ItemReconciliation {
@@ -71,10 +70,17 @@ impl ItemReconciliation {
             return Err(Halt::Retry(going(&key)));
         };
         let Some(deployer) = host.plugins.deployer(&item.spec.type_) else { return Ok(()) };
-        let (job, read) = (item.job_id().clone(), self.state_of(&item).await?);
+        let job = item.job_id().clone();
+        let read = state_of(host, &item, &job).await?;
         let is_elsewhere =
             |on: &ClusterRef, uid: &String| read.state.clusters.get(on).is_some_and(|theirs| theirs != uid);
-        if read.seal_error.is_some() || state.clusters.iter().any(|(on, uid)| is_elsewhere(on, uid)) {
+        let is_unknown = |on: &ClusterRef, address: &String| {
+            read.state.clusters.contains_key(on) || read.state.servers.get(on).is_some_and(|theirs| theirs != address)
+        };
+        if read.seal_error.is_some()
+            || state.clusters.iter().any(|(on, uid)| is_elsewhere(on, uid))
+            || state.servers.iter().any(|(on, address)| is_unknown(on, address))
+        {
             return Ok(());
         }
         let mut theirs = read.state;
@@ -83,6 +89,9 @@ impl ItemReconciliation {
         }
         for (located, entry) in &left.0 {
             theirs.inventory.0.entry(located.clone()).or_insert_with(|| entry.clone());
+        }
+        for (on, address) in &state.servers {
+            theirs.servers.entry(on.clone()).or_insert_with(|| address.clone());
         }
         for (on, uid) in &state.clusters {
             theirs.clusters.entry(on.clone()).or_insert_with(|| uid.clone());
@@ -94,22 +103,17 @@ impl ItemReconciliation {
         status.keep(&theirs).await
     }
 
-    /// The state of another item, as its status has it.
-    async fn state_of(&self, item: &Arc<DeployItem>) -> Step<provider_status::ReadStatus> {
-        let host = &self.gathered.host;
-        let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        let large = match StoredState::of(status) {
-            Some(stored) => Some(large_state::read(&stored, &host.client, item).await?),
-            None => None,
-        };
-        provider_status::read(status, large, item.job_id(), Sealer::of(host, item))
-    }
-
     /// Whether the Target still names the cluster that the item has its objects in (C-35).
     async fn is_where_it_was(&self, state: &ItemState) -> Step<bool> {
-        let Some(before) = state.clusters.get(&ClusterRef::Target) else { return Ok(true) };
-        let now = self.gathered.clusters.cluster(&ClusterRef::Target).await?.uid().await?;
-        Ok(now.is_none_or(|now| now == *before))
+        let (before, server) = (state.clusters.get(&ClusterRef::Target), state.servers.get(&ClusterRef::Target));
+        if before.is_none() && server.is_none() {
+            return Ok(true);
+        }
+        let cluster = self.gathered.clusters.cluster(&ClusterRef::Target).await?;
+        Ok(match cluster.uid().await? {
+            Some(now) => before.is_some_and(|before| *before == now),
+            None => server.is_some_and(|server| server == cluster.address()),
+        })
     }
 }
 

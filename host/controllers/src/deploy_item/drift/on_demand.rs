@@ -35,7 +35,7 @@ pub async fn drift_of(host: &Arc<ControllerContext>, item: DeployItem) -> Step<I
     let (item, pool) = (Arc::new(item), Arc::new(ClusterPool::new(|_| {})));
     let gathered = super::gather(host, &pool, &item).await?;
     gathered.state_with_target().await?;
-    let (status, large) = gathered.provider_status().await?;
+    let (status, large) = provider_status::parts_of(host, &gathered.item).await?;
     let (inventory, stored) = provider_status::unverified(status, large)?;
     let manifest = match &stored {
         Some(stored) => proposal_cache::read(&host.client, &Key::of(item.as_ref()).namespace, stored).await?,

@@ -88,14 +88,15 @@ impl GatheredItem {
             return Ok(true);
         }
         let (Some(_), Some(other)) = (own, other) else { return Ok(false) };
-        let there = self.uid_of_cluster(&ClusterRef::Named(other.name.to_string())).await?;
-        Ok(there.is_some() && there == self.uid_of_cluster(&ClusterRef::Target).await?)
+        let there = self.identity_of(&ClusterRef::Named(other.name.to_string())).await?;
+        Ok(there.is_some() && there == self.identity_of(&ClusterRef::Target).await?)
     }
 
-    /// The uid of a cluster, where there is such a Target and one may know it.
-    async fn uid_of_cluster(&self, on: &ClusterRef) -> Step<Option<String>> {
+    /// The uid of a cluster or, where one may not know it, its address: what answers there now is one cluster. `None` without such a
+    /// Target.
+    async fn identity_of(&self, on: &ClusterRef) -> Step<Option<Result<String, String>>> {
         match self.clusters.cluster(on).await {
-            Ok(cluster) => Ok(cluster.uid().await?),
+            Ok(cluster) => Ok(Some(cluster.uid().await?.ok_or_else(|| cluster.address().to_owned()))),
             Err(Halt::Stall(_)) => Ok(None),
             Err(halt @ (Halt::Wait(_) | Halt::Retry(_))) => Err(halt),
         }

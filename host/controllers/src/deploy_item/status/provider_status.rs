@@ -6,7 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use orangery_api::stored_state::StoredState;
+use orangery_api::{deploy_item::DeployItem, stored_state::StoredState};
 use orangery_apply::ItemState;
 use orangery_core::{
     masking::Masker,
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::large_state::{self, LargeState};
 use crate::{
+    controller_context::ControllerContext,
     seal::{SealError, Sealer},
     sealed_state::{
         self, Additions,
@@ -44,6 +45,35 @@ pub(in crate::deploy_item) struct ReadStatus {
     pub(in crate::deploy_item) is_of_origin: bool,
 }
 
+/// The state of an item, as far as it counts for this job.
+///
+/// # Errors
+/// What lies beside the status cannot be read, or the inventory.
+pub(in crate::deploy_item) async fn state_of(
+    host: &ControllerContext,
+    item: &DeployItem,
+    job: &JobId,
+) -> Step<ReadStatus> {
+    let (status, large) = parts_of(host, item).await?;
+    read(status, large, job, Sealer::of(host, item))
+}
+
+/// The provider status of an item, and what of it lies beside it.
+///
+/// # Errors
+/// What lies beside it is gone, or the API server cannot be reached.
+pub(in crate::deploy_item) async fn parts_of<'a>(
+    host: &ControllerContext,
+    item: &'a DeployItem,
+) -> Step<(Option<&'a Value>, Option<Hidden>)> {
+    let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+    let large = match StoredState::of(status) {
+        Some(stored) => Some(large_state::read(&stored, &host.client, item).await?),
+        None => None,
+    };
+    Ok((status, large))
+}
+
 /// Reads a provider status, as a job finds it. The progress of another job is no progress of this one, and what was to be written
 /// for another signed origin is not written for this one. Of a status that this
 /// operator has not written, or not last, only the inventory is taken over and what it says of clusters, which has still to be
@@ -52,12 +82,7 @@ pub(in crate::deploy_item) struct ReadStatus {
 ///
 /// # Errors
 /// A stall where the inventory cannot be read: guessing would leak or delete objects.
-pub(in crate::deploy_item) fn read(
-    status: Option<&Value>,
-    large: Option<Hidden>,
-    job: &JobId,
-    sealer: Sealer<'_>,
-) -> Step<ReadStatus> {
+fn read(status: Option<&Value>, large: Option<Hidden>, job: &JobId, sealer: Sealer<'_>) -> Step<ReadStatus> {
     let mut own = status.and_then(Value::as_object).cloned().unwrap_or_default();
     let inventory = inventory(own.remove(MANAGED_RESOURCES).as_ref())?;
     let additions: Additions = match own.remove(HOST) {
@@ -80,7 +105,8 @@ pub(in crate::deploy_item) fn read(
             let additions = additions.with(large.additions.or_else(|| encrypted.flatten()?.additions));
             let former = additions.former()?.into_iter().map(|(uid, inventory)| (uid, adopted(inventory))).collect();
             let clusters = additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect();
-            let state = ItemState { inventory, former, clusters, status, ..ItemState::default() };
+            let servers = additions.servers.into_iter().map(|known| (known.on, known.address)).collect();
+            let state = ItemState { inventory, former, clusters, servers, status, ..ItemState::default() };
             return Ok(ReadStatus { state, seal_error: Some(seal_error), is_part_lost, is_of_origin: true });
         }
     };
@@ -101,6 +127,7 @@ pub(in crate::deploy_item) fn read(
         status,
         deletion_order: additions.deletion_order,
         clusters: additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect(),
+        servers: additions.servers.into_iter().map(|known| (known.on, known.address)).collect(),
         former,
         credentials: additions.credentials,
         notes: Vec::new(),

@@ -7,7 +7,7 @@ mod renewed;
 
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{ConfigMap, Secret},
+    api::core::v1::{ConfigMap, Namespace, Secret},
 };
 use kube::{
     Api, Client, Config,
@@ -227,6 +227,35 @@ async fn c_35_a_cluster_that_is_swapped_in_the_middle_of_a_job_has_the_job_begin
     assert_eq!((&status["phase"], &status["lastError"]), (&json!("Succeeded"), &Value::Null), "{status:#}");
     assert!(has(&second, "x").await && !has(&world.client, "x").await, "what the first cluster had is deleted there");
     assert_eq!(status["providerStatus"].pointer("/orangery/former"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_35_a_deletion_says_what_is_left_in_a_former_cluster_that_is_gone_and_the_way_out() {
+    let world = Items::new().await;
+    let targets: Api<Target> = Api::default_namespaced(world.client.clone());
+    let here = json!(targets.get("cluster").await.unwrap())["spec"]["config"]["kubeconfig"].clone();
+    let (server, client) = second().await;
+    let uid = Api::<Namespace>::all(client).get("kube-system").await.unwrap().metadata.uid.unwrap();
+    retarget(&world, &server.kubeconfig()).await;
+    world.create("item", &[proposal("x", json!({}))], json!({"timeout": "1s"})).await;
+    world.job("item", "one").await;
+    retarget(&world, here.as_str().unwrap()).await;
+    server.stop().await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    let status = world.finished("item", "two").await;
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert_eq!(status["phase"], "DeleteFailed", "{status:#}");
+    let what = format!(
+        "the target names another cluster than before: ConfigMap default/x stay in the cluster whose kube-system has the uid {uid}: "
+    );
+    let way_out = "; where that cluster is gone for good, delete the item with the annotation \
+                   landscaper.gardener.cloud/delete-without-uninstall";
+    assert!(message.contains(&what) && message.ends_with(way_out), "{message}");
+    let without = json!({"metadata": {"annotations": {"landscaper.gardener.cloud/delete-without-uninstall": "true"}}});
+    world.patch("item", without).await;
+    world.trigger("item", "three").await;
+    world.gone("item").await;
 }
 
 /// Why an item cannot be deleted whose Target names this cluster by now, where what was kept leads to that one.

@@ -49,6 +49,7 @@ fn whole() -> ItemState {
         status: Some(json!({"apiVersion": "a/v1", "kind": "K", "mine": 1})),
         deletion_order: serde_json::from_value(order).unwrap(),
         clusters: BTreeMap::from([(ClusterRef::Target, "c".to_owned())]),
+        servers: BTreeMap::from([(ClusterRef::Host, "cluster of the test".to_owned())]),
         credentials: BTreeMap::from([("c".to_owned(), "orangery-cluster-c".to_owned())]),
         notes: Vec::new(),
     }
@@ -101,6 +102,7 @@ fn c_37_c_110_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over
         inventory: inventory.clone(),
         status: whole().status,
         clusters: BTreeMap::from([(ClusterRef::Target, clusters.to_owned())]),
+        servers: whole().servers,
         former: BTreeMap::from([(former.to_owned(), inventory.clone())]),
         ..ItemState::default()
     };
@@ -219,7 +221,7 @@ fn c_85_values_of_secrets_are_not_shown_and_what_is_read_again_has_them() {
     overlay(&mut expected, &json!({"apiVersion": "a/v1", "mine": "[masked]", "[masked]": ["[masked]x", 1]}));
     assert_eq!(shown, expected);
     let members: Vec<&str> = own.as_object().unwrap().keys().map(String::as_str).collect();
-    let kept = ["clusters", "credentials", "hidden", "job", "manifest", "number", "proposal", "seal"];
+    let kept = ["clusters", "credentials", "hidden", "job", "manifest", "number", "proposal", "seal", "servers"];
     assert_eq!(members, kept);
     // Though it is not known to be secret any more.
     let later = of(&telling(), Some(&status), &bench, &Masker::default());
