@@ -111,7 +111,7 @@ pub enum CommandError {
     /// An operator would put back what is taken off.
     #[error(
         "the operator {holder} holds the Lease {namespace}/{lease}, renewed last at {renewed}, and would put guards back; uninstall it \
-         first"
+         first, or name the Lease of your operator by --lease where that one is somebody else's"
     )]
     OperatorRuns {
         /// The process that holds the Lease.

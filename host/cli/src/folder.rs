@@ -6,7 +6,7 @@
 use std::{
     fmt, fs,
     io::{self, Read as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
@@ -84,7 +84,7 @@ pub enum FolderError {
         cause: io::Error,
     },
     /// A link of a folder to somewhere else: whoever made the folder has not what is there, and whoever reads it may (C-166).
-    #[error("{} leads out of its folder, of which nothing else is read; copy what it means into the folder, or name that itself", path.display())]
+    #[error("{} leads out of its folder, of which nothing else is read or written; copy what it means into the folder, or name that itself", path.display())]
     Outside {
         /// The link.
         path: PathBuf,
@@ -199,6 +199,37 @@ fn check_within(folder: &Path, entry: &Path) -> Result<(), FolderError> {
         return Err(FolderError::Outside { path: entry.to_owned() });
     }
     if found.is_file() { Ok(()) } else { Err(FolderError::Special { path: entry.to_owned() }) }
+}
+
+/// The content of a file of a folder, by its name in it; `None` where there is none. Nothing else than what is in the folder is
+/// read (C-166).
+pub(crate) fn content_within(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
+    let file = folder.join(name);
+    if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(FolderError::Outside { path: file });
+    }
+    match fs::symlink_metadata(&file) {
+        Ok(_) => check_within(folder, &file)?,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(unreadable(&file, cause)),
+    }
+    let content = content_of(&file, LONGEST).map_err(|cause| unreadable(&file, cause))?;
+    content.map(Some).ok_or(FolderError::TooLong { path: file })
+}
+
+/// The text of a file of a folder that is there.
+pub(crate) fn text_within(folder: &Path, name: &str) -> Result<String, FolderError> {
+    check_within(folder, &folder.join(name))?;
+    text_of(&folder.join(name))
+}
+
+/// Writes a file of a folder, and through no link of it: whoever made the folder chooses no other file (C-166).
+pub(crate) fn write_within(folder: &Path, name: &str, text: &str) -> Result<(), FolderError> {
+    let file = folder.join(name);
+    match fs::symlink_metadata(&file) {
+        Ok(there) if !there.is_file() => Err(FolderError::Outside { path: file }),
+        Ok(_) | Err(_) => fs::write(&file, text).map_err(|cause| unreadable(&file, cause)),
+    }
 }
 
 /// The files meant: the file itself, or the manifests of a folder, by name.

@@ -15,6 +15,9 @@ use tokio::time::timeout;
 
 use crate::call::{CallError, CallSubject};
 
+/// The longest time for which a Lease is looked at, whatever it says of itself: whoever may write Leases somewhere writes it.
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
+
 /// A Lease by which one operator at a time is active.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OperatorLease {
@@ -39,7 +42,7 @@ pub(crate) struct OperatorHolder {
 
 /// All Leases of operators, whatever namespaces these are in. Those that were not held since operators label them are not found. An
 /// operator whose rights go before it does cannot give its Lease back, so one that is held is looked at until it is renewed, or
-/// for as long as it lasts: clocks of different machines are not compared.
+/// for as long as it lasts, and a minute at most: clocks of different machines are not compared.
 ///
 /// # Errors
 /// Leases cannot be listed.
@@ -80,7 +83,7 @@ async fn is_renewed(client: &Client, lease: &Lease) -> bool {
             now.is_some_and(|now| holder(&now).is_some() && (holder(&now).map(str::to_owned), renewed(&now)) != before),
         )
     });
-    timeout(lasts, changed).await.unwrap_or(false)
+    timeout(lasts.min(LONGEST_LOOK), changed).await.unwrap_or(false)
 }
 
 impl OperatorLease {

@@ -72,11 +72,16 @@ pub struct Warning {
     pub text: String,
 }
 
+/// The most warnings that are kept until they are asked for; engines choose how many there are.
+const MOST_WARNINGS: usize = 20;
+
 /// The rendering of one blueprint in one job.
 pub struct Rendering<'a> {
     subject: RenderedSubject<'a>,
     states: States,
     warnings: Vec<Warning>,
+    /// How many more there were.
+    omitted: usize,
     /// The schemas of the component version that were needed so far.
     schemas: BTreeMap<ResourceReference, Value>,
 }
@@ -84,7 +89,7 @@ pub struct Rendering<'a> {
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
     pub fn new(subject: RenderedSubject<'a>, states: States) -> Self {
-        Self { subject, states, warnings: Vec::new(), schemas: BTreeMap::new() }
+        Self { subject, states, warnings: Vec::new(), omitted: 0, schemas: BTreeMap::new() }
     }
 
     /// What executions keep, also of a job that failed.
@@ -92,9 +97,24 @@ impl<'a> Rendering<'a> {
         &mut self.states
     }
 
-    /// What is to be told since it was asked last, in the order in which it came up.
+    /// What is to be told since it was asked last, in the order in which it came up; of more than there is room for, how many there
+    /// were (C-322).
     pub fn take_warnings(&mut self) -> Vec<Warning> {
-        std::mem::take(&mut self.warnings)
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let omitted = std::mem::take(&mut self.omitted);
+        if omitted > 0 {
+            warnings.push(Warning {
+                place: "the blueprint".to_owned(),
+                text: format!("there are {omitted} more warnings"),
+            });
+        }
+        warnings
+    }
+
+    fn warn(&mut self, warnings: impl Iterator<Item = Warning>) {
+        for warning in warnings {
+            if self.warnings.len() < MOST_WARNINGS { self.warnings.push(warning) } else { self.omitted += 1 }
+        }
     }
 
     /// The imports as the blueprint asks for them: mappings, defaults, schemas, then the import executions.
@@ -224,7 +244,7 @@ impl<'a> Rendering<'a> {
                 }
             }
         };
-        self.warnings.extend(dropped.into_iter().map(|name| Warning {
+        self.warn(dropped.into_iter().map(|name| Warning {
             place: format!("export {name:?}"),
             text: "the blueprint does not define it, so it is dropped; add it to `exports` of the blueprint".to_owned(),
         }));
@@ -267,7 +287,7 @@ impl<'a> Rendering<'a> {
         let file = execution.file.as_deref();
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
         let message = std::mem::take(&mut rendered.warnings);
-        self.warnings.extend(message.into_iter().map(|text| Warning { place: place.clone(), text }));
+        self.warn(message.into_iter().map(|text| Warning { place: place.clone(), text }));
         Ok(rendered)
     }
 

@@ -289,6 +289,23 @@ fn export_mappings_see_the_exports_twice_and_stand_over_them_unchecked() {
 }
 
 #[test]
+fn c_322_limits_blueprint_so_many_warnings_are_told_and_how_many_more_there_are() {
+    let exports: Vec<String> = (0..30).map(|number| format!("u{number:02}: 1")).collect();
+    let template = exports.join(", ");
+    let world = World::blueprint(&format!(
+        "exportExecutions: [{{name: one, type: Echo, template: 'exports: {{{template}}}'}}]"
+    ));
+    let mut rendering = world.rendering();
+    let exports = block_on(rendering.exports(&serde_json::Map::new(), ExportValues::default(), &mappings(json!({}))));
+    assert_eq!(exports.map(Value::Object), Ok(json!({})));
+    let warned = rendering.take_warnings();
+    // One is of the engine.
+    assert_eq!((warned.len(), warned[19].place.as_str()), (21, "export \"u18\""));
+    assert_eq!((warned[20].place.as_str(), warned[20].text.as_str()), ("the blueprint", "there are 11 more warnings"));
+    assert_eq!(rendering.take_warnings(), []);
+}
+
+#[test]
 fn exports_of_several_executions_are_merged_and_then_checked() {
     let world = World::blueprint(
         "exports: [{name: e, schema: {required: [a, b]}}]\nexportExecutions: [{name: one, type: Echo, template: 'exports: {e: {a: 1}}'}, {name: two, type: Echo, template: 'exports: {e: {b: 2}}'}]",

@@ -10,7 +10,7 @@ mod recorded_content;
 mod recorded_reads;
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,13 +21,11 @@ use orangery_proposal::recorded::differences;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{authoring::loaded::LoadedComponent, command_error::CommandError};
+use crate::{authoring::loaded::LoadedComponent, command_error::CommandError, folder};
 
 pub use call_log::{CallLog, Coverage};
 pub(crate) use deployer::MOST_CALLS;
 
-/// The most bytes of a file of a case.
-const MOST_CASE_BYTES: u64 = 64 << 20;
 /// As many differences of an answer are shown.
 const MOST_DIFFERENCES: usize = 12;
 
@@ -69,8 +67,11 @@ pub fn folders(cases: &Path) -> Result<Vec<PathBuf>, CommandError> {
     let unread = |cause| CommandError::Read { path: cases.to_owned(), cause };
     let mut folders = Vec::new();
     for entry in fs::read_dir(cases).map_err(unread)? {
-        let path = entry.map_err(unread)?.path();
-        if path.join("request.json").is_file() {
+        let entry = entry.map_err(unread)?;
+        // A link is no folder of these cases.
+        let is_folder = entry.file_type().map_err(unread)?.is_dir();
+        let path = entry.path();
+        if is_folder && path.join("request.json").is_file() {
             folders.push(path);
         }
     }
@@ -112,18 +113,8 @@ struct Case<'a> {
 impl Case<'_> {
     /// The text of a file; `None` where there is none.
     fn text(&self, name: &str) -> Result<Option<String>, String> {
-        let path = self.folder.join(name);
-        let read = || -> io::Result<Option<String>> {
-            match fs::metadata(&path) {
-                Ok(metadata) if metadata.len() > MOST_CASE_BYTES => {
-                    Err(io::Error::other(format!("it has more than the {MOST_CASE_BYTES} bytes that are read")))
-                }
-                Ok(_) => fs::read_to_string(&path).map(Some),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(error),
-            }
-        };
-        read().map_err(|error| format!("{name} cannot be read: {error}"))
+        let content = folder::content_within(self.folder, name).map_err(|error| error.to_string())?;
+        content.map(|content| String::from_utf8(content).map_err(|_| format!("{name} is no UTF-8"))).transpose()
     }
 
     /// `request.json` in its form.
@@ -190,7 +181,7 @@ impl Case<'_> {
     }
 
     fn update(&mut self, name: &str, text: &str) -> Result<(), String> {
-        fs::write(self.folder.join(name), text).map_err(|error| format!("{name} cannot be written: {error}"))?;
+        folder::write_within(self.folder, name, text).map_err(|error| error.to_string())?;
         self.updated.push(name.to_owned());
         Ok(())
     }
@@ -234,6 +225,35 @@ mod tests {
         assert_eq!(updated(None), written);
         assert_eq!(updated(Some("{")), written);
         assert_eq!(updated(Some("{\"a\": 1}")), (vec![], None));
+    }
+
+    #[test]
+    fn c_166_a_case_reads_and_writes_what_is_in_its_folder_alone() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let theirs = other.path().join("theirs");
+        fs::write(&theirs, "{}").unwrap();
+        let link = folder.path().join("response.json");
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        let outside = |name: &str| {
+            format!(
+                "{} leads out of its folder, of which nothing else is read or written; copy what it means into the folder, or name \
+                 that itself",
+                folder.path().join(name).display()
+            )
+        };
+        let case = |expectation| Case { folder: folder.path(), expectation, problems: Vec::new(), updated: Vec::new() };
+        for expectation in [Expectation::Holds, Expectation::IsUpdated] {
+            assert_eq!(case(expectation).expect(&json!({"a": 1})), Err(outside("response.json")));
+        }
+        let mut updated = case(Expectation::IsUpdated);
+        assert_eq!(updated.update("response.json", "ours"), Err(outside("response.json")));
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "{}");
+        for name in ["../x", "/etc/hostname"] {
+            assert_eq!(updated.text(name), Err(outside(name)));
+        }
+        std::os::unix::fs::symlink(other.path(), folder.path().join("linked")).unwrap();
+        fs::write(other.path().join("request.json"), "{}").unwrap();
+        assert!(folders(folder.path()).is_err(), "a link is no folder of cases");
     }
 
     #[test]

@@ -7,10 +7,7 @@ mod configurations;
 mod failures;
 mod session;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use orangery_core::yaml;
 use serde::{Serialize, Serializer};
@@ -19,7 +16,10 @@ use serde_json::Value;
 pub use session::{DeployerAnswer, DeployerUnderTest};
 
 use self::session::{ConformanceSession, Shortfall};
-use crate::command_error::CommandError;
+use crate::{
+    command_error::CommandError,
+    folder::{self, FolderError},
+};
 
 /// One thing that is asked of a deployer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,19 +197,13 @@ const TARGET: &str = "target.yaml";
 /// # Errors
 /// The folder or a file of it cannot be read, or there is no sample.
 pub fn samples(folder: &Path) -> Result<(Vec<Sample>, Vec<Value>), CommandError> {
-    let unread = |path: &Path| {
-        let path = path.to_owned();
-        move |cause| CommandError::Read { path, cause }
-    };
-    let mut files: Vec<PathBuf> = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unread(folder))? {
-        files.push(entry.map_err(unread(folder))?.path());
-    }
-    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml" || ending == "json"));
-    files.sort();
     let (mut samples, mut target) = (Vec::new(), Vec::new());
+    let files = match folder::files(folder) {
+        Err(FolderError::Empty { .. }) => return Err(CommandError::NoSamples { path: folder.to_owned() }),
+        files => files?,
+    };
     for file in files {
-        let text = fs::read_to_string(&file).map_err(unread(&file))?;
+        let text = folder::text_of(&file)?;
         let no_yaml = |error: yaml::YamlError| CommandError::Sample { path: file.clone(), why: error.to_string() };
         if file.file_name().is_some_and(|name| name == TARGET) {
             target.extend(yaml::documents(&text).map_err(no_yaml)?.into_iter().map(|document| document.value));

@@ -8,7 +8,7 @@ use std::{
 
 use orangery_plugin::{Inspection, Plugin, Registered, Registration, Sandbox, SandboxConfig, WorkerCommand, World};
 
-use crate::{cache, command_error::CommandError, terminal};
+use crate::{cache, command_error::CommandError, folder, terminal};
 
 /// The name of the file with a registration that lies beside a component or its cases.
 pub const REGISTRATION: &str = "plugin.yaml";
@@ -63,14 +63,13 @@ impl LoadedComponent {
         let refused = |cause| CommandError::Component { path: file.to_owned(), cause };
         let inspection = orangery_plugin::inspect(&bytes).map_err(refused)?;
         inspection.check().map_err(refused)?;
-        let found = near.iter().map(|folder| folder.join(REGISTRATION)).find(|file| file.is_file());
-        let registration = match registration.map(Path::to_path_buf).or(found) {
-            Some(path) => {
-                let text =
-                    fs::read_to_string(&path).map_err(|cause| CommandError::Read { path: path.clone(), cause })?;
-                Registration::parse(&text, &path.display().to_string())?
+        let near = near.iter().map(|folder| (folder.as_path(), folder.join(REGISTRATION)));
+        let registration = match (registration, near.into_iter().find(|(_, file)| file.is_file())) {
+            (Some(file), _) => Registration::parse(&folder::text_of(file)?, &file.display().to_string())?,
+            (None, Some((folder, file))) => {
+                Registration::parse(&folder::text_within(folder, REGISTRATION)?, &file.display().to_string())?
             }
-            None => everything(&inspection.worlds())?,
+            (None, None) => everything(&inspection.worlds())?,
         };
         let (world, types) = claim(&registration);
         if !inspection.worlds().contains(&world) {

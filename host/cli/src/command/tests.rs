@@ -342,8 +342,10 @@ async fn c_237_an_operator_that_runs_keeps_its_guards() {
     assert_eq!(
         end.unwrap_err().to_string(),
         "the operator pod_1 holds the Lease system/orangery, renewed last at 2026-11-21T08:00:00Z, and would put guards back; \
-         uninstall it first"
+         uninstall it first, or name the Lease of your operator by --lease where that one is somebody else's"
     );
+    let (end, written) = run(&client, "uninstall --release-guards --in-use --lease orangery/orangery").await;
+    assert_eq!(end.unwrap(), Exit::Ok, "{written}");
     // It has ended without giving the Lease back, as where its rights went first.
     let (client, _) = server(left(json!("pod_1"), false));
     let (end, written) = run(&client, "uninstall --release-guards --in-use").await;

@@ -61,6 +61,9 @@ pub struct Uninstall {
     /// Also in the other namespaces: what deployed objects are reached and removed by can be deleted then
     #[arg(long, requires = "release_guards")]
     pub in_use: bool,
+    /// The Lease of the operator, where Leases of somebody else say that they are of one
+    #[arg(long, value_name = "NAMESPACE/NAME", requires = "release_guards")]
+    pub lease: Option<String>,
     /// Do it, and not only tell what would be done
     #[arg(long, requires = "release_guards")]
     pub yes: bool,
@@ -81,7 +84,7 @@ impl Uninstall {
             left.lines().into_iter().try_for_each(|line| terminal.line(line))?;
             return Ok(if left.hangs() { Exit::Failed } else { Exit::Ok });
         }
-        if let Some((lease, holder)) = left.holder() {
+        if let Some((lease, holder)) = left.holder(self.lease.as_deref()) {
             return Err(CommandError::OperatorRuns {
                 holder: holder.name.clone(),
                 namespace: lease.namespace.clone(),

@@ -46,7 +46,7 @@ fn c_166_of_a_folder_nothing_is_read_that_is_not_in_it() {
     assert_eq!(message_of(&inside), Ok(both.to_vec()));
     for elsewhere in ["../secret.yaml", "/proc/self/environ", "/dev/zero"] {
         std::os::unix::fs::symlink(elsewhere, place("c.yaml")).unwrap();
-        let message = "DIR/c.yaml leads out of its folder, of which nothing else is read; copy what it means into the folder, or \
+        let message = "DIR/c.yaml leads out of its folder, of which nothing else is read or written; copy what it means into the folder, or \
                        name that itself";
         assert_eq!(message_of(&inside), Err(message.to_owned()), "{elsewhere}");
         fs::remove_file(place("c.yaml")).unwrap();

@@ -89,9 +89,10 @@ async fn limits_registry_the_answer_of_a_token_server_has_a_size() {
 
 #[tokio::test]
 async fn c_320_limits_registry_a_token_has_a_size() {
-    for (length, expected) in
-        [(16 << 10, "answered 404"), ((16 << 10) + 1, "answered with a token of more than 16384 bytes")]
-    {
+    for (length, expected) in [
+        (16 << 10, "the registry does not have it (404"),
+        ((16 << 10) + 1, "answered with a token of more than 16384 bytes"),
+    ] {
         let server = Server::start(move |request: Request| async move {
             let host = request.headers().get(header::HOST).expect("a host").to_str().expect("text").to_owned();
             match (request.uri().path(), request.headers().get(header::AUTHORIZATION)) {

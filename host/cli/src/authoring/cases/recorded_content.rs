@@ -1,6 +1,6 @@
 //! The content of a case: files beside its request, by what a deployer asks for.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use orangery_core::{
     error::{Code, Fault},
@@ -12,6 +12,7 @@ use orangery_ocm::{
 use orangery_proposal::recorded::{RecordedArtifact, RecordedSource};
 
 use super::{CallLog, recorded_reads::unrecorded};
+use crate::folder;
 
 /// What one call may read of registries and web servers.
 pub(super) struct RecordedContent {
@@ -46,7 +47,8 @@ impl RecordedContent {
 }
 
 fn read(folder: &Path, artifact: &RecordedArtifact) -> Result<Arc<ReadContent>, String> {
-    let bytes = fs::read(folder.join(&artifact.file)).map_err(|error| format!("{}: {error}", artifact.file))?;
+    let bytes = folder::content_within(folder, &artifact.file).map_err(|error| error.to_string())?;
+    let bytes = bytes.ok_or_else(|| format!("there is no file {}", artifact.file))?;
     let layers = artifact.layers.iter().map(|layer| read(folder, layer)).collect::<Result<_, String>>()?;
     let RecordedArtifact { digest, media_type, .. } = artifact.clone();
     Ok(Arc::new(ReadContent { digest, media_type, bytes: Arc::new(bytes), layers }))

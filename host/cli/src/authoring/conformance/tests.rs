@@ -1,8 +1,11 @@
 //! Deployers that are plain functions: what no component can do in the sandbox, and the report.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use orangery_core::{

@@ -66,9 +66,10 @@ impl Leftovers {
     }
 
     /// An operator that is active.
-    pub(super) fn holder(&self) -> Option<(&OperatorLease, &OperatorHolder)> {
+    pub(super) fn holder(&self, named: Option<&str>) -> Option<(&OperatorLease, &OperatorHolder)> {
         let alive = |lease: &OperatorLease| lease.holder.as_ref().is_some_and(|holder| holder.is_alive);
-        let lease = self.leases.iter().find(|lease| alive(lease))?;
+        let is_meant = |lease: &OperatorLease| named.is_none_or(|named| lease.place() == named);
+        let lease = self.leases.iter().find(|lease| alive(lease) && is_meant(lease))?;
         Some((lease, lease.holder.as_ref()?))
     }
 

@@ -217,7 +217,8 @@ async fn c_273_a_list_that_waits_for_the_pace_of_its_namespace_keeps_no_turn_of_
     let (client, _) = client(&Arc::new(Semaphore::new(9)));
     let feeds = feeds();
     let spent = feeds.shares.paces.of(&Some("n".into()));
-    (0..40_000).for_each(|_| drop(spent.changed(&json!({}))));
+    let beyond = (0..40_000).filter(|_| spent.changed(&json!({})).is_some()).count();
+    assert_eq!(beyond, 20_000);
     let slow = ["a", "b"].map(|namespace| follow(&feeds, &client, namespace));
     until(|| slow.iter().all(|(_, log)| !log.lock().unwrap().is_empty())).await;
     let begun = Instant::now();
