@@ -1,17 +1,13 @@
 //! The call of a controller for which clusters are asked: how long it may take, and what it lends to others while it waits.
 
 use std::{
-    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use orangery_core::{name::Namespace, port::LendableSlot};
-use orangery_turns::Tenant;
+use orangery_turns::{Tenant, lending_of};
 use tokio::time::{Instant, error::Elapsed, timeout};
-
-/// How long an answer is waited for before the slot is lent: servers that are well have answered by then.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// One call of a controller. Clones are the same call.
 #[derive(Clone, Default)]
@@ -54,30 +50,6 @@ impl Call {
 
     /// An answer, which is waited for no longer than `most`.
     pub(crate) async fn wait<T>(&self, most: Duration, answer: impl Future<Output = T>) -> Result<T, Elapsed> {
-        let patiently = async {
-            let mut answer = pin!(answer);
-            if let Ok(answer) = timeout(PATIENCE, &mut answer).await {
-                return answer;
-            }
-            let _lent = self.slot.as_deref().map(LentSlot::new);
-            answer.await
-        };
-        timeout(most, patiently).await
-    }
-}
-
-/// A slot that is lent until this is dropped.
-struct LentSlot<'a>(&'a dyn LendableSlot);
-
-impl<'a> LentSlot<'a> {
-    fn new(slot: &'a dyn LendableSlot) -> Self {
-        slot.lend();
-        Self(slot)
-    }
-}
-
-impl Drop for LentSlot<'_> {
-    fn drop(&mut self) {
-        self.0.take_back();
+        timeout(most, lending_of(self.slot.as_deref(), answer)).await
     }
 }

@@ -15,7 +15,7 @@ use orangery_core::{
 };
 use orangery_policy::{EffectivePolicy, Quota, QuotaKind};
 use orangery_proposal::deployer::PluginIdentity;
-use orangery_reconcile::slot;
+use orangery_turns::slot;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::namespace_policy::NamespacePolicies;

@@ -4,7 +4,10 @@
 //! them: `jsonNormalisation/v1` is made of the schema as written, v2 and v3 of a model behind both schemas, in which
 //! labels of component references are never left out.
 
-use std::fmt::Write;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+};
 
 use serde_json::{Map, Number, Value, json};
 
@@ -112,16 +115,17 @@ impl Descriptor {
 /// Resources of one name and extra identity get their version as extra identity, as long as another of them is left.
 fn told_apart(resources: &[Resource]) -> Vec<Resource> {
     let mut resources = resources.to_vec();
-    for index in 0..resources.len() {
-        let Some(one) = resources.get(index).map(|resource| resource.element.clone()) else { continue };
-        let is_alike = |(other, resource): (usize, &Resource)| {
-            other != index && resource.element.name == one.name && resource.element.extra_identity == one.extra_identity
-        };
-        if resources.iter().enumerate().any(is_alike)
-            && let Some(resource) = resources.get_mut(index)
-        {
-            resource.element.extra_identity.insert("version".to_owned(), one.version);
-        }
+    let identity = |resource: &Resource| (resource.element.name.clone(), resource.element.extra_identity.clone());
+    let mut alike: HashMap<(String, BTreeMap<String, String>), usize> = HashMap::new();
+    for resource in &resources {
+        *alike.entry(identity(resource)).or_default() += 1;
+    }
+    for resource in &mut resources {
+        let Some(count) = alike.get_mut(&identity(resource)).filter(|count| **count > 1) else { continue };
+        *count -= 1;
+        let version = resource.element.version.clone();
+        resource.element.extra_identity.insert("version".to_owned(), version);
+        *alike.entry(identity(resource)).or_default() += 1;
     }
     resources
 }
@@ -301,4 +305,37 @@ fn write_number(number: &Number, text: &mut String) {
         write!(text, "{}", digits.replacen('e', sign, 1))
     };
     debug_assert!(written.is_ok(), "writing to a text never fails");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(resources: &[(&str, &[(&str, &str)], &str)]) -> Vec<BTreeMap<String, String>> {
+        let resources: Vec<Resource> = resources
+            .iter()
+            .map(|(name, identity, version)| {
+                let mut resource = Resource::default();
+                resource.element.name = (*name).to_owned();
+                resource.element.version = (*version).to_owned();
+                resource.element.extra_identity =
+                    identity.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+                resource
+            })
+            .collect();
+        told_apart(&resources).into_iter().map(|resource| resource.element.extra_identity).collect()
+    }
+
+    #[test]
+    fn resources_of_one_identity_are_told_apart_by_their_versions_but_for_the_last() {
+        let version = |version: &str| BTreeMap::from([("version".to_owned(), version.to_owned())]);
+        let none = BTreeMap::new;
+        let alike: &[(&str, &[(&str, &str)], &str)] =
+            &[("a", &[], "1"), ("b", &[], "1"), ("a", &[], "2"), ("a", &[], "3")];
+        assert_eq!(told(alike), [version("1"), none(), version("2"), none()]);
+        // One that is told apart can be alike to another one, which is told apart from it in its turn.
+        let again: &[(&str, &[(&str, &str)], &str)] =
+            &[("a", &[], "1"), ("a", &[], "2"), ("a", &[("version", "1")], "4")];
+        assert_eq!(told(again), [version("1"), none(), version("4")]);
+    }
 }

@@ -38,7 +38,7 @@ pub use crate::{
     queue::{MOST_CALLS_OF_A_NAMESPACE, Queue, QueueCounts},
     read::list,
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
-    slot::{in_this_slot, slot},
+    slot::in_this_slot,
     store::{ObjectChange, Restorations, Store, UnreadableObject},
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,

@@ -6,16 +6,11 @@ use std::sync::{
 };
 
 use orangery_core::port::LendableSlot;
-use orangery_turns::HeldBytes;
+use orangery_turns::{HeldBytes, in_slot};
 use tokio::sync::{Mutex, Notify};
 
 tokio::task_local! {
     static SLOT: Arc<CallSlot>;
-}
-
-/// The slot of the call that this task carries out; `None` outside of one.
-pub fn slot() -> Option<Arc<dyn LendableSlot>> {
-    SLOT.try_with(|slot| Arc::clone(slot) as Arc<dyn LendableSlot>).ok()
 }
 
 /// Some work of the call that this task carries out, which has the slot of the call on whatever thread it goes on (C-96).
@@ -24,7 +19,7 @@ pub fn in_this_slot<T>(work: impl Future<Output = T>) -> impl Future<Output = T>
     let (slot, work) = (SLOT.try_with(Arc::clone).ok(), Box::pin(work));
     async move {
         match slot {
-            Some(slot) => SLOT.scope(slot, work).await,
+            Some(slot) => in_slot(slot.clone(), SLOT.scope(slot, work)).await,
             None => work.await,
         }
     }
@@ -69,7 +64,8 @@ impl CallSlots {
     /// Carries a call out in a slot.
     pub(crate) async fn carry_out<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
         let slot = CallSlot { of: self, waits: AtomicUsize::new(0), read: Mutex::default() };
-        SLOT.scope(Arc::new(slot), call).await
+        let slot = Arc::new(slot);
+        in_slot(slot.clone(), SLOT.scope(slot, call)).await
     }
 }
 
@@ -109,6 +105,7 @@ mod tests {
     use std::{pin::pin, task::Poll, thread};
 
     use futures::{executor::block_on, future::poll_fn};
+    use orangery_turns::slot;
 
     use super::*;
 

@@ -16,7 +16,7 @@ use orangery_core::{
     lenient,
 };
 use orangery_ocm::{Resource, ResourceContent, media};
-use orangery_turns::{blocking, off_the_executor};
+use orangery_turns::{blocking, lending, off_the_executor};
 
 use self::{
     compare::{Comparison, compare},
@@ -76,7 +76,7 @@ impl ResourceAccess {
         place: impl Fn() -> String,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<Result<T, String>, Fault> {
-        let _turn = self.registries.turns().acquire(self.keyring.tenant()).await;
+        let _turn = lending(self.registries.turns().acquire(self.keyring.tenant())).await;
         blocking(work).await.map_err(|error| crate::interrupted(&place(), &error))
     }
 
@@ -87,7 +87,7 @@ impl ResourceAccess {
         let compared = || compare(resource.digest.as_ref(), &fetched);
         let compared = match &fetched {
             Fetched::Blob(content) if content.bytes.len() > SMALL || image::is_archive(&content.media_type) => {
-                let _turn = self.registries.turns().acquire(self.keyring.tenant()).await;
+                let _turn = lending(self.registries.turns().acquire(self.keyring.tenant())).await;
                 off_the_executor(compared)
             }
             Fetched::Blob(_) | Fetched::Artifact { .. } => compared(),

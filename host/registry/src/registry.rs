@@ -13,7 +13,7 @@ use orangery_core::{
     port::BoxFuture,
 };
 use orangery_ocm::{AllowedSources, NameMapping};
-use orangery_turns::{Tenant, Turns, blocking};
+use orangery_turns::{Tenant, Turns, blocking, lending};
 use serde_json::Value;
 
 use crate::{
@@ -126,7 +126,7 @@ impl Registries {
         keyring.allows(&reference.repository)?;
         match reference.selector {
             ArtifactSelector::Digest(_) => self.manifest(reference, keyring).await,
-            ArtifactSelector::Tag(_) => self.client.manifest(reference, keyring).await,
+            ArtifactSelector::Tag(_) => lending(self.client.manifest(reference, keyring)).await,
         }
     }
 
@@ -157,7 +157,7 @@ impl Registries {
             read.map(Arc::new).map_err(|why| message_of(index, &why))
         };
         let question = (index.identity(), asker, keyring.sources());
-        let found = self.indexes.join((question, keyring.tenant().clone()), read).await?;
+        let found = lending(self.indexes.join((question, keyring.tenant().clone()), read)).await?;
         let place = charts::find(&found, chart, version).map_err(|unlisted| unlisted.fault(&index.display()))?;
         self.charts.put(key, (Instant::now(), place.clone()));
         Ok(place)
@@ -179,7 +179,7 @@ impl Registries {
             return Ok(manifest.into());
         }
         let (question, asker) = (question(&reference.to_string(), keyring), &key.1);
-        let answer = ask.await;
+        let answer = lending(ask).await;
         let manifest: Option<Arc<Manifest>> = answer.clone().ok().and_then(Into::into);
         match (&answer, manifest) {
             (_, Some(manifest)) => {
@@ -232,7 +232,7 @@ impl Registries {
             sources: keyring.sources(),
             tenant: keyring.tenant(),
         };
-        self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring)).await
+        lending(self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring))).await
     }
 
     /// A manifest as it is, which the asker could read.
@@ -245,7 +245,7 @@ impl Registries {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
         let kept = Blob { place: &place, digest, asker: &asker, sources: keyring.sources(), tenant: keyring.tenant() };
-        self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring)).await
+        lending(self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring))).await
     }
 
     /// A file that is in no registry: where its digest is known, from the cache for who asked the same question with the
@@ -260,10 +260,10 @@ impl Registries {
     where
         F: Future<Output = Result<Vec<u8>, Fault>>,
     {
-        let Some(digest) = digest else { return fetch().await.map(Bytes::new) };
+        let Some(digest) = digest else { return lending(fetch()).await.map(Bytes::new) };
         let place = self.cache.named(question, asker);
         let (sources, tenant) = (keyring.sources(), keyring.tenant());
-        self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant }, fetch).await
+        lending(self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant }, fetch)).await
     }
 
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
@@ -287,7 +287,7 @@ impl Registries {
             sources: keyring.sources(),
             tenant: keyring.tenant(),
         };
-        let bytes = match self.client.small_blob(at, blob, most, keyring).await {
+        let bytes = match lending(self.client.small_blob(at, blob, most, keyring)).await {
             // Into the cache: what is not there yet is this.
             Ok(bytes) => self.cache.blob(&kept, || async move { Ok(bytes) }).await?,
             Err(fault @ Fault::Later(_)) => {
@@ -358,7 +358,7 @@ impl VersionSource for RegistrySource {
                 return Ok(Some(found));
             }
             let Some(found) = self.versions.find(name, version).await? else { return Ok(None) };
-            let turn = self.registries.turns().acquire(self.keyring.tenant()).await;
+            let turn = lending(self.registries.turns().acquire(self.keyring.tenant())).await;
             let ReadDescriptor { descriptor, bytes } =
                 source::read(&found.descriptor, name, version, &repository.to_string())?;
             drop((turn, found.descriptor));

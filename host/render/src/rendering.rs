@@ -12,7 +12,11 @@ use orangery_blueprint::{
     schema::{SchemaError, Schemas},
     template_engine::TemplateContext,
 };
-use orangery_core::digest;
+use orangery_core::{
+    digest,
+    error::{Code, Fault},
+    memory,
+};
 use orangery_ocm::{Child, ComponentVersion, ResourceReference};
 use serde_json::{Map, Value};
 
@@ -75,6 +79,11 @@ pub struct Warning {
 /// The most warnings that are kept until they are asked for; engines choose how many there are.
 const MOST_WARNINGS: usize = 20;
 
+/// The most schemas of a component version that one rendering needs: each that is fetched has those before it looked at again.
+const MOST_SCHEMAS: usize = 100;
+/// The most bytes of memory that these take.
+const MOST_SCHEMA_BYTES: u64 = 48 << 20;
+
 /// The rendering of one blueprint in one job.
 pub struct Rendering<'a> {
     subject: RenderedSubject<'a>,
@@ -83,13 +92,37 @@ pub struct Rendering<'a> {
     /// How many more there were.
     omitted: usize,
     /// The schemas of the component version that were needed so far.
+    schemas: FetchedSchemas,
+}
+
+/// Schemas of a component version, with the memory that they take.
+#[derive(Default)]
+struct FetchedSchemas {
     schemas: BTreeMap<ResourceReference, Value>,
+    bytes: u64,
+}
+
+impl FetchedSchemas {
+    /// # Errors
+    /// There are too many, or they take too much.
+    fn insert(&mut self, resource: ResourceReference, schema: Value) -> Result<(), Fault> {
+        self.bytes = self.bytes.saturating_add(memory::of(&schema));
+        if self.schemas.len() >= MOST_SCHEMAS || self.bytes > MOST_SCHEMA_BYTES {
+            let message = format!(
+                "the blueprint refers to more schemas of its component version than the {MOST_SCHEMAS}, of {MOST_SCHEMA_BYTES} bytes of \
+                 memory together, that are allowed; refer to fewer or smaller ones"
+            );
+            return Err(Fault::invalid(Code::LimitExceeded, message));
+        }
+        self.schemas.insert(resource, schema);
+        Ok(())
+    }
 }
 
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
     pub fn new(subject: RenderedSubject<'a>, states: States) -> Self {
-        Self { subject, states, warnings: Vec::new(), omitted: 0, schemas: BTreeMap::new() }
+        Self { subject, states, warnings: Vec::new(), omitted: 0, schemas: FetchedSchemas::default() }
     }
 
     /// What executions keep, also of a job that failed.
@@ -293,14 +326,36 @@ impl<'a> Rendering<'a> {
 
     fn schemas(&self) -> Schemas<'_> {
         let RenderedSubject { blueprint, context, .. } = self.subject;
-        Schemas { local_types: &blueprint.local_types, files: context.files.as_ref(), resources: &self.schemas }
+        Schemas { local_types: &blueprint.local_types, files: context.files.as_ref(), resources: &self.schemas.schemas }
     }
 
     /// Fetches the schema that a check missed, so that it can be tried again; without one the error stands.
     async fn fetch(&mut self, missing: Option<ResourceReference>, error: RenderError) -> Result<(), RenderError> {
         let (Some(resource), Some(component)) = (missing, self.subject.component) else { return Err(error) };
         let schema = component.json_schema(&resource).await.map_err(RenderError::Component)?;
-        self.schemas.insert(resource, schema);
-        Ok(())
+        self.schemas.insert(resource, schema).map_err(RenderError::Component)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_320_limits_blueprint_the_schemas_of_a_component_version_have_a_sum() {
+        let of = |number: usize| ResourceReference::named(&format!("s{number}"));
+        let mut many = FetchedSchemas::default();
+        for number in 0..MOST_SCHEMAS {
+            assert!(many.insert(of(number), json!({})).is_ok());
+        }
+        let why = "the blueprint refers to more schemas of its component version than the 100, of 50331648 bytes of memory together, \
+                   that are allowed; refer to fewer or smaller ones";
+        assert_eq!(many.insert(of(MOST_SCHEMAS), json!({})).unwrap_err().to_string(), why);
+        let mut large = FetchedSchemas::default();
+        let schema = json!({"description": "x".repeat(25 << 20)});
+        assert!(large.insert(of(0), schema.clone()).is_ok());
+        assert_eq!(large.insert(of(1), schema).unwrap_err().to_string(), why);
     }
 }

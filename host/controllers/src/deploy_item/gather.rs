@@ -26,7 +26,8 @@ use orangery_proposal::{
     inventory::LocatedObject,
     item::{ItemFacts, NextCall, classify},
 };
-use orangery_reconcile::{Key, slot};
+use orangery_reconcile::Key;
+use orangery_turns::slot;
 
 use self::request::ItemJob;
 use super::{

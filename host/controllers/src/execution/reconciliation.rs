@@ -9,7 +9,8 @@ use orangery_api::{
 };
 use orangery_cluster::{Call, ClusterPool};
 use orangery_core::{job::JobEnd, name::JobId};
-use orangery_reconcile::{Key, Queue, slot};
+use orangery_reconcile::{Key, Queue};
+use orangery_turns::slot;
 
 use super::dependencies::deploy_items;
 use crate::{

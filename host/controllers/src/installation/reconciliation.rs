@@ -10,7 +10,8 @@ use orangery_api::{
 use orangery_blueprint::record::RecordWriter;
 use orangery_cluster::{Call, ClusterPool};
 use orangery_core::{job::JobEnd, name::JobId};
-use orangery_reconcile::{Key, Queue, slot};
+use orangery_reconcile::{Key, Queue};
+use orangery_turns::slot;
 
 use super::{
     gather::{blueprints::Blueprints, changes::ImportWatches, imports::ImportsTurn},

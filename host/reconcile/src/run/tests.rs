@@ -12,11 +12,12 @@ use orangery_core::{
     name::JobId,
     step::{Until, Wait},
 };
+use orangery_turns::slot;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
-use crate::{QueueCounts, slot};
+use crate::QueueCounts;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -22,7 +22,7 @@ use super::{
     pause::Pauses,
     reference::{ArtifactReference, ArtifactSelector, OciRepository},
     refusal::{ExchangeRefusal, is_passing},
-    settings::RegistrySettings,
+    settings::{PullLimits, RegistrySettings},
 };
 
 /// The body of an error answer that is looked into.
@@ -31,6 +31,8 @@ const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 pub(super) const MOST_TRIED: usize = 10;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
+/// A blob of so many bytes has the time of a manifest.
+const SMALL: u64 = 1 << 20;
 
 /// Why there is no manifest.
 #[derive(Clone)]
@@ -163,7 +165,9 @@ impl Client {
         if let Some(size) = size.filter(|size| *size > most) {
             return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
         }
-        let until = Deadline::after(self.settings.limits.blob_time);
+        let PullLimits { blob_time, manifest_time, .. } = self.settings.limits;
+        let is_small = size.is_some_and(|size| size <= SMALL);
+        let until = Deadline::after(if is_small { manifest_time } else { blob_time });
         let path = format!("blobs/{digest}");
         let mut answer = tokio::select! {
             biased;

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use orangery_core::{digest::content::ContentDigest, error::Fault};
+use orangery_turns::lending;
 use rustls::pki_types::CertificateDer;
 use url::Url;
 
@@ -174,7 +175,7 @@ impl Client {
         keyring: &Keyring,
     ) -> Result<(ReceivedFile, Option<ReservedMemory>), Fault> {
         file.is_allowed(keyring)?;
-        let got = self.receive(file, keyring).await;
+        let got = lending(self.receive(file, keyring)).await;
         got.map_err(|refusal| refusal.of_a_server(&file.display()))
     }
 

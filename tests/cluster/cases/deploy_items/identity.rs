@@ -4,7 +4,9 @@
 use orangery_tests::{
     cluster::{Cluster, own_target},
     objects::{NAMESPACE, Objects},
-    tree::{API, any, blueprint, deploys, executions, imports_cluster, installation, on_cluster},
+    tree::{
+        API, any, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
+    },
 };
 use serde_json::{Value, json};
 
@@ -77,6 +79,61 @@ async fn c_35_where_a_target_names_another_cluster_what_bears_the_same_names_the
     }
     delete(&here).await;
     assert_eq!((names(&here, "map-").await, names(&there, "map-").await), (Vec::new(), vec!["map-y".to_owned()]));
+}
+
+#[tokio::test]
+async fn c_35_a_target_that_is_led_elsewhere_in_mid_job_has_the_job_end_there() {
+    let (here, there) = (crate::cluster().await, beside().await);
+    here.apply(&deploying(becomes_ready("slow", &[]))).await;
+    here.expect(&config_map("slow", "1")).await;
+    there.apply(&config_map("theirs", "of somebody else")).await;
+    here.apply(&own_target(there.kubeconfig())).await;
+    there.expect(&config_map("slow", "1")).await;
+    there
+        .merge(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "slow"}, "data": {"ready": "yes"}}),
+        )
+        .await;
+    // The item has succeeded; that an import changed meanwhile is told at the root.
+    here.expect(&in_phase("Installation", "root", "Failed")).await;
+    let items = here.list(&any("DeployItem", "")).await;
+    assert_eq!(items.iter().map(|item| &item["status"]["phase"]).collect::<Vec<_>>(), ["Succeeded"]);
+    here.expect_absent(&config_map("slow", "1")).await;
+    delete(&here).await;
+    there.expect(&config_map("theirs", "of somebody else")).await;
+    there.expect_absent(&config_map("slow", "1")).await;
+}
+
+/// A definition of a kind with two versions, the first of which is served or not.
+fn definition(serves_first: bool) -> Value {
+    let version = |name: &str, served: bool, storage: bool| {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        json!({"name": name, "served": served, "storage": storage, "schema": schema})
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.identity.example.org"},
+        "spec": {"group": "identity.example.org", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [version("v1", serves_first, false), version("v2", true, true)]}})
+}
+
+#[tokio::test]
+async fn c_35_an_object_whose_version_is_not_served_any_more_is_deleted_in_one_that_is() {
+    let cluster = crate::cluster().await;
+    let thing = |version: &str| {
+        let metadata = json!({"name": "thing", "namespace": NAMESPACE});
+        json!({"apiVersion": format!("identity.example.org/{version}"), "kind": "Thing", "metadata": metadata})
+    };
+    cluster.apply(&definition(true)).await;
+    let is_established = |definition: &Value| {
+        let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True")
+    };
+    cluster.expect_that(&definition(true), "is not established", is_established).await;
+    run(&cluster, &deploying(writes(&[thing("v1")]))).await;
+    cluster.expect(&thing("v2")).await;
+    cluster.apply(&definition(false)).await;
+    delete(&cluster).await;
+    cluster.expect_absent(&thing("v2")).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Clusters that accept connections and say nothing: their items end in time, and delay nobody else (C-39).
+//! Clusters and registries that accept connections and say nothing: what waits for them ends in time, and delays nobody else (C-39,
+//! C-323).
 
 use jiff::Timestamp;
 use orangery_tests::{
@@ -129,4 +130,30 @@ async fn c_39_items_on_many_silent_clusters_delay_no_item_of_their_own_namespace
     let meanwhile = cluster.list(&any("DeployItem", "")).await;
     let ended = meanwhile.iter().filter(|item| item["status"]["jobID"] == item["status"]["jobIDFinished"]).count();
     assert_eq!((meanwhile.len(), ended), (SILENT * OF_EACH + 1, 1), "{} have begun", begun(&meanwhile));
+}
+
+/// An Installation whose component version is in a registry.
+fn of_registry(name: &str, address: &str) -> Value {
+    let context = json!({"type": "OCIRegistry", "baseUrl": format!("http://{address}")});
+    // What several ask for at once is asked for once.
+    let reference =
+        json!({"componentName": format!("example.org/{name}"), "version": "1.0.0", "repositoryContext": context});
+    let mut root = installation(name, &blueprint(json!({})));
+    root["spec"]["componentDescriptor"] = json!({"ref": reference});
+    root["spec"]["blueprint"] = json!({"ref": {"resourceName": "blueprint"}});
+    root
+}
+
+#[tokio::test]
+async fn c_323_installations_whose_registry_is_silent_delay_no_other_one() {
+    let (cluster, silent) = (crate::cluster().await, SilentServer::start().await);
+    for number in 0..ITEMS {
+        cluster.apply(&of_registry(&format!("silent-{number:02}"), silent.address())).await;
+    }
+    silent.holds(ITEMS).await;
+    cluster.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "well"}})).await;
+    let well = installation("well", &blueprint(json!({})));
+    cluster.apply(&in_namespace(well, "well")).await;
+    cluster.expect(&in_namespace(in_phase("Installation", "well", "Succeeded"), "well")).await;
+    assert_eq!(silent.connections(), ITEMS, "all of them still wait for their first answer");
 }

@@ -11,7 +11,7 @@ use orangery_core::{
     step::{Halt, Step},
 };
 use orangery_proposal::{ClusterRef, SecretContent, inventory::Inventory};
-use orangery_reconcile::slot;
+use orangery_turns::slot;
 
 use crate::{
     deploy_item::{

@@ -16,8 +16,8 @@ use orangery_core::{
     name::{JobId, Kind, Namespace, ObjectName},
     step::Step,
 };
-use orangery_reconcile::{Key, give_reading_back, reserve_for_reading, slot};
-use orangery_turns::Turn;
+use orangery_reconcile::{Key, give_reading_back, reserve_for_reading};
+use orangery_turns::{Turn, slot};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 

@@ -345,3 +345,18 @@ async fn ins_57_the_job_of_an_item_that_is_being_deleted_does_not_wait_for_a_nam
     world.trigger("item", "two").await;
     world.gone("item").await;
 }
+
+/// Nothing wakes it: the item's own time has to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_39_a_component_that_never_answers_ends_with_the_time_of_its_item() {
+    let world = Items::new().await;
+    world.create("item", &[json!({"endless": true})], json!({"timeout": "1s"})).await;
+    let status = world.job("item", "one").await;
+    assert_eq!(
+        (&status["phase"], &status["lastError"]["codes"]),
+        (&json!("Failed"), &json!(["ERR_TIMEOUT"])),
+        "{status:#}"
+    );
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert!(message.contains("the work was cut off, because it went on when the time for it was up"), "{message}");
+}

@@ -117,7 +117,13 @@ impl Deployer for Scripted {
     }
 
     fn plan<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
-        Box::pin(async move { self.answer(item) })
+        Box::pin(async move {
+            // `{"endless": true}` is never answered.
+            if item.config.pointer(&format!("/proposals/{}/endless", number(item))).is_some() {
+                return std::future::pending().await;
+            }
+            self.answer(item)
+        })
     }
 
     /// Answers `config.uninstalls[n]` like `plan`; nothing where there is none.

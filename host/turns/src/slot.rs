@@ -1,0 +1,103 @@
+//! The slot of a call of a controller, lent to others while the call waits on somebody else's server (C-39).
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use orangery_core::port::LendableSlot;
+use tokio::time::timeout;
+
+tokio::task_local! {
+    static SLOT: Arc<dyn LendableSlot>;
+}
+
+/// How long an answer is waited for before the slot is lent: servers that are well have answered by then.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The slot of the call that this task carries out; `None` outside of one.
+pub fn slot() -> Option<Arc<dyn LendableSlot>> {
+    SLOT.try_with(Arc::clone).ok()
+}
+
+/// Some work of a call that has this slot.
+pub async fn in_slot<T>(slot: Arc<dyn LendableSlot>, work: impl Future<Output = T>) -> T {
+    SLOT.scope(slot, work).await
+}
+
+/// Waits for somebody else's server in the call that this task carries out.
+pub async fn lending<T>(wait: impl Future<Output = T>) -> T {
+    lending_of(slot().as_deref(), wait).await
+}
+
+/// The same in the call that has this slot.
+pub async fn lending_of<T>(slot: Option<&dyn LendableSlot>, wait: impl Future<Output = T>) -> T {
+    let mut wait = pin!(wait);
+    if let Ok(answer) = timeout(PATIENCE, &mut wait).await {
+        return answer;
+    }
+    let _lent = slot.map(LentSlot::new);
+    wait.await
+}
+
+/// A slot that is lent until this is dropped.
+struct LentSlot<'a>(&'a dyn LendableSlot);
+
+impl<'a> LentSlot<'a> {
+    fn new(slot: &'a dyn LendableSlot) -> Self {
+        slot.lend();
+        Self(slot)
+    }
+}
+
+impl Drop for LentSlot<'_> {
+    fn drop(&mut self) {
+        self.0.take_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::ready,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct CountedSlot {
+        lent: AtomicUsize,
+        back: AtomicUsize,
+    }
+
+    impl LendableSlot for CountedSlot {
+        fn lend(&self) {
+            self.lent.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn take_back(&self) {
+            self.back.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_39_a_slot_is_lent_while_the_call_waits_and_comes_back() {
+        let slot = Arc::<CountedSlot>::default();
+        let counts = || (slot.lent.load(Ordering::SeqCst), slot.back.load(Ordering::SeqCst));
+        in_slot(slot.clone(), async {
+            lending(ready(())).await;
+            assert_eq!(counts(), (0, 0), "what is answered soon is waited for with the slot");
+            let waits = tokio::spawn(in_slot(slot.clone(), lending(sleep(PATIENCE * 3))));
+            advance(PATIENCE * 2).await;
+            while counts() != (1, 0) {
+                tokio::task::yield_now().await;
+            }
+            waits.await.unwrap();
+            assert_eq!(counts(), (1, 1));
+            assert!(slot.lent.load(Ordering::SeqCst) == 1 && super::slot().is_some());
+        })
+        .await;
+        assert!(super::slot().is_none(), "there is none outside of a call");
+        lending(sleep(PATIENCE * 3)).await;
+    }
+}
