@@ -311,7 +311,10 @@ fn write_number(number: &Number, text: &mut String) {
 mod tests {
     use super::*;
 
-    fn told(resources: &[(&str, &[(&str, &str)], &str)]) -> Vec<BTreeMap<String, String>> {
+    /// A name, an extra identity and a version.
+    type Named<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+    fn told(resources: &[Named<'_>]) -> Vec<BTreeMap<String, String>> {
         let resources: Vec<Resource> = resources
             .iter()
             .map(|(name, identity, version)| {
@@ -330,12 +333,10 @@ mod tests {
     fn resources_of_one_identity_are_told_apart_by_their_versions_but_for_the_last() {
         let version = |version: &str| BTreeMap::from([("version".to_owned(), version.to_owned())]);
         let none = BTreeMap::new;
-        let alike: &[(&str, &[(&str, &str)], &str)] =
-            &[("a", &[], "1"), ("b", &[], "1"), ("a", &[], "2"), ("a", &[], "3")];
+        let alike: &[Named<'_>] = &[("a", &[], "1"), ("b", &[], "1"), ("a", &[], "2"), ("a", &[], "3")];
         assert_eq!(told(alike), [version("1"), none(), version("2"), none()]);
         // One that is told apart can be alike to another one, which is told apart from it in its turn.
-        let again: &[(&str, &[(&str, &str)], &str)] =
-            &[("a", &[], "1"), ("a", &[], "2"), ("a", &[("version", "1")], "4")];
+        let again: &[Named<'_>] = &[("a", &[], "1"), ("a", &[], "2"), ("a", &[("version", "1")], "4")];
         assert_eq!(told(again), [version("1"), none(), version("4")]);
     }
 }
