@@ -172,6 +172,9 @@ impl ResourceAccess {
             let message = format!("{reference} has {size} bytes in its layers, and the limit is {most}");
             return Err(Fault::invalid(Code::LimitExceeded, message));
         }
+        let of = |fault| crate::within(fault, &reference.to_string());
+        let held = self.registries.memory_of(self.keyring.tenant());
+        held.add(size).map_err(of)?;
         let document = self.registries.manifest_bytes(repository, &manifest.digest, &self.keyring).await?;
         let mut blobs = vec![(manifest.digest.clone(), document)];
         for blob in manifest.blobs() {
@@ -180,11 +183,14 @@ impl ResourceAccess {
             }
         }
         let tag = match &reference.selector {
-            ArtifactSelector::Tag(tag) => Some(tag.as_str()),
+            ArtifactSelector::Tag(tag) => Some(tag.to_string()),
             ArtifactSelector::Digest(_) => None,
         };
-        let bytes = image::pack(manifest, tag, &blobs)
-            .map_err(|error| Fault::invalid(Code::InternalProblem, format!("{reference} cannot be packed: {error}")))?;
+        let packed = manifest.clone();
+        let pack = move || image::pack(&packed, tag.as_deref(), &blobs).map_err(|error| error.to_string());
+        let bytes = self.in_turn(|| reference.to_string(), pack).await?;
+        let bytes = bytes
+            .map_err(|why| Fault::invalid(Code::InternalProblem, format!("{reference} cannot be packed: {why}")))?;
         Ok(ResourceContent { media_type: image::archive_type(&manifest.media_type), bytes: Bytes::new(bytes) })
     }
 

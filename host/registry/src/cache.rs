@@ -51,10 +51,13 @@ pub(crate) struct ContentCache {
     key: ring::hmac::Key,
 }
 
-/// What there is: sizes by name, and the order of use.
+/// What there is: sizes by name, and the order of use. Whoever fetches chooses how many files there are, so nothing looks through
+/// all of them.
 #[derive(Default)]
 struct CacheIndex {
     files: BTreeMap<String, CacheEntry>,
+    /// The names, by when each was used last.
+    by_use: BTreeMap<u64, String>,
     total: u64,
     clock: u64,
 }
@@ -113,7 +116,7 @@ impl ContentCache {
         let key = answers::key(folder)?;
         let (index, flights) = (Mutex::new(index), Flights::new());
         let cache = Self { folder: folder.to_owned(), most, index, flights, key };
-        cache.shrink();
+        cache.make_room().iter().for_each(|file| cache.remove(file));
         Ok(cache)
     }
 
@@ -192,24 +195,17 @@ impl ContentCache {
         // Whoever asked may go at any time: what is at its place is known from then on.
         fs::rename(&unfinished, self.folder.join(file))?;
         self.lock().add(file.to_owned(), size);
-        self.shrink();
-        let folder = self.folder.clone();
-        blocking(move || fs::File::open(folder)?.sync_all()).await.map_err(io::Error::other).flatten()
+        let (folder, gone) = (self.folder.clone(), self.make_room());
+        let tidied = blocking(move || {
+            gone.iter().for_each(|file| remove(&folder, file));
+            fs::File::open(folder)?.sync_all()
+        });
+        tidied.await.map_err(io::Error::other).flatten()
     }
 
-    /// Removes what was used longest ago, until the rest fits.
-    fn shrink(&self) {
-        loop {
-            let mut index = self.lock();
-            if index.total <= self.most {
-                return;
-            }
-            let oldest = index.files.iter().min_by_key(|(_, known)| known.used).map(|(file, _)| file.clone());
-            let Some(oldest) = oldest else { return };
-            index.remove(&oldest);
-            drop(index);
-            self.remove(&oldest);
-        }
+    /// Forgets what was used longest ago, until the rest fits, and answers what is to be removed.
+    fn make_room(&self) -> Vec<String> {
+        self.lock().make_room(self.most)
     }
 
     fn forget(&self, file: &str) {
@@ -218,17 +214,21 @@ impl ContentCache {
     }
 
     fn remove(&self, file: &str) {
-        match fs::remove_file(self.folder.join(file)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(file, %error, "a file of the cache cannot be removed");
-            }
-            Ok(()) | Err(_) => {}
-        }
+        remove(&self.folder, file);
     }
 
     fn lock(&self) -> MutexGuard<'_, CacheIndex> {
         // The index is whole between any two statements that hold it.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn remove(folder: &Path, file: &str) {
+    match fs::remove_file(folder.join(file)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(file, %error, "a file of the cache cannot be removed");
+        }
+        Ok(()) | Err(_) => {}
     }
 }
 
@@ -253,18 +253,37 @@ impl CacheIndex {
     }
 
     fn add(&mut self, file: String, size: u64) {
+        self.remove(&file);
         let (size, used) = (size.max(BLOCK), self.tick());
-        let before = self.files.insert(file, CacheEntry { size, used });
-        self.total = self.total + size - before.map_or(0, |known| known.size);
+        self.by_use.insert(used, file.clone());
+        self.files.insert(file, CacheEntry { size, used });
+        self.total += size;
     }
 
     fn use_now(&mut self, file: &str) -> Option<()> {
         let used = self.tick();
-        self.files.get_mut(file)?.used = used;
+        let known = self.files.get_mut(file)?;
+        let name = self.by_use.remove(&known.used)?;
+        known.used = used;
+        self.by_use.insert(used, name);
         Some(())
     }
 
     fn remove(&mut self, file: &str) {
-        self.total -= self.files.remove(file).map_or(0, |known| known.size);
+        if let Some(known) = self.files.remove(file) {
+            self.by_use.remove(&known.used);
+            self.total -= known.size;
+        }
+    }
+
+    fn make_room(&mut self, most: u64) -> Vec<String> {
+        let mut gone = Vec::new();
+        while self.total > most
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.remove(&oldest);
+            gone.push(oldest);
+        }
+        gone
     }
 }

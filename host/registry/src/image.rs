@@ -75,9 +75,10 @@ pub(crate) fn layer(manifest: &Manifest, wanted: impl Fn(&str) -> bool) -> Resul
     }
     let is_told = manifest.config.media_type == media::BLUEPRINT_CONFIG;
     manifest.layers.first().filter(|_| is_told).ok_or_else(|| {
-        let mut found: Vec<_> = manifest.layers.iter().take(5).map(|layer| layer.media_type.as_str()).collect();
+        let layers = manifest.layers.iter().take(5);
+        let mut found: Vec<_> = layers.map(|layer| format!("{:?}", layer.media_type)).collect();
         if found.is_empty() {
-            found.push("none");
+            found.push("none".to_owned());
         }
         format!(
             "is an artifact of another kind: its config is {:?}, its layers are {}",

@@ -25,7 +25,7 @@ use crate::{
         OciRepository, Pull, RegistryVersions,
     },
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, ReadDescriptor, VersionSource},
-    version_memory::VersionMemory,
+    version_memory::{HeldVersionMemory, VersionMemory},
 };
 
 /// How many manifests and component versions are kept in memory.
@@ -101,6 +101,11 @@ impl Registries {
     /// The turns of those that read, unpack and compare what servers have sent.
     pub(crate) fn turns(&self) -> &Arc<Turns> {
         &self.version_memory.turns
+    }
+
+    /// Nothing yet, for what a namespace has read of component versions.
+    pub(crate) fn memory_of(&self, tenant: &Tenant) -> Arc<HeldVersionMemory> {
+        self.version_memory.none_of(tenant)
     }
 
     /// The client, for what is in no registry.

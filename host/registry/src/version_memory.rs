@@ -82,7 +82,7 @@ impl HeldContents {
         let (sum, most) = (self.bytes.bytes().saturating_add(bytes), self.bytes.of().most_of_one());
         if sum > most {
             let message = format!(
-                "the component version, with the descriptors and blueprints that it needs, takes more than the {most} bytes of memory \
+                "the component version, with what is read of it, takes more than the {most} bytes of memory \
                  that are allowed; refer to fewer or smaller ones, or give the operator more memory"
             );
             return Err(Fault::invalid(Code::LimitExceeded, message));
@@ -91,7 +91,7 @@ impl HeldContents {
             return Ok(());
         }
         let message = format!(
-            "the component version takes {sum} bytes of memory with the descriptors and blueprints that it needs, and others have \
+            "the component version takes {sum} bytes of memory with what is read of it, and others have \
              what is left; it is tried again"
         );
         Err(Fault::later(Code::LimitExceeded, message))
@@ -110,7 +110,7 @@ mod tests {
         let (one, other) = (memory.none_of(&Some("a".into())), memory.none_of(&Some("b".into())));
         let told = |held: &HeldVersionMemory, bytes| held.add(bytes).map_err(|fault| fault.to_string());
         assert_eq!(told(&one, 300), Ok(()));
-        let never = "the component version, with the descriptors and blueprints that it needs, takes more than the 400 bytes of \
+        let never = "the component version, with what is read of it, takes more than the 400 bytes of \
                      memory that are allowed; refer to fewer or smaller ones, or give the operator more memory";
         assert_eq!(told(&one, 101), Err(never.to_owned()));
         assert!(matches!(one.double(), Err(Fault::Invalid(_))));
@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(one.add_once(digest.clone(), 100), Ok(()), "it counts once, and what was refused is not held");
         }
         assert!(one.add_once(ContentDigest::of(Algorithm::Sha256, b"b"), 1).is_err());
-        let later = "the component version takes 201 bytes of memory with the descriptors and blueprints that it needs, and others \
+        let later = "the component version takes 201 bytes of memory with what is read of it, and others \
                      have what is left; it is tried again";
         assert_eq!(told(&other, 201), Err(later.to_owned()));
         assert!(matches!(other.add(201), Err(Fault::Later(_))));

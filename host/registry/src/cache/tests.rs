@@ -205,3 +205,18 @@ async fn c_133_a_namespace_waits_for_no_fetch_of_another_one() {
     assert!(futures::poll!(&mut slow).is_pending());
     assert_eq!(cache.blob(&second, || async { Ok(b"abc".to_vec()) }).await, Ok(Bytes::new(b"abc".to_vec())));
 }
+
+#[test]
+fn c_320_the_oldest_files_of_many_make_room_without_a_look_at_the_others() {
+    let mut index = CacheIndex::default();
+    for number in 0..200_000 {
+        index.add(format!("f{number}"), 1);
+    }
+    index.use_now("f0").unwrap();
+    index.add("f1".to_owned(), 2 * BLOCK);
+    let gone = index.make_room(2 * BLOCK + 2 * BLOCK);
+    assert_eq!((gone.len(), gone.first().map(String::as_str)), (199_997, Some("f2")));
+    let left: Vec<&str> = index.files.keys().map(String::as_str).collect();
+    assert_eq!((left, index.total, index.by_use.len()), (vec!["f0", "f1", "f199999"], 4 * BLOCK, 3));
+    assert_eq!(index.make_room(4 * BLOCK), [""; 0]);
+}

@@ -80,7 +80,7 @@ async fn an_artifact_of_another_kind_is_no_blueprint() {
     assert_eq!(
         message,
         "the blueprint in resource bp of c:1: is an artifact of another kind: its config is \
-         \"application/vnd.oci.image.config.v1+json\", its layers are application/vnd.oci.image.layer.v1.tar"
+         \"application/vnd.oci.image.config.v1+json\", its layers are \"application/vnd.oci.image.layer.v1.tar\""
     );
 }
 
@@ -131,6 +131,6 @@ fn an_archive_at_hand_is_read_as_one_of_a_repository() {
         assert_eq!(orangery_registry::blueprint(&archive), Ok(files.clone()));
     }
     let message = orangery_registry::blueprint(&gzip(&artifact("other", "text/plain", b"x", true))).unwrap_err();
-    assert_eq!(message, "is an artifact of another kind: its config is \"other\", its layers are text/plain");
+    assert_eq!(message, "is an artifact of another kind: its config is \"other\", its layers are \"text/plain\"");
     assert_eq!(orangery_registry::blueprint(&tar(&[])).unwrap_err(), "it is empty");
 }

@@ -60,7 +60,7 @@ async fn heavy(count: usize) -> Result<usize, String> {
 async fn c_320_limits_registry_the_descriptors_of_a_component_version_share_a_memory() {
     assert_eq!(heavy(2).await, Ok(3));
     let refused = heavy(6).await.unwrap_err();
-    let why = "the component version, with the descriptors and blueprints that it needs, takes more than the 3670016 bytes of \
+    let why = "the component version, with what is read of it, takes more than the 3670016 bytes of \
                memory that are allowed; refer to fewer or smaller ones, or give the operator more memory";
     assert!(refused.starts_with("component reference c") && refused.ends_with(why), "{refused}");
 }
