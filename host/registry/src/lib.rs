@@ -27,6 +27,7 @@ mod store;
 mod transport;
 mod verify;
 mod version;
+pub mod wasm;
 
 use orangery_core::error::{Code, Fault, Problem};
 
