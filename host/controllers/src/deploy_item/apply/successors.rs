@@ -70,7 +70,7 @@ impl ItemReconciliation {
         let Some(item) = found.filter(|item| uid_of(item.as_ref()) == successor.uid && !item.is_deleting()) else {
             return Err(Halt::Retry(going(&key)));
         };
-        let Some(deployer) = host.plugins.deployer(&item.spec.type_) else { return Ok(()) };
+        let Some(deployer) = host.deployer_of(&item) else { return Ok(()) };
         let (job, read) = (item.job_id().clone(), self.state_of(&item).await?);
         let is_elsewhere =
             |on: &ClusterRef, uid: &String| read.state.clusters.get(on).is_some_and(|theirs| theirs != uid);
