@@ -88,7 +88,7 @@ pub(crate) async fn repeat(call: impl AsyncFn()) -> Vec<Duration> {
 }
 
 async fn plan(plugins: &PluginSet, item_type: &str) {
-    let deployer = plugins.deployer(item_type).expect("a built-in component serves the type");
+    let deployer = plugins.deployer(item_type, &"default".into()).expect("a built-in component serves the type");
     deployer.plan(&item(item_type), Reads::of_clusters(Arc::new(Empty))).await.expect("the item is planned");
 }
 
@@ -134,7 +134,7 @@ async fn render(plugins: &PluginSet) {
 
 /// Renders one execution.
 pub(crate) async fn execute(plugins: &PluginSet, engine: &str, template: &str, inputs: Value) {
-    let template_engine = plugins.template_engine(engine).expect("a built-in component renders the type");
+    let template_engine = plugins.template_engine(engine, None).expect("a built-in component renders the type");
     let request = RenderRequest {
         execution: ExecutionKind::Deploy,
         name: "default".to_owned(),

@@ -86,7 +86,10 @@ impl Component {
 
     /// Plans it in a fresh instance.
     pub(crate) async fn plan(&self, item: &Item, cluster: &Told) -> io::Result<Proposal> {
-        let deployer = self.0.deployer(ITEM_TYPE).ok_or_else(|| io::Error::other("this build has no Helm deployer"))?;
+        let deployer = self
+            .0
+            .deployer(ITEM_TYPE, &"default".into())
+            .ok_or_else(|| io::Error::other("this build has no Helm deployer"))?;
         let reads = Reads::of_clusters(Arc::new(Told(cluster.0.clone())));
         deployer.plan(item, reads).await.map_err(|fault| io::Error::other(fault.to_string()))
     }

@@ -9,11 +9,11 @@ use orangery_proposal::deployer::Deployer;
 pub struct Deployers<F>(pub F);
 
 impl<F: Fn(&str) -> Option<Arc<dyn Deployer>> + Send + Sync> Plugins for Deployers<F> {
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, item_type: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         self.0(item_type)
     }
 
-    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
+    fn template_engine(&self, _: &str, _: Option<&orangery_core::name::Namespace>) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 

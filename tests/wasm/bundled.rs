@@ -58,7 +58,7 @@ async fn a_component_of_the_blueprint_renders_with_the_blueprint_around_it() {
         assert_eq!(text(render(&set, bytes("renders"), template).await), expected, "{template}");
     }
     assert_eq!(set.template_types(), ["Wasm"]);
-    assert!(set.template_engine("Wasm").is_none(), "there is no engine without a blueprint");
+    assert!(set.template_engine("Wasm", None).is_none(), "there is no engine without a blueprint");
 }
 
 #[tokio::test]

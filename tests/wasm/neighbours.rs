@@ -110,7 +110,7 @@ async fn a_broken_plugin_stalls_its_own_types_only() {
     set.clone().prepare().await;
     let item = super::fixtures::item();
     let plan = async |item_type: &str| {
-        let deployer = set.deployer(item_type).unwrap();
+        let deployer = set.deployer(item_type, &Namespace::from_static("n")).unwrap();
         deployer.plan(&item, Reads::of_clusters(Arc::new(orangery_tests::empty::Empty))).await
     };
     assert!(plan("example.org/good").await.is_ok());
@@ -118,7 +118,7 @@ async fn a_broken_plugin_stalls_its_own_types_only() {
         plan("example.org/broken").await.unwrap_err().to_string(),
         "broken 1.0.0: the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2"
     );
-    assert!(set.deployer("example.org/other").is_none());
+    assert!(set.deployer("example.org/other", &Namespace::from_static("n")).is_none());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::{
-    condition::{self, ConditionInput, DriftReport},
+    condition::{self, ConditionInput, DriftReport, PluginReport},
     error::Code,
 };
 use schemars::JsonSchema;
@@ -81,6 +81,13 @@ pub fn with_overwrite(
 pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
     let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
     let conditions = condition::with_drift(report, generation, &previous, now.0);
+    conditions.into_iter().map(Condition::from_core).collect()
+}
+
+/// The conditions of a Plugin as they are now ([`condition::of_plugin`]).
+pub fn of_plugin(report: &PluginReport, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
+    let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
+    let conditions = condition::of_plugin(report, generation, &previous, now.0);
     conditions.into_iter().map(Condition::from_core).collect()
 }
 

@@ -15,6 +15,7 @@ use crate::{
     installation::Installation,
     namespace_policy::NamespacePolicy,
     overwrites::ComponentVersionOverwrites,
+    plugin::Plugin,
     sync::{SyncObject, TargetSync},
     target::Target,
 };
@@ -31,6 +32,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         Installation::crd(),
         LsHealthCheck::crd(),
         NamespacePolicy::crd(),
+        Plugin::crd(),
         SyncObject::crd(),
         Target::crd(),
         TargetSync::crd(),
@@ -40,13 +42,14 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     crds
 }
 
-/// Objects of the job protocol begin with a status that says that no generation was observed: without it kstatus takes an
+/// Objects of the job protocol, and Plugins, begin with a status that says that no generation was observed: without it kstatus takes an
 /// object on which nobody has worked yet for done, and with it no write is needed to say so. Flux begins its kinds alike.
 fn begin_unobserved(crd: &mut CustomResourceDefinition) {
+    let is_plugin = crd.spec.names.kind == "Plugin";
     for version in &mut crd.spec.versions {
         let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
         let status = schema.and_then(|schema| schema.properties.as_mut()?.get_mut("status"));
-        if let Some(status) = status.filter(|status| has_jobs(status)) {
+        if let Some(status) = status.filter(|status| is_plugin || has_jobs(status)) {
             status.default = Some(JSON(json!({"observedGeneration": -1})));
         }
     }
@@ -124,6 +127,7 @@ mod tests {
                 "Execution",
                 "Installation",
                 "NamespacePolicy",
+                "Plugin",
                 "SyncObject",
                 "TargetSync",
             ]
@@ -162,6 +166,32 @@ mod tests {
         let networks = &lines["egress"]["properties"]["networks"];
         let network = json!({"type": "string", "maxLength": 49, "pattern": "^[0-9A-Fa-f:.]+/[0-9]{1,3}$"});
         assert_eq!((&networks["items"], &networks["maxItems"]), (&network, &json!(64)));
+    }
+
+    #[test]
+    fn c_260_a_plugin_is_of_our_own_group_and_of_no_namespace_and_begins_unobserved() {
+        let crd = crd("plugins");
+        let (spec, schema) = (&crd["spec"], schema("plugins"));
+        assert_eq!((&spec["group"], &spec["scope"]), (&json!(POLICY_GROUP), &json!("Cluster")));
+        let fields: Vec<&String> = schema["properties"]["spec"]["properties"].as_object().unwrap().keys().collect();
+        let expected = [
+            "deployer",
+            "gate",
+            "grants",
+            "limits",
+            "namespaces",
+            "priority",
+            "source",
+            "suspend",
+            "template",
+            "verification",
+            "version",
+        ];
+        assert_eq!(fields, expected);
+        let grants = schema["properties"]["spec"]["properties"]["grants"]["properties"].as_object().unwrap();
+        let all = serde_json::to_value(orangery_proposal::grant::Grants::default()).unwrap();
+        assert_eq!(grants.keys().collect::<Vec<_>>(), all.as_object().unwrap().keys().collect::<Vec<_>>());
+        assert_eq!(schema["properties"]["status"]["default"], json!({"observedGeneration": -1}));
     }
 
     #[test]

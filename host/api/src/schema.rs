@@ -91,3 +91,69 @@ pub(crate) fn drift_rules(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn base64(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "byte"})
 }
+
+/// What a component may reach.
+pub(crate) fn grants(_: &mut SchemaGenerator) -> Schema {
+    let texts = |description: &str| json!({"type": "array", "maxItems": 1024, "items": {"type": "string"}, "description": description});
+    let kinds = |description: &str| {
+        json!({
+            "type": "array",
+            "maxItems": 1024,
+            "description": description,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "groups": texts("API groups; the core group is empty. All where it is not said."),
+                    "kinds": texts("Kinds. All where it is not said."),
+                    "namespaces": texts("Namespaces. All where it is not said; objects of no namespace are matched by `*` alone."),
+                },
+            },
+        })
+    };
+    json_schema!({
+        "type": "object",
+        "description": "What it may reach; nothing unless it stands here.",
+        "properties": {
+            "clusters": {
+                "type": "object",
+                "description": "Clusters that may be read and written.",
+                "properties": {
+                    "target": {"type": "boolean", "description": "The cluster behind the item's target."},
+                    "host": {"type": "boolean", "description": "The cluster that the operator runs for."},
+                    "named": texts("Other targets of the item's namespace: names, or `*`."),
+                },
+            },
+            "reads": kinds("Kinds that may be read."),
+            "writes": kinds("Kinds that a proposal may write or remove."),
+            "deleteUnmanaged": {
+                "type": "boolean",
+                "description": "Whether a deletion may take in objects that are not in the inventory.",
+            },
+            "artifacts": texts("Artifact references by prefix."),
+            "hosts": texts("Hosts of URLs."),
+            "kubeconfigs": texts("Kinds of credentials that a template may have issued, or `*`."),
+        },
+    })
+}
+
+/// What one call may spend.
+pub(crate) fn limits(_: &mut SchemaGenerator) -> Schema {
+    let limit =
+        |description: &str| json!({"type": "integer", "format": "int64", "minimum": 0, "description": description});
+    json_schema!({
+        "type": "object",
+        "description": "What one call may spend; what is left out has its default.",
+        "properties": {
+            "cpuMilliseconds": limit("Time on the processor."),
+            "wallMilliseconds": limit("Time from the start of a call to its end."),
+            "memoryMiB": limit("All linear memories together; at most 512."),
+            "tableElements": limit("All tables together; at most 1000000."),
+            "handles": limit("Resources that are held at once."),
+            "hostCalls": limit("Calls of the host."),
+            "hostCallBytes": limit("Bytes that go in and out of them."),
+            "outputBytes": limit("Bytes of the answer."),
+            "logLines": limit("Lines of log."),
+            "logBytes": limit("Bytes of log."),
+        },
+    })
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{gate::GateResult, template_engine::TemplateEngine};
-use orangery_core::{error::Fault, name::Namespace, port::BoxFuture, workflow::GateKind};
+use orangery_core::{error::Fault, name::Namespace, plan::plugin::ClaimRank, port::BoxFuture, workflow::GateKind};
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
 /// What a gate expression asks of a component.
@@ -52,10 +52,10 @@ pub trait CallQuotas: Send + Sync {
 
 /// Which component serves a deploy item type, a template type or a gate type.
 pub trait Plugins: Send + Sync {
-    /// The deployer of an item type; `None` where no component claims it: such items belong to external deployers.
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>>;
-    /// The engine of a template type, such as `Jinja`.
-    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>>;
+    /// The deployer of an item type in a namespace; `None` where no component claims it: such items belong to external deployers.
+    fn deployer(&self, item_type: &str, namespace: &Namespace) -> Option<Arc<dyn Deployer>>;
+    /// The engine of a template type, such as `Jinja`, in a namespace; `None` stands for outside of a cluster.
+    fn template_engine(&self, template_type: &str, namespace: Option<&Namespace>) -> Option<Arc<dyn TemplateEngine>>;
     /// The engine that an execution of type `Wasm` brings along. `name` is where the component comes from: a file of the
     /// blueprint, or a reference. Whether the bytes are an engine is found out when it is called.
     fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine>;
@@ -67,12 +67,87 @@ pub trait Plugins: Send + Sync {
     fn limit_calls(&self, _quotas: Arc<dyn CallQuotas>) {}
     /// The template types served, sorted, for messages.
     fn template_types(&self) -> Vec<String>;
-    /// The component of a gate type.
-    fn gate_engine(&self, _condition_type: &str) -> Option<Arc<dyn GateEngine>> {
+    /// The component of a gate type in a namespace.
+    fn gate_engine(&self, _condition_type: &str, _namespace: &Namespace) -> Option<Arc<dyn GateEngine>> {
+        None
+    }
+    /// What installs components while the host runs; `None` where none can be.
+    fn installer(&self) -> Option<&dyn PluginInstaller> {
         None
     }
     /// The condition types served, sorted, for messages.
     fn gate_types(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// A component that is to be installed.
+#[derive(Clone, Debug)]
+pub struct PluginInstallation {
+    /// Its name among those that are installed.
+    pub plugin: String,
+    /// What a registration says of it: `version`, one of `deployer`, `template` and `gate`, `grants`, `limits`.
+    pub registration: Value,
+    /// The component's bytes.
+    pub content: Vec<u8>,
+    /// Whether its owner has named these bytes, by their digest or by who signed them (C-77).
+    pub is_pinned: bool,
+}
+
+/// For whom an installed component is, and how it stands among others that claim its types (C-261).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// Patterns of the namespaces that it is for; none stands for all.
+    pub patterns: Vec<String>,
+    /// How it stands.
+    pub rank: ClaimRank,
+}
+
+/// What a component is that was installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstalledInterfaces {
+    /// `sha256:…` of its bytes.
+    pub digest: String,
+    /// What it exports.
+    pub exports: Vec<String>,
+    /// What it imports.
+    pub imports: Vec<ImportOffer>,
+}
+
+/// One import of a component, against what it is granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOffer {
+    /// The interface.
+    pub interface: String,
+    /// `harmless`, `granted`, `notGranted`, `unserved` or `unknown`.
+    pub offer: &'static str,
+    /// The field of the grants that is missing.
+    pub grant: Option<&'static str>,
+}
+
+/// A type that a component claims, and who serves it instead everywhere.
+pub type ClaimedType = (String, Option<String>);
+
+/// Installs components while the host runs. Calls under way end with the component that they began with.
+pub trait PluginInstaller: Send + Sync {
+    /// Compiles a component and has it serve its types from now on. On an error everything stays as it was.
+    fn install(
+        &self,
+        installation: PluginInstallation,
+        terms: ClaimTerms,
+    ) -> BoxFuture<'_, Result<InstalledInterfaces, Fault>>;
+    /// Claims the types of a component that is not there yet: whoever calls it is told why, until it is. Nothing where a version of
+    /// it is there.
+    ///
+    /// # Errors
+    /// The registration cannot be used.
+    fn announce(&self, name: &str, registration: &Value, why: Fault, terms: ClaimTerms) -> Result<(), Fault>;
+    /// Has other terms count for one that is there or announced.
+    fn arrange(&self, name: &str, terms: ClaimTerms);
+    /// Takes it away.
+    fn remove(&self, name: &str);
+    /// Whether it, and nobody else, serves an item type in a namespace.
+    fn serves(&self, name: &str, item_type: &str, namespace: &Namespace) -> bool;
+    /// The types that it claims; empty where it is not there.
+    fn claimed(&self, name: &str) -> Vec<ClaimedType>;
 }

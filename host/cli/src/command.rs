@@ -62,7 +62,7 @@ pub enum Tool {
     Render(Box<Render>),
     /// Work on blueprints without a cluster
     Blueprint(BlueprintArguments),
-    /// Make, test and look into components, and compile them beforehand
+    /// Make, test, publish and look into components, and compile them beforehand
     Plugin(PluginArguments),
     /// Look at what the objects of namespaces may do
     Policy(PolicyArguments),
@@ -93,6 +93,10 @@ impl Tool {
                 PluginCommand::Test(test) => wait_for(test.execute(terminal)),
                 PluginCommand::Conform(conform) => wait_for(conform.execute(terminal)),
                 PluginCommand::Inspect(inspect) => inspect.execute(terminal),
+                PluginCommand::Push(push) => wait_for(push.execute(terminal)),
+                PluginCommand::Pull(pull) => wait_for(pull.execute(terminal)),
+                PluginCommand::Sign(sign) => wait_for(sign.execute(terminal)),
+                PluginCommand::Verify(verify) => wait_for(verify.execute(terminal)),
                 PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
                 PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),
                 PluginCommand::CallWorker => return orangery_plugin::call_worker_main(),

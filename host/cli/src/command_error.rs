@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use orangery_core::{error::Fault, name::Namespace, name::ObjectName};
 use orangery_plugin::RegistrationError;
+use orangery_registry::oci::NotAReference;
 
 use crate::{
     authoring::project::ProjectError,
@@ -200,6 +201,23 @@ pub enum CommandError {
         /// Why.
         why: String,
     },
+    /// A registry does not give or take something, or a signature does not hold.
+    #[error("{}", .0.problem().message)]
+    Registry(Fault),
+    /// A text names no artifact.
+    #[error(transparent)]
+    Reference(#[from] NotAReference),
+    /// A key cannot be used.
+    #[error("{}: {why}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// A sentence.
+        why: String,
+    },
+    /// A public key cannot be used.
+    #[error("{0}")]
+    PublicKey(String),
     /// A project cannot be written.
     #[error(transparent)]
     Project(#[from] ProjectError),
@@ -297,6 +315,9 @@ impl CommandError {
             | CommandError::NoSamples { .. }
             | CommandError::Sample { .. }
             | CommandError::Project(ProjectError::Exists { .. })
+            | CommandError::Reference(_)
+            | CommandError::Key { .. }
+            | CommandError::PublicKey(_)
             | CommandError::NoCache
             | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
@@ -304,6 +325,7 @@ impl CommandError {
             | CommandError::NoRelease { .. }
             | CommandError::OperatorRuns { .. }
             | CommandError::NoTests(_)
+            | CommandError::Registry(_)
             | CommandError::NotAnObject { .. }
             | CommandError::TestOutOfBounds { .. }
             | CommandError::TestWithoutName { .. }

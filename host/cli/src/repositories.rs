@@ -7,7 +7,10 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_ocm::{Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy};
+use orangery_ocm::{
+    Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, RegistryComponent,
+    RegistryComponentRequest, SignaturePolicy,
+};
 use orangery_plugin::{CacheShares, MemoryShares};
 use orangery_registry::{Repositories, RepositorySettings, oci};
 use tempfile::TempDir;
@@ -98,19 +101,31 @@ impl RepositoryFlags {
     }
 
     fn registries(&self) -> Result<oci::RegistrySettings, RepositoriesError> {
-        let mut settings = oci::RegistrySettings::default();
+        let mut settings = registry_settings(&self.certificates, &self.plain_http)?;
         let CacheShares { blobs, component_versions, .. } = MemoryShares::of_machine().caches;
         (settings.limits.at_once, settings.limits.component_versions) = (blobs, component_versions);
-        for path in &self.certificates {
-            let refused = |cause: String| RepositoriesError::Certificates { path: path.clone(), cause };
-            let pem = fs::read(path).map_err(|error| refused(format!("it cannot be read: {error}")))?;
-            settings = settings.with_certificates(&pem).map_err(refused)?;
-        }
-        for name in &self.plain_http {
-            settings.plain_http.insert(name.parse::<oci::Registry>()?.authority());
-        }
         Ok(settings)
     }
+}
+
+/// How registries are reached, as flags say it.
+///
+/// # Errors
+/// [`RepositoriesError::Certificates`] and [`RepositoriesError::Registry`]
+pub(crate) fn registry_settings(
+    certificates: &[PathBuf],
+    plain_http: &[String],
+) -> Result<oci::RegistrySettings, RepositoriesError> {
+    let mut settings = oci::RegistrySettings::default();
+    for path in certificates {
+        let refused = |cause: String| RepositoriesError::Certificates { path: path.clone(), cause };
+        let pem = fs::read(path).map_err(|error| refused(format!("it cannot be read: {error}")))?;
+        settings = settings.with_certificates(&pem).map_err(refused)?;
+    }
+    for name in plain_http {
+        settings.plain_http.insert(name.parse::<oci::Registry>()?.authority());
+    }
+    Ok(settings)
 }
 
 /// The folders of these paths: themselves, and those that files lie in. What they name may lie beside them.
@@ -139,6 +154,13 @@ impl ComponentVersions for OpenedRepositories {
 
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
         self.repositories.artifacts(credentials)
+    }
+
+    fn registry_component<'a>(
+        &'a self,
+        request: &'a RegistryComponentRequest,
+    ) -> BoxFuture<'a, Result<RegistryComponent, Fault>> {
+        self.repositories.registry_component(request)
     }
 
     fn signature_policy(&self) -> SignaturePolicy {

@@ -194,7 +194,7 @@ where
     })
 }
 
-fn content(secret: Secret) -> BTreeMap<String, orangery_ocm::Secret> {
+pub(crate) fn content(secret: Secret) -> BTreeMap<String, orangery_ocm::Secret> {
     let data = secret.data.unwrap_or_default();
     data.into_iter().map(|(key, ByteString(bytes))| (key, orangery_ocm::Secret(bytes))).collect()
 }

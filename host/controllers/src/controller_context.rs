@@ -4,11 +4,13 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
+use orangery_api::deploy_item::DeployItem;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cluster::Waiter;
 use orangery_core::port::{Clock, Rng};
 use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
+use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::{EventRecorder, Key, LeaseDeadline, Store, Watched, Writer};
 use orangery_turns::{Computations, Turns};
 
@@ -19,11 +21,13 @@ use crate::{
     changed_answers::ChangedAnswers,
     corrected_items::CorrectedItems,
     host_cluster::HostCluster,
+    job_deployers::JobDeployers,
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
     seal::NewestSeals,
     secret_values::SecretValues,
     seed::HostKey,
+    served_types::ServedTypes,
     stores::{StoredKind, Stores},
 };
 
@@ -79,6 +83,10 @@ pub struct ControllerContext {
     pub(crate) corrected_items: CorrectedItems,
     /// Which cluster that of the client is.
     pub(crate) host_cluster: HostCluster,
+    /// With which component the jobs of items began.
+    pub(crate) job_deployers: JobDeployers,
+    /// Which types are served by another component than before.
+    pub(crate) served_types: ServedTypes,
 }
 
 /// How long an item waits for an external deployer unless told otherwise, as in the code of Landscaper.
@@ -101,6 +109,7 @@ impl ControllerContext {
         let recorder = EventRecorder::new(client.clone(), "orangery");
         let secrets = SecretValues::default();
         secrets.follow(&stores, key.encryption());
+        let (served_types, job_deployers) = (ServedTypes::of(&stores), JobDeployers::of(&stores));
         Self {
             client,
             stores,
@@ -127,6 +136,8 @@ impl ControllerContext {
             newest_seals: NewestSeals::default(),
             corrected_items: CorrectedItems::default(),
             host_cluster: HostCluster::default(),
+            job_deployers,
+            served_types,
         }
     }
 
@@ -138,6 +149,21 @@ impl ControllerContext {
     /// Whether this process may still write; its client refuses writes by itself, those of targets ask here (C-24).
     pub(crate) fn may_write(&self) -> bool {
         self.term.as_ref().is_none_or(LeaseDeadline::lasts)
+    }
+
+    /// The component that claims an item now; `None` where it belongs to an external deployer.
+    pub fn deployer_of(&self, item: &DeployItem) -> Option<Arc<dyn Deployer>> {
+        self.plugins.deployer(&item.spec.type_, &Key::of(item).namespace)
+    }
+
+    /// Plugins are for another operator.
+    pub fn without_plugins(&self) {
+        self.served_types.mark_known();
+    }
+
+    /// Waits until the types of all Plugins are claimed. Needs [`keep_plugins`](crate::keep_plugins).
+    pub async fn plugins_known(&self) {
+        self.served_types.known().await;
     }
 
     /// Now, with the precision that objects keep.

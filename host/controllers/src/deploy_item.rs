@@ -31,7 +31,7 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     job, kept_credentials,
     namespace_policy::wake_items,
-    refresh, refusal,
+    plugins, refresh, refusal,
     stores::StoredKind,
 };
 
@@ -68,6 +68,7 @@ impl DeployItemController {
         controller.forget_deleted();
         kept_credentials::watch_deletions(&controller.host);
         wake_items(&controller.host, controller.queue.clone());
+        plugins::wake_items(&controller.host, controller.queue.clone());
         controller
     }
 

@@ -13,7 +13,7 @@ use crate::controller_context::ControllerContext;
 /// uninstalled (C-159). What a deployer writes first stays in the status; where one begins at this very moment, either write
 /// meets a conflict.
 pub(crate) fn was_never_begun(host: &ControllerContext, item: &DeployItem) -> bool {
-    item.job_finished() && host.plugins.deployer(&item.spec.type_).is_none() && is_untouched(item)
+    item.job_finished() && host.deployer_of(item).is_none() && is_untouched(item)
 }
 
 /// Whether only the host has written the status.

@@ -275,6 +275,45 @@ pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition],
     with_row(DRIFTED, row, generation, previous, now)
 }
 
+/// How a component stands that is installed while the host runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PluginReport {
+    /// It is in use as it is asked for; the text says how.
+    Ready(String),
+    /// Nobody works on it, since its owner says so; what is in use stays.
+    Suspended(String),
+    /// It is being fetched or compiled, or deleted.
+    Progressing(String),
+    /// Something that may pass by itself; it is tried again.
+    Retrying(Failure),
+    /// Only another spec or other content helps.
+    Stalled(Failure),
+}
+
+/// The conditions of such a component.
+pub fn of_plugin(report: &PluginReport, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let rows = match report {
+        PluginReport::Ready(message) => vec![row("Ready", Status::True, "Active", message)],
+        PluginReport::Suspended(message) => vec![row("Ready", Status::True, "Suspended", message)],
+        PluginReport::Progressing(message) => vec![
+            row("Ready", Status::Unknown, "Progressing", message),
+            row("Reconciling", Status::True, "Progressing", message),
+        ],
+        PluginReport::Retrying(failure) => vec![
+            failed("Ready", Status::False, failure),
+            row("Reconciling", Status::True, "RetryScheduled", &failure.message),
+        ],
+        PluginReport::Stalled(failure) => {
+            vec![failed("Ready", Status::False, failure), failed("Stalled", Status::True, failure)]
+        }
+    };
+    let with_age = |row: ConditionRow| {
+        let before = previous.iter().find(|condition| condition.type_ == row.type_);
+        condition(row, generation, before, now)
+    };
+    rows.into_iter().map(with_age).collect()
+}
+
 /// The same list with one condition as it is now; without it where there is none.
 fn with_row(
     type_: &str,

@@ -8,6 +8,7 @@ pub mod guard;
 pub mod idle;
 pub mod installation;
 pub mod pick_up;
+pub mod plugin;
 pub mod reconcile;
 pub mod renamed;
 pub mod request;

@@ -41,7 +41,7 @@ pub use self::{
     policy::{NotSigned, SignaturePolicy},
     port::{
         ChartLogin, ChartRepositories, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, KeySource,
-        ResourceContent, Secret, Verification,
+        RegistryComponent, RegistryComponentRequest, ResourceContent, Secret, Verification,
     },
     reference::{ReferenceError, ResourceReference},
     render::list,

@@ -8,7 +8,11 @@ use super::{
     AllowedSources, Artifact, Artifacts, Child, ComponentSource, Components, Descriptor, DescriptorSchema, Files,
     KeylessSigner, Overwrite, Replaced, ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
 };
-use orangery_core::{error::Fault, name::Namespace, port::BoxFuture};
+use orangery_core::{
+    error::{Code, Fault},
+    name::Namespace,
+    port::BoxFuture,
+};
 
 /// A component version to open, with all that an installation and its Context say of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +152,28 @@ pub enum KeySource {
     Policy(String),
 }
 
+/// A component in a registry that is to be installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryComponentRequest {
+    /// Which one: a tag or a digest.
+    pub reference: String,
+    /// With what the registry is reached.
+    pub credentials: Credentials,
+    /// Public keys in PEM, one of which has to have signed it, each with where it stands. None: nobody has to.
+    pub keys: Vec<(String, String)>,
+    /// The reference by digest of what is there already: its content is not fetched again.
+    pub known: Option<String>,
+}
+
+/// A component that was found in a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryComponent {
+    /// Its reference by digest: what was verified.
+    pub artifact: String,
+    /// Its bytes, checked against their digest; `None` where they were known.
+    pub content: Option<Vec<u8>>,
+}
+
 /// The content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceContent {
@@ -169,6 +195,15 @@ pub trait ComponentVersions: Send + Sync {
     /// What one Context's credentials may read in registries and on web servers. Content that a digest names is not
     /// fetched again.
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault>;
+
+    /// A component in a registry, which is found once: what a tag stands for then is verified and read (C-259).
+    fn registry_component<'a>(
+        &'a self,
+        _: &'a RegistryComponentRequest,
+    ) -> BoxFuture<'a, Result<RegistryComponent, Fault>> {
+        let message = "this host reaches no registries";
+        Box::pin(async move { Err(Fault::invalid(Code::ConfigurationProblem, message)) })
+    }
 
     /// Whether component versions have to be signed: who makes requests asks for it.
     fn signature_policy(&self) -> SignaturePolicy;

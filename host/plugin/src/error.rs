@@ -30,6 +30,9 @@ pub enum Error {
         /// What is exhausted.
         what: &'static str,
     },
+    /// The component is to be installed, and is not there yet.
+    #[error("{}", .0.problem())]
+    NotInstalled(Fault),
     /// The namespace has no place for the call under its quotas, for long.
     #[error("{}", .0.problem())]
     NoPlace(Fault),
@@ -277,7 +280,7 @@ impl Error {
     pub fn fault(&self, who: &PluginIdentity) -> Fault {
         let message = format!("{who}: {self}");
         match self {
-            Error::NoPlace(fault) => fault.clone(),
+            Error::NoPlace(fault) | Error::NotInstalled(fault) => fault.clone(),
             // The cluster may have been slow: the next call may be in time.
             Error::Limit { limit: BudgetLimit::Wall, .. }
             | Error::CompileTime { .. }
@@ -315,6 +318,7 @@ impl Error {
         match self {
             Error::Busy { .. }
             | Error::NoPlace(_)
+            | Error::NotInstalled(_)
             | Error::CompileTime { .. }
             | Error::CompileKilled
             | Error::CompileLater { .. }

@@ -79,6 +79,19 @@ pub enum Offer {
     Unknown,
 }
 
+impl Offer {
+    /// The word of documents, and the field of the grants that is missing.
+    pub fn words(&self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Offer::Harmless => ("harmless", None),
+            Offer::Granted => ("granted", None),
+            Offer::NotGranted(field) => ("notGranted", Some(field)),
+            Offer::Unserved => ("unserved", None),
+            Offer::Unknown => ("unknown", None),
+        }
+    }
+}
+
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

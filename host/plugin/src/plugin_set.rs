@@ -1,16 +1,22 @@
 //! All registered components, by the types that they serve.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
 
 use orangery_blueprint::{
     BUNDLED_ENGINE,
-    plugins::{CallQuotas, GateEngine, Plugins},
+    plugins::{CallQuotas, GateEngine, PluginInstaller, Plugins},
     template_engine::TemplateEngine,
 };
+use orangery_core::name::Namespace;
 use orangery_proposal::deployer::Deployer;
 
 use crate::{
     bundled::BundledTerms,
+    claim::ClaimKind,
+    installed::{InstalledTable, TypeClaims},
     plugin::Plugin,
     registration::Registered,
     sandbox::{Occupancy, Sandbox},
@@ -19,11 +25,11 @@ use crate::{
 /// The components of a host.
 pub struct PluginSet {
     plugins: Vec<Arc<Plugin>>,
-    deployers: BTreeMap<String, Arc<Plugin>>,
-    renderers: BTreeMap<String, Arc<Plugin>>,
-    gate_engines: BTreeMap<String, Arc<Plugin>>,
+    registered: TypeClaims,
+    /// Protects what is installed while the host runs. Held for one look-up or one change, never across an await.
+    pub(crate) installed: RwLock<InstalledTable>,
     own: BundledTerms,
-    sandbox: Arc<Sandbox>,
+    pub(crate) sandbox: Arc<Sandbox>,
 }
 
 /// Why registrations do not go together.
@@ -60,9 +66,8 @@ impl PluginSet {
     pub fn load(registered: Vec<Registered>, sandbox: &Arc<Sandbox>) -> Result<Self, PluginSetError> {
         let mut set = Self {
             plugins: Vec::new(),
-            deployers: BTreeMap::new(),
-            renderers: BTreeMap::new(),
-            gate_engines: BTreeMap::new(),
+            registered: TypeClaims::default(),
+            installed: RwLock::default(),
             own: BundledTerms::default(),
             sandbox: sandbox.clone(),
         };
@@ -80,20 +85,15 @@ impl PluginSet {
                 set.own = BundledTerms::of(one.registration);
                 continue;
             }
-            let spec = one.registration.spec.clone();
+            let claims = one.registration.claims();
             let plugin = Arc::new(Plugin::new(one, sandbox.clone()));
-            for item_type in spec.deployer.map(|claim| claim.item_types).unwrap_or_default() {
-                claim(&mut set.deployers, item_type, &plugin)?;
-            }
-            for template_type in spec.template.map(|claim| claim.types).unwrap_or_default() {
-                claim(&mut set.renderers, template_type, &plugin)?;
-            }
-            for gate_type in spec.gate.map(|claim| claim.types).unwrap_or_default() {
-                claim(&mut set.gate_engines, gate_type, &plugin)?;
+            for (kind, claimed) in claims {
+                claim(set.registered.of_mut(kind), claimed, &plugin)?;
             }
             set.plugins.push(plugin);
         }
-        Ok(set)
+        let installed = InstalledTable::beside(set.registered.clone());
+        Ok(Self { installed: RwLock::new(installed), ..set })
     }
 
     /// The components, in the order registered.
@@ -103,8 +103,13 @@ impl PluginSet {
 
     /// Those that plan deploy items, in the order registered.
     pub fn deployers(&self) -> impl Iterator<Item = &Arc<Plugin>> {
-        let plans = |plugin: &Arc<Plugin>| self.deployers.values().any(|deployer| Arc::ptr_eq(deployer, plugin));
+        let deployers = self.registered.of(ClaimKind::Deployer);
+        let plans = move |plugin: &Arc<Plugin>| deployers.values().any(|deployer| Arc::ptr_eq(deployer, plugin));
         self.plugins.iter().filter(move |plugin| plans(plugin))
+    }
+
+    fn table(&self) -> RwLockReadGuard<'_, InstalledTable> {
+        self.installed.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What calls of components hold at the moment.
@@ -133,12 +138,14 @@ fn claim(claims: &mut BTreeMap<String, Arc<Plugin>>, claimed: String, by: &Arc<P
 }
 
 impl Plugins for PluginSet {
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
-        self.deployers.get(item_type).map(|plugin| plugin.clone() as Arc<dyn Deployer>)
+    fn deployer(&self, item_type: &str, namespace: &Namespace) -> Option<Arc<dyn Deployer>> {
+        let found = self.table().find(ClaimKind::Deployer, item_type, Some(namespace));
+        found.map(|plugin| plugin as Arc<dyn Deployer>)
     }
 
-    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
-        self.renderers.get(template_type).map(|plugin| plugin.clone() as Arc<dyn TemplateEngine>)
+    fn template_engine(&self, template_type: &str, namespace: Option<&Namespace>) -> Option<Arc<dyn TemplateEngine>> {
+        let found = self.table().find(ClaimKind::Template, template_type, namespace);
+        found.map(|plugin| plugin as Arc<dyn TemplateEngine>)
     }
 
     fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
@@ -154,16 +161,22 @@ impl Plugins for PluginSet {
     }
 
     fn template_types(&self) -> Vec<String> {
-        let mut types: Vec<String> = self.renderers.keys().cloned().chain([BUNDLED_ENGINE.to_owned()]).collect();
+        let mut types = self.table().types(ClaimKind::Template);
+        types.push(BUNDLED_ENGINE.to_owned());
         types.sort();
         types
     }
 
-    fn gate_engine(&self, gate_type: &str) -> Option<Arc<dyn GateEngine>> {
-        self.gate_engines.get(gate_type).map(|plugin| plugin.clone() as Arc<dyn GateEngine>)
+    fn gate_engine(&self, gate_type: &str, namespace: &Namespace) -> Option<Arc<dyn GateEngine>> {
+        let found = self.table().find(ClaimKind::Gate, gate_type, Some(namespace));
+        found.map(|plugin| plugin as Arc<dyn GateEngine>)
     }
 
     fn gate_types(&self) -> Vec<String> {
-        self.gate_engines.keys().cloned().collect()
+        self.table().types(ClaimKind::Gate)
+    }
+
+    fn installer(&self) -> Option<&dyn PluginInstaller> {
+        Some(self)
     }
 }

@@ -15,9 +15,11 @@ use orangery_core::{
 };
 use orangery_proposal::grant::Grants;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     budget::{Budget, BudgetLimit},
+    claim::ClaimKind,
     error::Error,
     pages::Pages,
 };
@@ -264,6 +266,16 @@ pub enum RegistrationError {
         /// What is wrong.
         why: String,
     },
+    /// A field that is written elsewhere than in a file.
+    #[error("{origin}: {place} cannot be used: {why}")]
+    Spec {
+        /// What it is of.
+        origin: String,
+        /// The field.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The registration claims nothing, or types of two sorts.
     #[error(
         "{origin}: plugin {name} must have exactly one of `deployer` with item types, `template` with types and `gate` with types"
@@ -324,6 +336,35 @@ impl Registration {
             .map_err(|error| syntax(positions.find(&error.path().to_string()).line, error.into_inner().to_string()))?;
         registration.check(origin)?;
         Ok(registration)
+    }
+
+    /// The same of what is written elsewhere: what stands in `spec`, without `component`. `origin` names it in errors.
+    ///
+    /// # Errors
+    /// [`RegistrationError`], whose lines are those of nothing.
+    pub(crate) fn of_spec(name: &str, spec: &Value, origin: &str) -> Result<Self, RegistrationError> {
+        let mut spec = spec.clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.insert("component".to_owned(), json!({"file": "component.wasm"}));
+        }
+        let spec = serde_path_to_error::deserialize(spec).map_err(|error| RegistrationError::Spec {
+            origin: origin.to_owned(),
+            place: format!("spec.{}", error.path()),
+            why: error.inner().to_string(),
+        })?;
+        let (api_version, kind) = (RegistrationVersion::V1Alpha1, RegistrationKind::Plugin);
+        let registration = Self { api_version, kind, metadata: Metadata { name: name.to_owned() }, spec };
+        registration.check(origin)?;
+        Ok(registration)
+    }
+
+    /// The types that it claims.
+    pub(crate) fn claims(&self) -> Vec<(ClaimKind, String)> {
+        let RegistrationSpec { deployer, template, gate, .. } = &self.spec;
+        let deployer = deployer.iter().flat_map(|claim| &claim.item_types).map(|one| (ClaimKind::Deployer, one));
+        let template = template.iter().flat_map(|claim| &claim.types).map(|one| (ClaimKind::Template, one));
+        let gate = gate.iter().flat_map(|claim| &claim.types).map(|one| (ClaimKind::Gate, one));
+        deployer.chain(template).chain(gate).map(|(kind, claimed)| (kind, claimed.clone())).collect()
     }
 
     /// Whether it is the one of components that blueprints bring along.
@@ -400,6 +441,16 @@ impl Registered {
     /// A registration with the bytes of its component.
     pub fn new(registration: Registration, bytes: Vec<u8>, origin: String) -> Self {
         Self { registration, content: ComponentBytes::read(bytes), is_builtin: false, origin, is_pinned: false }
+    }
+
+    /// One that is installed while the host runs.
+    pub(crate) fn installed(
+        registration: Registration,
+        content: ComponentBytes,
+        is_pinned: bool,
+        origin: String,
+    ) -> Self {
+        Self { registration, content, is_builtin: false, origin, is_pinned }
     }
 
     /// The registration.

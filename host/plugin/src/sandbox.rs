@@ -8,7 +8,7 @@ mod ticker;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
 };
 
 use orangery_blueprint::plugins::CallQuotas;
@@ -120,8 +120,8 @@ pub struct Sandbox {
     own: OriginCompiler,
     /// The quotas of namespaces, where there are any. Held for one look.
     quotas: RwLock<Option<Arc<dyn CallQuotas>>>,
-    /// Protects the registered components that were asked for, usable or not, by digest.
-    components: Mutex<BTreeMap<(ComponentOrigin, String), Arc<Slot>>>,
+    /// Protects the registered components, usable or not, by digest. With the last of a version goes what is kept of it.
+    components: Mutex<BTreeMap<(ComponentOrigin, String), Weak<Slot>>>,
     recent: Recent,
 }
 
@@ -252,7 +252,14 @@ impl Sandbox {
             return self.recent.slot(digest);
         }
         let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
-        components.entry((origin, digest.to_owned())).or_default().clone()
+        let key = (origin, digest.to_owned());
+        if let Some(slot) = components.get(&key).and_then(Weak::upgrade) {
+            return slot;
+        }
+        components.retain(|_, slot| slot.strong_count() > 0);
+        let slot = Arc::<Slot>::default();
+        components.insert(key, Arc::downgrade(&slot));
+        slot
     }
 
     /// Calls of namespaces wait for a place under their quotas first, from now on (C-53).
@@ -427,6 +434,19 @@ mod tests {
         tokio::time::resume();
         assert!(compiled(&b, "killed", "sha256:bb").await.contains("later than 10 min"));
         assert_eq!(fs::read_to_string(&log).unwrap(), "usable\nkilled\nkilled\n");
+    }
+
+    #[test]
+    fn c_263_with_the_last_of_a_version_goes_what_is_kept_of_it() {
+        let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
+        let sandbox = Sandbox::start(SandboxConfig::new(worker, None)).unwrap();
+        let slot = |digest: &str| sandbox.slot(ComponentOrigin::Registered, digest);
+        let (old, again) = (slot("old"), slot("old"));
+        assert!(Arc::ptr_eq(&old, &again));
+        drop((old, again));
+        let new = slot("new");
+        assert_eq!(sandbox.components.lock().unwrap().len(), 1);
+        assert!(Arc::ptr_eq(&slot("new"), &new));
     }
 
     #[test]

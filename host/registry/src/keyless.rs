@@ -14,6 +14,8 @@ mod root;
 
 use orangery_ocm::KeylessSigner;
 
+pub(crate) use self::key::EllipticKey;
+
 use self::{bundle::Bundle, certificate::SigningCertificate, root::TrustedRoot};
 
 /// The media type of bundles that are read.

@@ -28,6 +28,7 @@ mod transport;
 mod verify;
 mod version;
 mod version_memory;
+pub mod wasm;
 
 use orangery_core::error::{Code, Fault, Problem};
 

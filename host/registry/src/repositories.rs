@@ -9,7 +9,7 @@ use orangery_core::{
 };
 use orangery_ocm::{
     Artifacts, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
-    SignaturePolicy, Verification, VersionReference,
+    RegistryComponent, RegistryComponentRequest, SignaturePolicy, Verification, VersionReference,
 };
 
 use crate::{
@@ -18,7 +18,8 @@ use crate::{
     cache::ContentCache,
     graph::Graph,
     memory::Memory,
-    oci::{self, Client, Keyring},
+    named,
+    oci::{self, Client, CredentialsOwner, Keyring},
     registry::Registries,
     roots::Roots,
     search::DescriptorSearch,
@@ -26,6 +27,7 @@ use crate::{
     verify,
     version::OpenedVersion,
     version_memory::VersionMemory,
+    wasm::{ArtifactKey, FoundComponent, WasmArtifacts},
 };
 
 /// What the operator says about repositories.
@@ -142,6 +144,30 @@ impl Repositories {
     }
 }
 
+impl Repositories {
+    async fn component(&self, request: &RegistryComponentRequest) -> Result<RegistryComponent, Fault> {
+        let invalid = |why| Fault::invalid(Code::ConfigurationProblem, why);
+        let keys = request.keys.iter().map(|(origin, pem)| ArtifactKey::read(pem.as_bytes(), origin).map_err(invalid));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let reference = named::artifact(&request.reference)?;
+        let keyring = Keyring::of_context(&request.credentials)?.0.owned_by(CredentialsOwner::Plugin);
+        let registries = &self.shared.registries;
+        let manifest = registries.current_manifest(&reference, &keyring).await?;
+        let found = FoundComponent::new(reference.repository.clone(), Arc::clone(&manifest));
+        if !keys.is_empty() {
+            let components = WasmArtifacts { client: registries.client(), keyring: &keyring };
+            components.verify(&found, &keys).await?;
+        }
+        let artifact = found.reference().to_string();
+        if request.known.as_ref() == Some(&artifact) {
+            return Ok(RegistryComponent { artifact, content: None });
+        }
+        let layer = found.layer()?;
+        let content = registries.blob(&reference.repository, layer, &keyring).await?;
+        Ok(RegistryComponent { artifact, content: Some(Arc::unwrap_or_clone(content)) })
+    }
+}
+
 impl ComponentVersions for Repositories {
     fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
         Box::pin(async move { Ok(Arc::new(self.opened(request).await?) as Arc<dyn ComponentVersion>) })
@@ -151,6 +177,13 @@ impl ComponentVersions for Repositories {
         let (keyring, _) = Keyring::of_context(credentials)?;
         let registries = Arc::clone(&self.shared.registries);
         Ok(Arc::new(Remote(ResourceAccess { registries, keyring: Arc::new(keyring) })))
+    }
+
+    fn registry_component<'a>(
+        &'a self,
+        request: &'a RegistryComponentRequest,
+    ) -> BoxFuture<'a, Result<RegistryComponent, Fault>> {
+        Box::pin(self.component(request))
     }
 
     fn signature_policy(&self) -> SignaturePolicy {

@@ -39,3 +39,9 @@ mod server;
 mod shared_memory;
 #[path = "oci/signatures.rs"]
 mod signatures;
+#[cfg(test)]
+#[path = "oci/wasm.rs"]
+mod wasm;
+#[cfg(test)]
+#[path = "oci/wasm_commands.rs"]
+mod wasm_commands;

@@ -51,7 +51,9 @@ pub(crate) async fn render(
     let error = |fault| ExecutionError::new(list, execution, fault);
     let engine = match execution.is_own() {
         true => execution.bundled_engine(plugins, context).await.map_err(ExecutionFault::Component),
-        false => plugins.template_engine(&execution.engine).ok_or_else(|| unknown(plugins, list, execution)),
+        false => plugins
+            .template_engine(&execution.engine, context.namespace.as_ref())
+            .ok_or_else(|| unknown(plugins, list, execution)),
     };
     let engine = engine.map_err(error)?;
     let request = RenderRequest {

@@ -88,11 +88,15 @@ impl Engines {
 }
 
 impl Plugins for Engines {
-    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, _: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         None
     }
 
-    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
+    fn template_engine(
+        &self,
+        template_type: &str,
+        _: Option<&orangery_core::name::Namespace>,
+    ) -> Option<Arc<dyn TemplateEngine>> {
         if !self.template_types().contains(&template_type.to_owned()) {
             return None;
         }

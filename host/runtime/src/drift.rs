@@ -105,7 +105,7 @@ pub async fn execute(arguments: DriftArguments, terminal: &mut Terminal) -> Resu
 
 /// Why an item is not looked at.
 fn skipped(host: &ControllerContext, item: &DeployItem) -> Option<String> {
-    if host.plugins.deployer(&item.spec.type_).is_none() {
+    if host.deployer_of(item).is_none() {
         return Some(format!("no component of this host deploys its type {:?}", item.spec.type_));
     }
     if !item.job_finished() {

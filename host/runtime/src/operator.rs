@@ -12,7 +12,7 @@ use orangery_controllers::{
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
-    stores, tell_unreadable, watch_namespace_policies, wire,
+    keep_plugins, stores, tell_unreadable, watch_namespace_policies, wire,
 };
 use orangery_core::{
     name::Namespace,
@@ -124,7 +124,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A running operator. Dropping it ends everything at once; [`stop`](Self::stop) lets running reconciles end.
 pub struct Operator {
     stores: Stores,
-    policies: NamespacePolicies,
+    host: Arc<ControllerContext>,
     queues: Vec<(&'static str, Queue)>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
@@ -158,7 +158,7 @@ impl Operator {
         let (secrets, host) = (host.secrets.clone(), Arc::new(host));
         let mut operator = Self {
             stores: host.stores.clone(),
-            policies: host.policies.clone(),
+            host: Arc::clone(&host),
             queues: Vec::new(),
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
@@ -166,6 +166,12 @@ impl Operator {
         let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
         operator.watch_all(&host, &namespaces);
         operator.spawn(watch_namespace_policies(Arc::clone(&host)));
+        if namespaces.is_empty() {
+            operator.spawn(keep_plugins(Arc::clone(&host)));
+        } else {
+            // Plugins are of no namespace, and of several operators each would take the guards of the others away.
+            host.without_plugins();
+        }
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
         let panicked = Arc::new(move |panicked: &Panicked| {
@@ -195,7 +201,7 @@ impl Operator {
 
     /// Waits until the first lists are in: from now on everything that changes is worked on.
     pub async fn ready(&self) {
-        tokio::join!(synced(&self.stores), self.policies.synced());
+        tokio::join!(synced(&self.stores), self.host.policies.synced(), self.host.plugins_known());
     }
 
     /// Starts nothing more, and gives running reconciles five seconds to end; what is not done by then is done by the
@@ -276,12 +282,12 @@ impl Operator {
         options: &ControllerOptions,
     ) {
         self.queues.push((C::NAME, queue.clone()));
-        let (stop, stores, policies) = (self.stop.clone(), self.stores.clone(), self.policies.clone());
+        let (stop, stores, host) = (self.stop.clone(), self.stores.clone(), Arc::clone(&self.host));
         let running = run(Arc::new(controller), store, queue, options.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             // Before the lists of the other kinds are in, children that are not known yet would pass for gone, and all would be
-            // allowed that a policy refuses.
-            let known = async { tokio::join!(synced(&stores), policies.synced()) };
+            // allowed that a policy refuses, and items of Plugins for those of external deployers.
+            let known = async { tokio::join!(synced(&stores), host.policies.synced(), host.plugins_known()) };
             if stop.run_until_cancelled(known).await.is_some() {
                 running.await;
             }

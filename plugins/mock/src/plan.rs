@@ -33,6 +33,10 @@ pub(crate) fn plan(config: &Value) -> Result<Proposal, Problem> {
     let mut proposal = Proposal::new(Vec::new(), next);
     if let Some(status) = config.field("providerStatus")? {
         status.object()?;
+        // The API server takes no status whose type is no text.
+        for name in ["apiVersion", "kind"] {
+            status.text_of(name)?;
+        }
         proposal.status = Some(status.value().to_string());
     }
     Ok(proposal)

@@ -140,11 +140,11 @@ impl TemplateEngine for Named {
 struct Maker;
 
 impl Plugins for Maker {
-    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, _: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         None
     }
 
-    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
+    fn template_engine(&self, _: &str, _: Option<&orangery_core::name::Namespace>) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 

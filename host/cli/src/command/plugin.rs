@@ -5,16 +5,21 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use crate::command::plugin::{
-    compile::Compile, conform::PluginConform, inspect::PluginInspect, new::PluginNew, test::PluginTest,
+    compile::Compile, conform::PluginConform, inspect::PluginInspect, new::PluginNew, pull::PluginPull,
+    push::PluginPush, sign::PluginSign, test::PluginTest, verify::PluginVerify,
 };
 
 pub mod compile;
 pub mod conform;
 pub mod inspect;
 pub mod new;
+pub mod pull;
+pub mod push;
+pub mod sign;
 pub mod test;
+pub mod verify;
 
-/// Makes, tests and looks into components, and compiles them beforehand.
+/// Makes, tests, publishes and looks into components, and compiles them beforehand.
 #[derive(Clone, Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct PluginArguments {
@@ -34,6 +39,14 @@ pub enum PluginCommand {
     Conform(PluginConform),
     /// Show what a component is, what it needs, and what it is granted
     Inspect(PluginInspect),
+    /// Push a component to a registry
+    Push(PluginPush),
+    /// Pull a component from a registry
+    Pull(PluginPull),
+    /// Sign a component in a registry
+    Sign(PluginSign),
+    /// Check who has signed a component in a registry
+    Verify(PluginVerify),
     /// Compile the components that ship with the host into the cache
     Compile(Compile),
     /// Compile a component from stdin to stdout. The host runs this in a process of its own

@@ -16,7 +16,7 @@ use kube::{
 };
 use orangery_api::{
     FINALIZER, annotation::GUARD, context::Context, deploy_item::DeployItem, execution::Execution,
-    installation::Installation, target::Target,
+    installation::Installation, plugin::Plugin, target::Target,
 };
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use serde::de::DeserializeOwned;
@@ -39,8 +39,8 @@ Examples:
   orangery uninstall --release-guards --yes     takes them off
 
 While the operator runs, delete the Installations and wait until they are gone; then uninstall it. What it deployed goes in
-this order alone. Guards are for when it is gone already: they keep Targets, Contexts, Secrets and ConfigMaps, and only an
-operator takes them away. Where Installations or what belongs to them are left in a namespace, its guards stay: who starts an
+this order alone. Guards are for when it is gone already: they keep Targets, Contexts, Secrets, ConfigMaps and Plugins, and only
+an operator takes them away. Where Installations or what belongs to them are left in a namespace, its guards stay: who starts an
 operator again needs what they keep to remove what was deployed.";
 
 /// Secrets that the operator makes once in its own namespace.
@@ -102,8 +102,8 @@ impl Uninstall {
             terminal.line(format_args!("{guarded} {does}{}", left.consequence(guarded)))?;
         }
         for guarded in &stay {
-            terminal
-                .warning(format_args!("{guarded} keeps its guard: {} is left in its namespace", left.user_of(guarded)));
+            let place = if guarded.object.namespace.is_empty() { "" } else { " in its namespace" };
+            terminal.warning(format_args!("{guarded} keeps its guard: {} is left{place}", left.user_of(guarded)));
         }
         match (release.is_empty(), self.yes) {
             (true, _) => terminal.note("nothing is to be done")?,
@@ -121,6 +121,7 @@ impl GuardedObject {
             "Target" => self.release_as::<Target>(client).await,
             "Context" => self.release_as::<Context>(client).await,
             "Secret" => self.release_as::<Secret>(client).await,
+            "Plugin" => self.release_in::<Plugin>(Api::all(client.clone())).await,
             _ => self.release_as::<ConfigMap>(client).await,
         }
     }
@@ -128,6 +129,13 @@ impl GuardedObject {
     async fn release_as<K>(&self, client: &Client) -> Result<(), CallError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        self.release_in::<K>(Api::namespaced(client.clone(), &self.object.namespace)).await
+    }
+
+    async fn release_in<K>(&self, api: Api<K>) -> Result<(), CallError>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let LeftObject { kind, namespace, name } = &self.object;
         let others: Vec<&String> = self.finalizers.iter().filter(|finalizer| *finalizer != GUARD).collect();
@@ -137,7 +145,6 @@ impl GuardedObject {
             "resourceVersion": self.version,
         });
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        let api: Api<K> = Api::namespaced(client.clone(), namespace);
         let released = api.patch_metadata(name, &PatchParams::default(), &patch).await;
         let group = K::group(&());
         let subject = CallSubject { kind, group: &group, namespace, name };
@@ -159,6 +166,7 @@ async fn gather(client: &Client) -> Result<Leftovers, CommandError> {
     left.guarded.extend(guarded::<Context>(client).await?);
     left.guarded.extend(guarded::<Secret>(client).await?);
     left.guarded.extend(guarded::<ConfigMap>(client).await?);
+    left.guarded.extend(guarded::<Plugin>(client).await?);
     let definitions = listed::<CustomResourceDefinition>(client, None).await?;
     let ours = |name: &String| name.ends_with(".landscaper.gardener.cloud") || name.ends_with(".orangery.dev");
     left.definitions = definitions.iter().map(|definition| definition.name_any()).filter(ours).count();

@@ -32,11 +32,11 @@ impl Rng for Still {
 }
 
 impl Plugins for Still {
-    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, _: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         None
     }
 
-    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
+    fn template_engine(&self, _: &str, _: Option<&orangery_core::name::Namespace>) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 

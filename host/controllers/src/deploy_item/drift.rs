@@ -205,13 +205,13 @@ fn rules(item: &DeployItem) -> Option<DriftRules> {
 /// host has done it.
 fn watched(host: &ControllerContext, item: &DeployItem) -> Option<DriftRules> {
     let has_succeeded = item.job_finished() && Phase::parse(item.phase()) == Some(Phase::Succeeded);
-    let is_ours = || host.plugins.deployer(&item.spec.type_).is_some();
+    let is_ours = || host.deployer_of(item).is_some();
     rules(item).filter(|_| has_succeeded && !item.is_deleting() && is_ours())
 }
 
 /// The item with its clusters, as in a job, after its last one.
 async fn gather(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &Arc<DeployItem>) -> Step<GatheredItem> {
-    let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| super::dry_run::unclaimed(item))?;
+    let deployer = host.deployer_of(item).ok_or_else(|| super::dry_run::unclaimed(item))?;
     let job = ItemJob { id: item.job_id().clone(), begun: host.clock.now(), limit: None };
     let cluster = host.host_cluster.uid(&host.client).await?;
     Ok(GatheredItem::new(host, pool, (Arc::clone(item), cluster), deployer, job))

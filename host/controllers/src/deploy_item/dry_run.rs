@@ -43,7 +43,7 @@ pub struct ItemDryRun {
 /// No component claims the item, its component has a fault, a cluster cannot be read, or a policy that the host knows refuses
 /// what the job would do: classified as in a job.
 pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<ItemDryRun> {
-    let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| unclaimed(&item))?;
+    let deployer = host.deployer_of(&item).ok_or_else(|| unclaimed(&item))?;
     // What a running host knows from its watches.
     refresh::read(host, &host.stores.contexts, &context(&item)).await?;
     if let Some(name) = item.label(label::MANAGED_BY).filter(|name| !name.is_empty()) {

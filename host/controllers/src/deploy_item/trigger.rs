@@ -82,7 +82,13 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
         })
         .await?;
     }
-    let Some(deployer) = host.plugins.deployer(&item.spec.type_) else {
+    let deployer = match &work {
+        Work::Continue { job } => {
+            host.job_deployers.began_with(&Key::of(item.as_ref()), job, || host.deployer_of(item))
+        }
+        Work::None | Work::Start => host.deployer_of(item),
+    };
+    let Some(deployer) = deployer else {
         let is_asked = matches!(work, Work::Continue { .. });
         if is_asked && item.is_deleting() && item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
             // Its deployer may be gone for good (INS-81).

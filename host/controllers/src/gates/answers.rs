@@ -56,7 +56,7 @@ impl<T: Sync> Evaluator<'_, T> {
         component: &ComponentGate,
         evaluation: &mut Evaluation,
     ) -> Result<GateResult, Unanswered> {
-        let Some(evaluator) = self.host.plugins.gate_engine(&component.type_) else {
+        let Some(evaluator) = self.host.plugins.gate_engine(&component.type_, self.namespace) else {
             let known = self.host.plugins.gate_types();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let message = format!(

@@ -13,7 +13,7 @@ const P384: &[u8] = &[
 ];
 
 /// A key, with the hash that it signs by.
-pub(super) enum EllipticKey<'a> {
+pub(crate) enum EllipticKey<'a> {
     /// SHA-256.
     P256(&'a [u8]),
     /// SHA-384.
@@ -22,12 +22,12 @@ pub(super) enum EllipticKey<'a> {
 
 impl<'a> EllipticKey<'a> {
     /// The key of a SubjectPublicKeyInfo; `None` where it is another one.
-    pub(super) fn of(info: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of(info: &'a [u8]) -> Option<Self> {
         info.strip_prefix(P256).map(Self::P256).or_else(|| info.strip_prefix(P384).map(Self::P384))
     }
 
     /// Whether it made the signature.
-    pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match self {
             Self::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point).verify(message, signature),
             Self::P384(point) => UnparsedPublicKey::new(&ECDSA_P384_SHA384_ASN1, point).verify(message, signature),

@@ -45,6 +45,8 @@ pub(super) struct SessionKey {
     pub(super) login: Option<ContentDigest>,
     /// The networks that may be connected to: a token is of a service that is not in all of them (C-102).
     pub(super) networks: SourceNetworks,
+    /// Whether it is for pushing: a token for reading is no answer to that.
+    pub(super) pushes: bool,
 }
 
 struct Session {
@@ -111,7 +113,7 @@ pub(super) async fn answer(
     repository: &OciRepository,
     challenged: &RegistryResponse,
     login: Option<&Login>,
-    (sources, until): (&Arc<AllowedSources>, Deadline),
+    (sources, pushes, until): (&Arc<AllowedSources>, bool, Deadline),
 ) -> Result<Option<Granted>, ExchangeRefusal> {
     match (challenge(&challenged.headers)?, login) {
         (_, Some(Login::Elsewhere(_))) => Ok(None),
@@ -121,7 +123,8 @@ pub(super) async fn answer(
         }
         (Challenge::Basic, None | Some(Login::Identity(_) | Login::Anonymous)) => Ok(None),
         (Challenge::Bearer { realm, service, scope }, login) => {
-            let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", repository.path));
+            let actions = if pushes { "pull,push" } else { "pull" };
+            let scope = scope.unwrap_or_else(|| format!("repository:{}:{actions}", repository.path));
             let asked = token_request(&realm, service, scope, login)?;
             connections.permitted(&asked.url, Some(&challenged.url))?;
             let networks = match is_another(&asked.url, &challenged.url) {
@@ -292,6 +295,7 @@ mod tests {
             repository: format!("r.example/{index}").parse().expect("a repository"),
             login: None,
             networks: SourceNetworks::default(),
+            pushes: false,
         };
         let sessions = Sessions::default();
         for index in 0..=MOST_SESSIONS {

@@ -10,6 +10,7 @@ use orangery_core::{
 use orangery_ocm::AllowedSources;
 use serde::Deserialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use url::Url;
 
 use super::{
     auth::{self, SessionKey, Sessions},
@@ -259,9 +260,27 @@ impl Client {
         keyring: &Keyring,
         until: Deadline,
     ) -> Result<RegistryResponse, ExchangeRefusal> {
+        let url = self.address(repository, path)?;
+        let ask = Ask::get(url, accept, keyring.sources());
+        let (answer, tried) = self.authorized(repository, ask, keyring, until).await?;
+        self.metered(self.usable(answer, tried, keyring).await?, keyring)
+    }
+
+    /// The address of something of a repository.
+    pub(super) fn address(&self, repository: &OciRepository, path: &str) -> Result<Url, ExchangeRefusal> {
         let mut url = self.connections.address(&repository.registry)?;
         url.set_path(&format!("/v2/{}/{path}", repository.path));
-        let ask = Ask::get(url, accept, keyring.sources());
+        Ok(url)
+    }
+
+    /// The first answer that does not refuse the credentials, whatever it is, and with which credentials was asked.
+    pub(super) async fn authorized(
+        &self,
+        repository: &OciRepository,
+        ask: Ask,
+        keyring: &Keyring,
+        until: Deadline,
+    ) -> Result<(RegistryResponse, Vec<String>), ExchangeRefusal> {
         let keys = keyring.matching(repository);
         let mut attempts: Vec<Option<&KeyringEntry>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -274,14 +293,12 @@ impl Client {
                 tried.push(key.message_of());
             }
             match answer {
-                Some(answer) if !is_refused(answer.status) => {
-                    return self.metered(self.usable(answer, tried).await?, keyring);
-                }
+                Some(answer) if !is_refused(answer.status) => return Ok((answer, tried)),
                 Some(answer) => last = answer.status,
                 None => {}
             }
         }
-        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried })
+        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, owner: keyring.owner() })
     }
 
     /// One set of credentials: first with what was accepted lately, then with an answer to what the registry asks for.
@@ -295,14 +312,16 @@ impl Client {
     ) -> Result<Option<RegistryResponse>, ExchangeRefusal> {
         let (repository_of, networks) = (repository.clone(), ask.sources.networks.clone());
         let login_of = login.map(|(_, key)| key.fingerprint());
-        let key = SessionKey { repository: repository_of, login: login_of, networks };
+        let key = SessionKey { repository: repository_of, login: login_of, networks, pushes: ask.is_push() };
         self.pauses.is_over(&key)?;
         ask.authorization = self.sessions.header(&key);
         let answer = self.connections.ask(&repository.registry, &ask, until).await?;
         let answer = if answer.status == StatusCode::UNAUTHORIZED && !answer.is_of_another {
             self.sessions.forget(&key);
             let login = login.map(|(login, _)| login);
-            let granted = auth::answer(&self.connections, repository, &answer, login, (&ask.sources, until)).await?;
+            let granted =
+                auth::answer(&self.connections, repository, &answer, login, (&ask.sources, ask.is_push(), until))
+                    .await?;
             let Some(granted) = granted else { return Ok(None) };
             ask.authorization = Some(granted.header.clone());
             let answer = self.connections.ask(&repository.registry, &ask, until).await?;
@@ -336,10 +355,11 @@ impl Client {
         &self,
         answer: RegistryResponse,
         tried: Vec<String>,
+        keyring: &Keyring,
     ) -> Result<RegistryResponse, ExchangeRefusal> {
         match answer.status {
             StatusCode::OK => Ok(answer),
-            StatusCode::NOT_FOUND => Err(ExchangeRefusal::NotFound { tried }),
+            StatusCode::NOT_FOUND => Err(ExchangeRefusal::NotFound { tried, owner: keyring.owner() }),
             StatusCode::TOO_MANY_REQUESTS => Err(ExchangeRefusal::LimitedForAWhile),
             status => {
                 let codes_told = if is_passing(status.as_u16()) { Vec::new() } else { codes(answer).await };
@@ -445,7 +465,7 @@ struct OneError {
 }
 
 /// The codes of the specification's error document. Its messages are left out: a registry writes what it likes there.
-async fn codes(answer: RegistryResponse) -> Vec<String> {
+pub(super) async fn codes(answer: RegistryResponse) -> Vec<String> {
     let Ok(bytes) = answer.bytes(MOST_OF_AN_ERROR).await else { return Vec::new() };
     let Ok(errors) = serde_json::from_slice::<Errors>(&bytes) else { return Vec::new() };
     let is_code =

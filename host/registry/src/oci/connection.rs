@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -49,7 +49,11 @@ pub(super) struct Ask {
     pub(super) url: Url,
     pub(super) accept: &'static str,
     pub(super) authorization: Option<HeaderValue>,
-    /// Sent with POST; GET without.
+    /// GET, unless there is a form.
+    pub(super) method: Method,
+    /// What is pushed, and its media type.
+    pub(super) content: Option<(String, Bytes)>,
+    /// Sent with POST.
     pub(super) form: Option<String>,
     /// Sent as well, to the host that is asked first.
     pub(super) headers: HeaderMap,
@@ -68,7 +72,13 @@ impl Ask {
     pub(super) fn get(url: Url, accept: &'static str, sources: Arc<AllowedSources>) -> Self {
         let (headers, networks) = (HeaderMap::new(), Arc::clone(&sources.networks.registries));
         let (authorization, form, follows, named_only) = (None, None, true, false);
-        Self { url, accept, authorization, form, headers, follows, named_only, sources, networks }
+        let (method, content) = (Method::GET, None);
+        Self { url, accept, authorization, method, content, form, headers, follows, named_only, sources, networks }
+    }
+
+    /// Whether it changes what the registry has.
+    pub(super) fn is_push(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD)
     }
 }
 
@@ -223,7 +233,7 @@ impl RegistryConnections {
         loop {
             let response = self.exchange(&ask, until).await?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
-            if !is_redirect || ask.form.is_some() || !ask.follows {
+            if !is_redirect || ask.form.is_some() || ask.is_push() || !ask.follows {
                 return Ok(self.answer(response, ask.url, &first, until));
             }
             let next = next(&ask.url, response.headers())?;
@@ -254,7 +264,7 @@ impl RegistryConnections {
         let malformed =
             |error: http::Error| ExchangeRefusal::Malformed(format!("the request cannot be written: {error}"));
         let mut request = Request::builder()
-            .method(if ask.form.is_some() { http::Method::POST } else { http::Method::GET })
+            .method(if ask.form.is_some() { Method::POST } else { ask.method.clone() })
             .uri(ask.url.as_str())
             .header(header::USER_AGENT, concat!("orangery/", env!("CARGO_PKG_VERSION")))
             .header(header::ACCEPT, ask.accept);
@@ -267,9 +277,19 @@ impl RegistryConnections {
         if ask.form.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         }
-        let body = Full::from(ask.form.clone().unwrap_or_default());
+        let body = match (&ask.form, &ask.content) {
+            (Some(form), _) => Full::from(form.clone()),
+            (None, Some((media_type, content))) => {
+                request = request.header(header::CONTENT_TYPE, media_type);
+                Full::from(content.clone())
+            }
+            (None, None) => Full::default(),
+        };
         let response = self.client(&ask.networks).request(request.body(body).map_err(malformed)?);
-        let answered = until.step(self.settings.limits.idle, "waiting for an answer", response).await?;
+        // What is pushed is on its way meanwhile.
+        let limits = &self.settings.limits;
+        let idle = if ask.content.is_some() { limits.blob_time } else { limits.idle };
+        let answered = until.step(idle, "waiting for an answer", response).await?;
         answered.map_err(|error| unreached(&error, authority(&ask.url)))
     }
 
@@ -344,7 +364,8 @@ pub(super) fn led_to(url: &Url, sources: &AllowedSources) -> Result<Arc<AllowedN
     Ok(Arc::clone(&sources.networks.redirects))
 }
 
-fn next(from: &Url, headers: &HeaderMap) -> Result<Url, ExchangeRefusal> {
+/// Where an answer leads to.
+pub(super) fn next(from: &Url, headers: &HeaderMap) -> Result<Url, ExchangeRefusal> {
     let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
     let location = location.ok_or_else(|| ExchangeRefusal::Redirect("without saying where to".to_owned()))?;
     // The address may have a signature in it, which is as good as a password.

@@ -253,10 +253,10 @@ impl Client {
                         "to another address, and the access forbids to follow".to_owned(),
                     ));
                 }
-                _ => return self.metered(self.usable(answer, tried).await?, keyring),
+                _ => return self.metered(self.usable(answer, tried, keyring).await?, keyring),
             }
         }
-        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried })
+        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, owner: keyring.owner() })
     }
 }
 

@@ -94,6 +94,44 @@ pub(super) struct KeyringEntry {
     pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
+/// Where credentials come from, and better ones may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CredentialsOwner {
+    /// A Context.
+    #[default]
+    Context,
+    /// Whoever runs a command.
+    Command,
+    /// A Plugin.
+    Plugin,
+}
+
+impl CredentialsOwner {
+    /// The begin of what it has.
+    pub(super) fn has(self) -> &'static str {
+        match self {
+            CredentialsOwner::Context => "the Context has",
+            CredentialsOwner::Command => "you have",
+            CredentialsOwner::Plugin => "the Plugin has",
+        }
+    }
+
+    /// What is to be done where credentials are refused.
+    pub(super) fn advice(self) -> &'static str {
+        match self {
+            CredentialsOwner::Context => {
+                "give the Context a registryPullSecret or an ocmConfig whose credentials may read it"
+            }
+            CredentialsOwner::Command => {
+                "log in with `docker login`, or name a file with other credentials with --registry-config"
+            }
+            CredentialsOwner::Plugin => {
+                "name a Secret whose credentials may read it in spec.source.oci.pullSecrets, in the namespace of the operator"
+            }
+        }
+    }
+}
+
 /// All credentials of one Context. Empty: everything is asked for without.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
@@ -104,6 +142,7 @@ pub struct Keyring {
     allowed: Arc<AllowedSources>,
     /// For which namespace content is fetched, whose share of memory it takes.
     tenant: Tenant,
+    owner: CredentialsOwner,
 }
 
 impl Keyring {
@@ -117,6 +156,16 @@ impl Keyring {
     pub fn with_ocm_config(mut self, config: &OcmConfig) -> Self {
         self.keys.extend(config.keys.iter().cloned());
         self
+    }
+
+    /// The same credentials, which somebody else has given.
+    pub fn owned_by(self, owner: CredentialsOwner) -> Self {
+        Self { owner, ..self }
+    }
+
+    /// Where the credentials come from.
+    pub(super) fn owner(&self) -> CredentialsOwner {
+        self.owner
     }
 
     /// Whether content may come from a repository.

@@ -57,6 +57,12 @@ pub enum ManifestDocument {
     Index(Vec<OciDescriptor>),
 }
 
+/// A manifest as it is pushed.
+pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// An index of manifests as it is pushed.
+pub(super) const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
 /// The layer of a chart, as Helm pushes it.
 pub const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 

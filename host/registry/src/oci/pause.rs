@@ -46,7 +46,7 @@ impl Pauses {
 
 /// The pause of a registry is for all of its repositories, whatever networks may be connected to beside it.
 fn whole_registry(key: &SessionKey) -> SessionKey {
-    let mut key = SessionKey { networks: SourceNetworks::default(), ..key.clone() };
+    let mut key = SessionKey { networks: SourceNetworks::default(), pushes: false, ..key.clone() };
     key.repository.path.clear();
     key
 }

@@ -10,21 +10,20 @@ use orangery_core::{
     name::Namespace,
 };
 
+use super::keyring::CredentialsOwner;
+
 /// Why one exchange gave nothing to use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExchangeRefusal {
+    #[error("the registry answered {status} to a request {}; {}", with(tried, *owner), owner.advice())]
+    Unauthorized { status: u16, tried: Vec<String>, owner: CredentialsOwner },
     #[error(
-        "the registry answered {status} to a request {}; give the Context a registryPullSecret or an ocmConfig whose \
-         credentials may read it",
-        with(tried)
+        "the registry does not have it (404 to a request {}); check name and version, and whether {} credentials that may \
+         see it",
+        with(tried, *owner),
+        owner.has()
     )]
-    Unauthorized { status: u16, tried: Vec<String> },
-    #[error(
-        "the registry does not have it (404 to a request {}); check name and version, and whether the Context has \
-         credentials that may see it",
-        with(tried)
-    )]
-    NotFound { tried: Vec<String> },
+    NotFound { tried: Vec<String>, owner: CredentialsOwner },
     #[error("the registry takes no more requests for {} s, as it has asked for (Retry-After)", .0.as_secs())]
     Limited(Duration),
     #[error("the registry takes no more requests at the moment (429) and does not say for how long")]
@@ -89,6 +88,16 @@ impl ExchangeRefusal {
     /// As a fault; `subject` says what was wanted, such as `the manifest of registry.example/a:1`.
     pub(super) fn fault(self, subject: &str) -> Fault {
         let message = format!("cannot get {subject}: {self}");
+        self.with_message(message)
+    }
+
+    /// The same of what was to be pushed.
+    pub(super) fn fault_of_push(self, subject: &str) -> Fault {
+        let message = format!("cannot push {subject}: {self}");
+        self.with_message(message)
+    }
+
+    fn with_message(self, message: String) -> Fault {
         let configuration = Code::ConfigurationProblem;
         match self {
             ExchangeRefusal::Limited(_) | ExchangeRefusal::LimitedForAWhile => Fault::later(configuration, message),
@@ -122,9 +131,9 @@ pub(super) fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }
 
-fn with(tried: &[String]) -> String {
+fn with(tried: &[String], owner: CredentialsOwner) -> String {
     match tried {
-        [] => "without credentials, as the Context has none for it".to_owned(),
+        [] => format!("without credentials, as {} none for it", owner.has()),
         [only] => format!("with the credentials in {only}"),
         all => format!("with each of the credentials in {}", all.join(", ")),
     }

@@ -29,11 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Bare;
 
 impl Plugins for Bare {
-    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, _: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         None
     }
 
-    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
+    fn template_engine(&self, _: &str, _: Option<&orangery_core::name::Namespace>) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 
@@ -54,14 +54,18 @@ struct Panicking {
 }
 
 impl Plugins for Panicking {
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, item_type: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         let is_new = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
         assert!(!self.always && !is_new, "as asked by {item_type}");
         None
     }
 
-    fn template_engine(&self, name: &str) -> Option<Arc<dyn TemplateEngine>> {
-        Bare.template_engine(name)
+    fn template_engine(
+        &self,
+        name: &str,
+        _: Option<&orangery_core::name::Namespace>,
+    ) -> Option<Arc<dyn TemplateEngine>> {
+        Bare.template_engine(name, None)
     }
 
     fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {

@@ -148,7 +148,7 @@ async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
         let reported = "the component comes with the blueprint, so it is not looked at; try it with: orangery render";
         return vec![of.finding(Severity::Note, reported)];
     }
-    let Some(engine) = plugins.template_engine(engine_type) else {
+    let Some(engine) = plugins.template_engine(engine_type, None) else {
         let known = plugins.template_types().join(", ");
         let reported = format!(
             "no component renders the type {engine_type:?}; correct `type` or register a component for it; known types are: {known}"

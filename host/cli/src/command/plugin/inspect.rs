@@ -110,13 +110,7 @@ fn grants(registration: &Path) -> Result<Grants, CommandError> {
 fn document<'a>(inspection: &'a Inspection, grants: &Grants) -> PluginInspectOutput<'a> {
     let offers = inspection.needs(grants).into_iter().map(|need| need.offer);
     let imports = inspection.imports.iter().zip(offers).map(|(interface, offer)| {
-        let (offer, grant) = match offer {
-            Offer::Harmless => ("harmless", None),
-            Offer::Granted => ("granted", None),
-            Offer::NotGranted(field) => ("notGranted", Some(field)),
-            Offer::Unserved => ("unserved", None),
-            Offer::Unknown => ("unknown", None),
-        };
+        let (offer, grant) = offer.words();
         Import { interface, offer, grant }
     });
     PluginInspectOutput {

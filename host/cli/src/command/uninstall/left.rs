@@ -49,7 +49,20 @@ pub(super) struct Leftovers {
 
 impl fmt::Display for LeftObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+        match self.namespace.as_str() {
+            "" => write!(f, "{} {}", self.kind, self.name),
+            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
+        }
+    }
+}
+
+impl LeftObject {
+    /// Whether it may need another one. A Plugin is of no namespace, and deploy items are what needs it.
+    fn may_need(&self, other: &Self) -> bool {
+        match other.namespace.as_str() {
+            "" => self.kind.as_str() == "DeployItem",
+            namespace => self.namespace.as_str() == namespace,
+        }
     }
 }
 
@@ -73,14 +86,14 @@ impl Leftovers {
         Some((lease, lease.holder.as_ref()?))
     }
 
-    /// What in the namespace of a guarded object may need it; nothing of another namespace can.
+    /// What may need a guarded object; nothing of another namespace can, unless that is of no namespace.
     pub(super) fn user_of(&self, guarded: &GuardedObject) -> String {
-        let user = self.at_work.iter().find(|object| object.namespace == guarded.object.namespace);
+        let user = self.at_work.iter().find(|object| object.may_need(&guarded.object));
         user.map(ToString::to_string).unwrap_or_default()
     }
 
     pub(super) fn is_needed(&self, guarded: &GuardedObject) -> bool {
-        self.at_work.iter().any(|object| object.namespace == guarded.object.namespace)
+        self.at_work.iter().any(|object| object.may_need(&guarded.object))
     }
 
     /// What follows where the guard of an object goes.

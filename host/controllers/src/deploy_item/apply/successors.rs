@@ -69,7 +69,7 @@ impl ItemReconciliation {
         let Some(item) = found.filter(|item| uid_of(item.as_ref()) == successor.uid && !item.is_deleting()) else {
             return Err(Halt::Retry(going(&key)));
         };
-        let Some(deployer) = host.plugins.deployer(&item.spec.type_) else { return Ok(()) };
+        let Some(deployer) = host.deployer_of(&item) else { return Ok(()) };
         let job = item.job_id().clone();
         let read = state_of(host, &item, &job).await?;
         let is_elsewhere =

@@ -115,7 +115,7 @@ fn begun(host: &ControllerContext, namespace: &Namespace) -> QuotaSlots {
 /// Whether the job of an item of a component is under way, and not to begin still.
 pub(super) fn has_begun(host: &ControllerContext, item: &DeployItem) -> bool {
     let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
-    !item.job_finished() && !fresh && host.plugins.deployer(&item.spec.type_).is_some()
+    !item.job_finished() && !fresh && host.deployer_of(item).is_some()
 }
 
 #[cfg(test)]

@@ -270,7 +270,7 @@ impl ExecutionReconciliation<'_> {
         if was_never_begun(self.host, item) {
             return Ok(true);
         }
-        if !removed::may_skip(item) || self.host.plugins.deployer(&item.spec.type_).is_some() {
+        if !removed::may_skip(item) || self.host.deployer_of(item).is_some() {
             return Ok(false);
         }
         match removed::check(self.host, item).await? {

@@ -141,7 +141,8 @@ impl Blueprints {
 
 /// Whether the policy of the namespace allows the templates, before any of them is rendered.
 fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedBlueprint) -> Step<()> {
-    let policy = host.policies.of(&Key::of(of).namespace)?;
+    let namespace = Key::of(of).namespace;
+    let policy = host.policies.of(&namespace)?;
     let blueprint = &loaded.blueprint;
     let lists = [
         &blueprint.import_executions,
@@ -160,7 +161,7 @@ fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedB
             }
             engine => {
                 allowed(PolicyRequest::Template(engine))?;
-                let Some(engine) = host.plugins.template_engine(engine) else { continue };
+                let Some(engine) = host.plugins.template_engine(engine, Some(&namespace)) else { continue };
                 let identity = engine.identity();
                 allowed(PolicyRequest::PluginMemory { plugin: &identity.name, mib: engine.memory_mib() })?;
                 if !identity.is_pinned {

@@ -204,11 +204,15 @@ impl TestPlugins {
 }
 
 impl Plugins for TestPlugins {
-    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+    fn deployer(&self, item_type: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         (item_type == SCRIPTED).then(|| Arc::clone(&self.deployer) as Arc<dyn Deployer>)
     }
 
-    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
+    fn template_engine(
+        &self,
+        template_type: &str,
+        _: Option<&orangery_core::name::Namespace>,
+    ) -> Option<Arc<dyn TemplateEngine>> {
         (template_type == ENGINE).then(|| Arc::clone(&self.engine) as Arc<dyn TemplateEngine>)
     }
 
