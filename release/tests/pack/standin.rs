@@ -47,6 +47,7 @@ pub(crate) fn standin(folder: &Path) -> Contents {
         certificates: write("ca-certificates.crt", "certificates"),
         metadata: write("metadata.json", metadata),
         go_modules: vec![write("go.mod", "module m\n\nrequire b v1.2.3\n")],
+        parts: vec!["pkg:generic/glibc@2.36".to_owned()],
         key: None,
         out: folder.join("out"),
     }
