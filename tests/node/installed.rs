@@ -25,6 +25,13 @@ pub(crate) struct Installed {
     binary: Binary,
 }
 
+/// The Lease of the operator.
+fn lease() -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": RELEASE, "namespace": RELEASE},
+    })
+}
+
 impl Installed {
     /// With these values beside those of a release, in a namespace that takes no pod but those that are restricted.
     pub(crate) async fn with(values: &[&str]) -> Installed {
@@ -43,6 +50,7 @@ impl Installed {
         let installed = Installed { node, helm, admin, binary };
         // What a test that has failed has left.
         installed.helm.does(&["uninstall", RELEASE, "--namespace", RELEASE, "--ignore-not-found"]).await;
+        installed.is_gone().await;
         let restricted = json!({"pod-security.kubernetes.io/enforce": "restricted"});
         installed.admin.apply(&namespace(RELEASE, restricted)).await;
         installed
@@ -96,12 +104,9 @@ impl Installed {
 
     /// Waits until another process than this holds the Lease, and answers which.
     pub(crate) async fn holder_after(&self, before: &str) -> String {
-        let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": RELEASE, "namespace": RELEASE},
-        });
         let holder = |lease: &Value| lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
         let another = |lease: &Value| !["", before].contains(&holder(lease).as_str());
-        holder(&self.admin.expect_that(&lease, "is held by another process", another).await)
+        holder(&self.admin.expect_that(&lease(), "is held by another process", another).await)
     }
 
     /// The pods of the operator.
@@ -123,6 +128,16 @@ impl Installed {
     pub(crate) async fn restarts(&self) -> Vec<Value> {
         let pods = self.pods().await;
         pods.iter().map(|pod| pod["status"]["containerStatuses"][0]["restartCount"].clone()).collect()
+    }
+
+    /// Waits until the pods of the operator are gone, and removes their Lease: they may have lost the right to give it back.
+    pub(crate) async fn is_gone(&self) {
+        let of_release = json!({"app.kubernetes.io/name": "orangery"});
+        let pods = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": RELEASE, "labels": of_release},
+        });
+        self.admin.expect_absent(&pods).await;
+        self.admin.delete(&lease()).await;
     }
 
     pub(crate) async fn ends(self) {

@@ -109,10 +109,10 @@ async fn c_241_a_fresh_pod_deploys_a_chart_at_once() {
 #[tokio::test]
 #[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
 async fn c_46_where_memory_does_not_do_to_compile_the_item_says_so_and_the_operator_goes_on() {
-    let installed = Installed::with(&["resources.limits.memory=512Mi", "cache.inImage=false"]).await;
+    let installed = Installed::with(&["resources.limits.memory=1Gi", "cache.inImage=false"]).await;
     installed.admin.apply(&installation("chart", &[("Jinja", release("web", HOOKED))])).await;
     let kind = json!({"apiVersion": API, "kind": "DeployItem", "metadata": {"namespace": TEAM}});
-    let sentence = "the compiler's share of a limit of 512 MiB (give 2048 MiB, or compile it elsewhere";
+    let sentence = "the compiler's share of a limit of 1024 MiB (give 2048 MiB, or compile it elsewhere";
     let says = |item: &Value| item["status"]["lastError"].to_string().contains(sentence);
     installed.admin.expect_that(&kind, "fails with what there is too little of", says).await;
     assert_eq!(installed.restarts().await, [json!(0)], "the operator was killed");
@@ -151,9 +151,16 @@ async fn c_236_after_an_uninstall_in_order_nothing_hangs_and_the_operator_can_be
 async fn c_239_what_keeps_pods_is_told_while_they_are_waited_for_and_when_the_time_is_up() {
     let installed = Installed::with(&[]).await;
     let crash = json!(["sh", "-c", "echo no such table >/dev/termination-log; exit 3"]);
+    // Without a probe each start would count as ready, for a moment.
+    let probe = json!({"exec": {"command": ["true"]}, "initialDelaySeconds": 5});
     let kept = [
         ("Jinja", "absent", json!({"image": "127.0.0.1:1/absent:1"}), "ImagePull"),
-        ("GoTemplate", "crashing", json!({"image": "local/busybox:1", "command": crash}), "CrashLoopBackOff"),
+        (
+            "GoTemplate",
+            "crashing",
+            json!({"image": "local/busybox:1", "command": crash, "readinessProbe": probe}),
+            "CrashLoopBackOff, it ended with exit code 3: no such table",
+        ),
         (
             "Spiff",
             "large",
@@ -164,7 +171,8 @@ async fn c_239_what_keeps_pods_is_told_while_they_are_waited_for_and_when_the_ti
             "Jinja",
             "hungry",
             json!({
-                "image": "local/busybox:1", "command": ["tail", "/dev/zero"], "resources": {"limits": {"memory": "24Mi"}},
+                "image": "local/busybox:1", "command": ["tail", "/dev/zero"], "readinessProbe": probe,
+                "resources": {"limits": {"memory": "24Mi"}},
             }),
             "CrashLoopBackOff, it ended with exit code 137 (OOMKilled)",
         ),
@@ -179,7 +187,7 @@ async fn c_239_what_keeps_pods_is_told_while_they_are_waited_for_and_when_the_ti
     for (_, _, _, word) in &kept {
         installed
             .admin
-            .expect_that(&kind, "tells what keeps its pod", |item| says(item, word, "/status/conditions"))
+            .expect_that(&kind, &format!("tells {word}"), |item| says(item, word, "/status/conditions"))
             .await;
     }
     let (_, why) = installed.tells(&["why", "installation/kept", "--namespace", TEAM]).await;
@@ -187,7 +195,7 @@ async fn c_239_what_keeps_pods_is_told_while_they_are_waited_for_and_when_the_ti
     for (_, _, _, word) in &kept {
         installed
             .admin
-            .expect_that(&kind, "fails with what keeps its pod", |item| says(item, word, "/status/lastError"))
+            .expect_that(&kind, &format!("fails with {word}"), |item| says(item, word, "/status/lastError"))
             .await;
     }
     installed.deletes("kept").await;
