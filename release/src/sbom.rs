@@ -93,7 +93,9 @@ fn component(package: &Value) -> Value {
         "type": "library", "bom-ref": purl, "name": package.get("name"), "version": package.get("version"), "purl": purl,
     });
     if let (Some(license), Some(fields)) = (text(package, "/license"), component.as_object_mut()) {
-        fields.insert("licenses".to_owned(), json!([{"expression": license.replace('/', " OR ")}]));
+        // Older crates write a slash.
+        let expression = license.split('/').map(str::trim).collect::<Vec<&str>>().join(" OR ");
+        fields.insert("licenses".to_owned(), json!([{"expression": expression}]));
     }
     component
 }

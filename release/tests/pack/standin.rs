@@ -25,7 +25,7 @@ pub(crate) fn standin(folder: &Path) -> Contents {
     let metadata = r#"{
         "packages": [
             {"id": "1", "name": "orangery", "version": "0.1.0", "license": "Apache-2.0"},
-            {"id": "2", "name": "a", "version": "1.0.0", "license": "MIT/Apache-2.0"},
+            {"id": "2", "name": "a", "version": "1.0.0", "license": "MIT / Apache-2.0"},
             {"id": "3", "name": "of-tests", "version": "2.0.0"}
         ],
         "resolve": {"nodes": [
