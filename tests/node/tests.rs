@@ -86,7 +86,7 @@ async fn c_241_a_fresh_pod_deploys_a_chart_at_once() {
     installed.admin.delete(&pods[0]).await;
     let (began, of_kind) =
         (Instant::now(), json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": RELEASE}}));
-    let template = format!("{}", config_map("of-chart"));
+    let template = config_map("of-chart").to_string();
     installed.admin.apply(&installation("first", &[("GoTemplate", release("chart", &template))])).await;
     let ready = |pod: &Value| {
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
