@@ -62,6 +62,9 @@ pub struct Contents {
     /// A file go.mod of components; may be given for several.
     #[arg(long = "go-module")]
     pub go_modules: Vec<PathBuf>,
+    /// What else is in the binary, as `pkg:generic/NAME@VERSION`; may be given for several.
+    #[arg(long = "part", value_name = "PURL")]
+    pub parts: Vec<String>,
     /// A file of the private key that signs; nothing is signed without one.
     #[arg(long)]
     pub key: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The list of parts, in the form of CycloneDX 1.6: crates of the binary, and modules of its components in Go.
+//! The list of parts, in the form of CycloneDX 1.6: crates of the binary, modules of its components in Go, and what else is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,9 @@ pub(crate) fn sbom(contents: &Contents) -> Result<Value, Error> {
     }
     for path in &contents.go_modules {
         components.extend(go_modules(&read_text(path)?));
+    }
+    for purl in &contents.parts {
+        components.push(generic(purl)?);
     }
     components.sort_by_key(|component| text(component, "/purl").map(str::to_owned));
     components.dedup();
@@ -90,9 +93,20 @@ fn component(package: &Value) -> Value {
         "type": "library", "bom-ref": purl, "name": package.get("name"), "version": package.get("version"), "purl": purl,
     });
     if let (Some(license), Some(fields)) = (text(package, "/license"), component.as_object_mut()) {
-        fields.insert("licenses".to_owned(), json!([{"expression": license.replace('/', " OR ")}]));
+        // Older crates write a slash.
+        let expression = license.split('/').map(str::trim).collect::<Vec<&str>>().join(" OR ");
+        fields.insert("licenses".to_owned(), json!([{"expression": expression}]));
     }
     component
+}
+
+/// A part that is neither a crate nor a module of Go.
+fn generic(purl: &str) -> Result<Value, Error> {
+    let named = purl.strip_prefix("pkg:generic/").and_then(|part| part.split_once('@'));
+    let (name, version) = named
+        .filter(|(name, version)| !name.is_empty() && !version.is_empty())
+        .ok_or_else(|| Error::content(purl, "names no part; write it as pkg:generic/NAME@VERSION"))?;
+    Ok(json!({"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}))
 }
 
 /// The modules that a `go.mod` requires.

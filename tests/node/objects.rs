@@ -18,7 +18,7 @@ pub(crate) fn team() -> Vec<Value> {
     });
     let annotations = json!({"orangery.dev/allow-targets": "true"});
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}),
+        namespace(TEAM, json!({})),
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": "deployer", "namespace": TEAM, "annotations": annotations},
@@ -45,10 +45,15 @@ pub(crate) fn team() -> Vec<Value> {
     ]
 }
 
+/// A namespace with these labels.
+pub(crate) fn namespace(name: &str, labels: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
 /// An Installation of these items, each by a template of its own of one of the engines.
 pub(crate) fn installation(name: &str, items: &[(&str, Value)]) -> Value {
-    let executions = items.iter().map(|(engine, item)| {
-        let name = format!("of-{}", engine.to_lowercase());
+    let executions = items.iter().enumerate().map(|(number, (engine, item))| {
+        let name = format!("of-{}-{number}", engine.to_lowercase());
         let items = json!({"deployItems": [item]});
         let template = if *engine == "Spiff" { items } else { json!(items.to_string()) };
         json!({"name": name, "type": engine, "template": template})

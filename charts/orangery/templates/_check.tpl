@@ -5,7 +5,7 @@
 {{- fail "metrics.serviceMonitor.enabled asks for figures that metrics.enabled turns off; say metrics.enabled=true, too" }}
 {{- end }}
 {{- range .Values.extraEnv }}
-{{- if has .name (list "ORANGERY_LOG" "XDG_CACHE_HOME" "POD_NAME" "POD_UID") }}
+{{- if has .name (list "ORANGERY_LOG" "XDG_CACHE_HOME" "MIMALLOC_ARENA_EAGER_COMMIT" "POD_NAME" "POD_UID") }}
 {{- fail (printf "extraEnv names %s, which the chart sets; take it away%s" .name (eq .name "ORANGERY_LOG" | ternary ", and use log.level" "")) }}
 {{- end }}
 {{- end }}

@@ -151,6 +151,16 @@ fn c_187_what_is_too_large_or_has_nothing_compiled_is_not_released() {
 }
 
 #[test]
+fn c_189_a_part_without_name_or_version_is_refused() {
+    for wrong in ["glibc", "pkg:generic/glibc", "pkg:generic/@2.36"] {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = Contents { parts: vec![wrong.to_owned()], ..standin(folder.path()) };
+        let error = pack(&contents).unwrap_err().to_string();
+        assert_eq!(error, format!("{wrong}: names no part; write it as pkg:generic/NAME@VERSION"));
+    }
+}
+
+#[test]
 fn c_188_the_same_files_make_the_same_release_and_other_files_another_one() {
     let [(_first, one), (_second, same), (_third, other)] = [0, 0, 1].map(|later| {
         packed(|contents| {
@@ -207,7 +217,8 @@ fn c_189_the_chart_names_the_image_by_digest_and_sums_and_provenance_name_all() 
     assert_eq!(statement["subject"], json!(subjects));
     let bom = document(&out.join("orangery-0.1.0.cdx.json"));
     let parts: Vec<&Value> = bom["components"].as_array().unwrap().iter().map(|part| &part["purl"]).collect();
-    assert_eq!(parts, ["pkg:cargo/a@1.0.0", "pkg:golang/b@v1.2.3"], "what only tests need is no part");
+    let expected = ["pkg:cargo/a@1.0.0", "pkg:generic/glibc@2.36", "pkg:golang/b@v1.2.3"];
+    assert_eq!(parts, expected, "what only tests need is no part");
     assert_eq!(bom["components"][0]["licenses"], json!([{"expression": "MIT OR Apache-2.0"}]));
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn standin(folder: &Path) -> Contents {
     let metadata = r#"{
         "packages": [
             {"id": "1", "name": "orangery", "version": "0.1.0", "license": "Apache-2.0"},
-            {"id": "2", "name": "a", "version": "1.0.0", "license": "MIT/Apache-2.0"},
+            {"id": "2", "name": "a", "version": "1.0.0", "license": "MIT / Apache-2.0"},
             {"id": "3", "name": "of-tests", "version": "2.0.0"}
         ],
         "resolve": {"nodes": [
@@ -47,6 +47,7 @@ pub(crate) fn standin(folder: &Path) -> Contents {
         certificates: write("ca-certificates.crt", "certificates"),
         metadata: write("metadata.json", metadata),
         go_modules: vec![write("go.mod", "module m\n\nrequire b v1.2.3\n")],
+        parts: vec!["pkg:generic/glibc@2.36".to_owned()],
         key: None,
         out: folder.join("out"),
     }

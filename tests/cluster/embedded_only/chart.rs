@@ -69,6 +69,18 @@ async fn the_pod_is_restricted_whatever_the_values_are() {
 
 #[tokio::test]
 #[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_240_the_allocator_takes_nothing_beforehand_whatever_the_values_are() {
+    for name in names() {
+        let objects = objects(&render(&name).await);
+        let variables = container(of_kind(&objects, "Deployment"))["env"].as_array().expect("variables");
+        let of_allocator: Vec<&Value> =
+            variables.iter().filter(|variable| variable["name"] == "MIMALLOC_ARENA_EAGER_COMMIT").collect();
+        assert_eq!(of_allocator, [&json!({"name": "MIMALLOC_ARENA_EAGER_COMMIT", "value": "0"})], "{name}");
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn the_network_policy_lets_in_probes_and_readers_of_metrics() {
     let ingress = async |name: &str| {
         let objects = objects(&render(name).await);
@@ -109,6 +121,10 @@ async fn c_232_values_of_the_wrong_sort_are_refused_with_a_sentence_that_names_t
         (
             r#"extraEnv=[{"name":"ORANGERY_LOG","value":"debug"}]"#,
             "extraEnv names ORANGERY_LOG, which the chart sets; take it away, and use log.level",
+        ),
+        (
+            r#"extraEnv=[{"name":"MIMALLOC_ARENA_EAGER_COMMIT","value":"1"}]"#,
+            "extraEnv names MIMALLOC_ARENA_EAGER_COMMIT, which the chart sets; take it away",
         ),
         (
             r#"podLabels={"app.kubernetes.io/name":"mine"}"#,
