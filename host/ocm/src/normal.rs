@@ -314,7 +314,7 @@ mod tests {
     /// A name, an extra identity and a version.
     type Named<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
 
-    fn told(resources: &[Named<'_>]) -> Vec<BTreeMap<String, String>> {
+    fn identities(resources: &[Named<'_>]) -> Vec<BTreeMap<String, String>> {
         let resources: Vec<Resource> = resources
             .iter()
             .map(|(name, identity, version)| {
@@ -334,9 +334,9 @@ mod tests {
         let version = |version: &str| BTreeMap::from([("version".to_owned(), version.to_owned())]);
         let none = BTreeMap::new;
         let alike: &[Named<'_>] = &[("a", &[], "1"), ("b", &[], "1"), ("a", &[], "2"), ("a", &[], "3")];
-        assert_eq!(told(alike), [version("1"), none(), version("2"), none()]);
+        assert_eq!(identities(alike), [version("1"), none(), version("2"), none()]);
         // One that is told apart can be alike to another one, which is told apart from it in its turn.
         let again: &[Named<'_>] = &[("a", &[], "1"), ("a", &[], "2"), ("a", &[("version", "1")], "4")];
-        assert_eq!(told(again), [version("1"), none(), version("4")]);
+        assert_eq!(identities(again), [version("1"), none(), version("4")]);
     }
 }

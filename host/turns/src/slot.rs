@@ -62,7 +62,7 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use tokio::time::{advance, sleep};
+    use tokio::{sync::oneshot, time::advance};
 
     use super::*;
 
@@ -89,16 +89,18 @@ mod tests {
         in_slot(slot.clone(), async {
             lending(ready(())).await;
             assert_eq!(counts(), (0, 0), "what is answered soon is waited for with the slot");
-            let waits = tokio::spawn(in_slot(slot.clone(), lending(sleep(PATIENCE * 3))));
+            let (answer, answered) = oneshot::channel::<()>();
+            let waits = tokio::spawn(in_slot(slot.clone(), lending(answered)));
             while counts() != (1, 0) {
                 advance(PATIENCE / 10).await;
             }
-            waits.await.unwrap();
+            answer.send(()).unwrap();
+            waits.await.unwrap().unwrap();
             assert_eq!(counts(), (1, 1));
             assert!(slot.lent.load(Ordering::SeqCst) == 1 && super::slot().is_some());
         })
         .await;
         assert!(super::slot().is_none(), "there is none outside of a call");
-        lending(sleep(PATIENCE * 3)).await;
+        lending(ready(())).await;
     }
 }

@@ -197,27 +197,27 @@ mod tests {
         let ((key, public), (other_key, other)) = (pair(), pair());
         let digest = artifact("a");
         let good = || signed(&key, payload("r.example/a", &digest));
-        assert_eq!(check(&[good()], 0, &[public.clone()], &digest), Ok(()));
+        assert_eq!(check(&[good()], 0, std::slice::from_ref(&public), &digest), Ok(()));
         let by_another = signed(&other_key, payload("r.example/a", &digest));
-        assert_eq!(check(&[by_another, good()], 0, &[public.clone()], &digest), Ok(()));
+        assert_eq!(check(&[by_another, good()], 0, std::slice::from_ref(&public), &digest), Ok(()));
         assert_eq!(check(&[good()], 0, &[other.clone(), public.clone()], &digest), Ok(()));
         let how = "sign it with: orangery plugin sign REFERENCE --key FILE";
-        let none = check(&[], 0, &[public.clone()], &digest);
+        let none = check(&[], 0, std::slice::from_ref(&public), &digest);
         assert_eq!(none, Err(format!("has no signature; {how}")));
-        let bundles = check(&[], 1, &[public.clone()], &digest).expect_err("bundles alone");
+        let bundles = check(&[], 1, std::slice::from_ref(&public), &digest).expect_err("bundles alone");
         assert!(bundles.contains("--new-bundle-format=false"), "{bundles}");
         let foreign = check(&[good()], 0, &[other], &digest);
         assert_eq!(foreign, Err(format!("has signatures, and none was made with the key of a.pub; {how}")));
-        let moved = check(&[good()], 0, &[public.clone()], &artifact("b"));
+        let moved = check(&[good()], 0, std::slice::from_ref(&public), &artifact("b"));
         assert_eq!(moved, Err(format!("has a signature that is for {digest}; {how}")));
         // One that was made with the key for something that is no artifact.
         let of_something = String::from_utf8(payload("r.example/a", &digest)).expect("text").replace(PAYLOAD_TYPE, "x");
         let of_something = signed(&key, of_something.into_bytes());
-        let refused = check(&[of_something], 0, &[public.clone()], &digest);
+        let refused = check(&[of_something], 0, std::slice::from_ref(&public), &digest);
         assert_eq!(refused, Err(format!("has a signature that is for nothing that is known; {how}")));
         let mut changed = good();
         changed.payload.push(b' ');
-        assert!(check(&[changed], 0, &[public.clone()], &digest).is_err());
+        assert!(check(&[changed], 0, std::slice::from_ref(&public), &digest).is_err());
         let garbled = FoundSignature { signature: "%".to_owned(), ..good() };
         assert!(check(&[garbled], 0, &[public], &digest).is_err());
     }
