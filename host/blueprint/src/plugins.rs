@@ -147,7 +147,7 @@ pub trait PluginInstaller: Send + Sync {
     /// Takes it away.
     fn remove(&self, name: &str);
     /// Whether it, and nobody else, serves an item type in a namespace.
-    fn serves(&self, name: &str, item_type: &str, namespace: &Namespace) -> bool;
+    fn serves(&self, plugin: &str, item_type: &str, namespace: &Namespace) -> bool;
     /// The types that it claims; empty where it is not there.
     fn claimed(&self, name: &str) -> Vec<ClaimedType>;
 }

@@ -114,9 +114,9 @@ impl PluginInstaller for PluginSet {
         }
     }
 
-    fn serves(&self, name: &str, item_type: &str, namespace: &Namespace) -> bool {
+    fn serves(&self, plugin: &str, item_type: &str, namespace: &Namespace) -> bool {
         let table = self.installed.read().unwrap_or_else(PoisonError::into_inner);
-        table.server_of(item_type, namespace) == Some(name)
+        table.server_of(item_type, namespace) == Some(plugin)
     }
 
     fn claimed(&self, name: &str) -> Vec<ClaimedType> {
