@@ -32,6 +32,7 @@ use orangery_proposal::{
     grant::Grants,
     inventory::Inventory,
     overlay::{Ignored, drift},
+    recorded::{RecordedAnswer, RecordedRequest, differences},
 };
 use orangery_registry::oci::{DockerConfig, ManifestDocument, OcmConfig, manifest};
 use serde_json::{Map, Value, json};
@@ -40,7 +41,7 @@ use serde_json::{Map, Value, json};
 pub type Parser = fn(&[u8]);
 
 /// All parsers by name: that of the target and of the folder of its corpus.
-pub const ALL: [(&str, Parser); 28] = [
+pub const ALL: [(&str, Parser); 30] = [
     ("address", address),
     ("archive", archive),
     ("blueprint", blueprint),
@@ -53,6 +54,7 @@ pub const ALL: [(&str, Parser); 28] = [
     ("event", event),
     ("expression", expression),
     ("frame", frame),
+    ("index", index),
     ("inventory", inventory),
     ("json", json_text),
     ("jsonpath", jsonpath),
@@ -63,6 +65,7 @@ pub const ALL: [(&str, Parser); 28] = [
     ("pattern", name_pattern),
     ("policy", policy),
     ("proposal", proposal),
+    ("recorded", recorded),
     ("reference", reference),
     ("root", trusted_root),
     ("schedule", schedule),
@@ -194,6 +197,32 @@ fn proposal(bytes: &[u8]) {
         assert_eq!(drift(&write.object, &write.object, &Ignored::default()), [], "nothing has drifted");
         let told = drift(&write.object, &json!({}), &Ignored::default());
         assert!(told.iter().map(|one| one.pointer().len()).sum::<usize>() <= 1 << 20, "pointers share a megabyte");
+    }
+}
+
+/// A recorded call of a case, or its answer: what was read is the same when it is read again, and as many places are shown at most as
+/// are asked for.
+fn recorded(bytes: &[u8]) {
+    if let Ok(request) = serde_json::from_slice::<RecordedRequest>(bytes) {
+        let written = serde_json::to_value(&request).expect("a call is JSON");
+        assert_eq!(serde_json::from_value::<RecordedRequest>(written).ok(), Some(request), "it is the same");
+    }
+    if let Ok(answer) = serde_json::from_slice::<RecordedAnswer>(bytes) {
+        let written = serde_json::to_value(&answer).expect("an answer is JSON");
+        assert_eq!(differences(&written, &written, 12), [""; 0], "it is no other than itself");
+        assert!(differences(&written, &Value::Null, 12).len() <= 13, "there is a sentence more for the rest");
+        assert_eq!(serde_json::from_value::<RecordedAnswer>(written).ok(), Some(answer), "it is the same");
+    }
+}
+
+/// An index of a repository of charts, below a line with a chart and its version: what is not listed is not found.
+fn index(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Some((wanted, index)) = text.split_once('\n') else { return };
+    let (chart, version) = wanted.split_once(' ').unwrap_or((wanted, ""));
+    if orangery_registry::chart_in_index(index.as_bytes(), chart, version).is_ok() {
+        let document = yaml::decode(index).expect("something was found in it");
+        assert!(document["entries"][chart].is_array(), "{chart} is not listed");
     }
 }
 

@@ -20,6 +20,7 @@ mod metrics;
 mod plugins;
 pub(crate) mod policies;
 pub(crate) mod secrets;
+pub(crate) mod signed_items;
 mod takeover;
 mod waiting;
 mod warnings;
@@ -31,7 +32,10 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
         &[
             ("chart", "no server is asked what a chart renders"),
             ("command_line", "the commands start the embedded server themselves, or need none"),
-            ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
+            (
+                "component_versions",
+                "registries and signatures of versions are read by the operator, whatever API server it has",
+            ),
             ("full_disk", "the objects of a real server lie in etcd, which ends where its disk is full"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),
             ("requests", "a real server also counts the requests of its own controllers"),

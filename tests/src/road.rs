@@ -1,4 +1,4 @@
-//! The way to a server as a test switches it: open, frozen, cut, busy, expired, or open for one token only. The Lease of the
+//! The way to a server as a test switches it: open, frozen, cut, busy, busy at first, expired, or open for one token only. The Lease of the
 //! operator always comes through: one that loses it ends, and that is another matter.
 
 use std::{
@@ -13,6 +13,7 @@ use crate::{
     fail,
     objects::DEADLINE,
     proxy::{Echo, Fate, Fates, ProxyRequest},
+    write_log::{LoggedWrite, WriteLog},
 };
 
 /// What becomes of all that comes along.
@@ -26,6 +27,8 @@ pub enum Passage {
     Cut,
     /// Requests are answered with 429 and the seconds of `Retry-After`.
     Busy(u32),
+    /// The same of each write the first time that it is made, by verb and path; all else passes.
+    BusyAtFirst(u32),
     /// Watches are answered with 410, and end with it.
     Expired,
     /// Requests with this token pass; all others are answered with 401, and their watches end.
@@ -39,12 +42,14 @@ pub struct Road {
     frozen: watch::Sender<bool>,
     /// How often each was asked in vain since the last switch, by verb and path.
     in_vain: watch::Sender<BTreeMap<String, usize>>,
+    /// All writes that came along.
+    log: WriteLog,
 }
 
 impl Default for Road {
     fn default() -> Road {
         let (frozen, in_vain) = (watch::Sender::new(false), watch::Sender::new(BTreeMap::new()));
-        Road { passage: Mutex::new(Passage::Open), frozen, in_vain }
+        Road { passage: Mutex::new(Passage::Open), frozen, in_vain, log: WriteLog::default() }
     }
 }
 
@@ -76,6 +81,16 @@ impl Road {
         }
     }
 
+    /// How often each was asked in vain since the last switch, by verb and path.
+    pub fn in_vain(&self) -> BTreeMap<String, usize> {
+        self.in_vain.borrow().clone()
+    }
+
+    /// The writes that came along so far, with their answers.
+    pub fn logged(&self) -> Vec<LoggedWrite> {
+        self.log.all()
+    }
+
     fn passage(&self) -> Passage {
         self.passage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -86,26 +101,33 @@ impl Fates for Road {
         if asked.is_lease() {
             return Fate::Pass;
         }
+        let what = format!("{} {}", if asked.watches { "WATCH" } else { asked.method.as_str() }, asked.path);
+        let is_first_write = asked.is_write() && !self.in_vain.borrow().contains_key(&what);
         let (fate, is_in_vain) = match self.passage() {
             Passage::Open => (Fate::Pass, false),
             Passage::Frozen => (Fate::Pass, true),
             Passage::Cut => (Fate::Cut, true),
             Passage::Busy(seconds) => (Fate::Later(seconds), true),
+            Passage::BusyAtFirst(seconds) if is_first_write => (Fate::Later(seconds), true),
+            Passage::BusyAtFirst(_) => (Fate::Pass, false),
             Passage::Expired if asked.watches => (Fate::Refuse(StatusCode::GONE), true),
             Passage::Expired => (Fate::Pass, false),
             Passage::Token(token) if asked.token.as_deref() == Some(token) => (Fate::Pass, false),
             Passage::Token(_) => (Fate::Refuse(StatusCode::UNAUTHORIZED), true),
         };
         if is_in_vain {
-            let what = format!("{} {}", if asked.watches { "WATCH" } else { asked.method.as_str() }, asked.path);
             self.in_vain.send_modify(|asked| *asked.entry(what).or_default() += 1);
         }
         fate
     }
 
+    fn write_log(&self) -> Option<&WriteLog> {
+        Some(&self.log)
+    }
+
     fn event(&self, watch: &ProxyRequest) -> Echo {
         match self.passage() {
-            Passage::Open | Passage::Frozen | Passage::Busy(_) => Echo::Pass,
+            Passage::Open | Passage::Frozen | Passage::Busy(_) | Passage::BusyAtFirst(_) => Echo::Pass,
             Passage::Cut => Echo::Break,
             Passage::Expired => Echo::Expire,
             Passage::Token(token) if watch.token.as_deref() == Some(token) => Echo::Pass,

@@ -4,7 +4,7 @@
 mod tests {
     use std::collections::BTreeSet;
 
-    use syn::{Expr, ExprAssign, ExprField, Item, Member, visit::Visit};
+    use syn::{Expr, ExprAssign, ExprField, ExprMethodCall, ExprReference, ExprStruct, Item, Member, visit::Visit};
 
     use crate::{
         modules,
@@ -16,7 +16,7 @@ mod tests {
     const OF_THE_OUTCOME: [&str; 3] = ["conditions", "last_error", "observed_generation"];
 
     /// The one file of that, and others that set a field for something else than an outcome.
-    const SETS: [(&str, &str, &str); 6] = [
+    const SETS: [(&str, &str, &str); 9] = [
         ("host/controllers/src/job.rs", "", "the last step"),
         ("host/controllers/src/deploy_item/drift.rs", "conditions", "drift is no outcome of a job"),
         ("host/controllers/src/deploy_item/status.rs", "conditions", "with its job the drift of an item is unknown"),
@@ -31,9 +31,44 @@ mod tests {
             "conditions",
             "a Context tells of an Installation between jobs",
         ),
+        ("host/controllers/src/installation/phases/workflow.rs", "conditions", "those of gate expressions"),
+        ("host/controllers/src/namespace_policy/follow.rs", "conditions", "a policy has no jobs"),
+        ("host/controllers/src/namespace_policy/follow.rs", "observed_generation", "a policy has no jobs"),
     ];
 
-    /// The fields that are assigned in a source, outside of tests.
+    /// Methods that change what they are called on.
+    const CHANGING: [&str; 17] = [
+        "append",
+        "as_mut",
+        "clear",
+        "dedup",
+        "drain",
+        "extend",
+        "get_or_insert",
+        "get_or_insert_with",
+        "insert",
+        "iter_mut",
+        "pop",
+        "push",
+        "remove",
+        "replace",
+        "retain",
+        "take",
+        "truncate",
+    ];
+
+    fn field(of: &Expr) -> Option<String> {
+        match of {
+            Expr::Unary(of) => field(&of.expr),
+            Expr::Paren(of) => field(&of.expr),
+            Expr::Index(of) => field(&of.expr),
+            Expr::Field(ExprField { member: Member::Named(name), .. }) => Some(name.to_string()),
+            _ => None,
+        }
+    }
+
+    /// The fields that are set or changed in a source, outside of tests: assigned, lent to be changed, changed by a method, or given
+    /// to a new status.
     fn assigned(source: &str) -> Vec<String> {
         /// Collects them.
         struct Assigned(Vec<String>);
@@ -51,14 +86,31 @@ mod tests {
             }
 
             fn visit_expr_assign(&mut self, assign: &'ast ExprAssign) {
-                let left = match &*assign.left {
-                    Expr::Unary(of) => &of.expr,
-                    _ => &assign.left,
-                };
-                if let Expr::Field(ExprField { member: Member::Named(name), .. }) = &**left {
-                    self.0.push(name.to_string());
-                }
+                self.0.extend(field(&assign.left));
                 syn::visit::visit_expr_assign(self, assign);
+            }
+
+            fn visit_expr_reference(&mut self, lent: &'ast ExprReference) {
+                self.0.extend(lent.mutability.as_ref().and_then(|_| field(&lent.expr)));
+                syn::visit::visit_expr_reference(self, lent);
+            }
+
+            fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+                let changes = CHANGING.iter().any(|method| call.method == method);
+                self.0.extend(changes.then(|| field(&call.receiver)).flatten());
+                syn::visit::visit_expr_method_call(self, call);
+            }
+
+            fn visit_expr_struct(&mut self, made: &'ast ExprStruct) {
+                let name = made.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+                if name.ends_with("Status") {
+                    let named = made.fields.iter().filter_map(|field| match &field.member {
+                        Member::Named(name) => Some(name.to_string()),
+                        Member::Unnamed(_) => None,
+                    });
+                    self.0.extend(named);
+                }
+                syn::visit::visit_expr_struct(self, made);
             }
         }
 
@@ -68,10 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_is_found_with_and_without_a_star_and_not_in_tests() {
-        let source = "fn a() { s.conditions = x; *t.shared.last_error = None; let b = c.other; } \
+    fn what_is_set_is_found_however_it_is_set_and_not_in_tests() {
+        let source = "fn a() { s.conditions = x; *t.shared.last_error = None; let b = c.other; s.conditions[0] = x; } \
                       #[cfg(test)] mod tests { fn d() { s.observed_generation = 1; } }";
-        assert_eq!(assigned(source), ["conditions", "last_error"]);
+        assert_eq!(assigned(source), ["conditions", "last_error", "conditions"]);
+        let source = "fn a() { s.conditions.push(x); s.conditions.iter().count(); mem::replace(&mut t.last_error, None); \
+                      read(&t.last_error); } fn b() { ExecutionStatus { observed_generation: 1, ..before } }";
+        assert_eq!(assigned(source), ["conditions", "last_error", "observed_generation"]);
     }
 
     #[test]

@@ -56,6 +56,17 @@ pub(crate) fn read(index: &[u8]) -> Result<Value, String> {
     yaml::decode(text).map_err(|error| format!("is no YAML: {error}"))
 }
 
+/// Where the text of an index has a chart: its address, and its digest where it is told.
+///
+/// # Errors
+/// The end of a sentence about the index.
+pub fn chart_in_index(index: &[u8], chart: &str, version: &str) -> Result<(String, Option<ContentDigest>), String> {
+    let found = find(&read(index)?, chart, version);
+    found
+        .map(|ChartLocation { url, digest }| (url, digest))
+        .map_err(|(Unlisted::Missing(why) | Unlisted::Broken(why))| why)
+}
+
 /// Where a chart is.
 ///
 /// # Errors
@@ -116,7 +127,7 @@ entries:
         let digest = ContentDigest::of(Algorithm::Sha256, &[1]);
         assert_eq!(
             found("shop", "1.1.0"),
-            Ok(ChartLocation { url: "shop-1.1.0.tgz".to_owned(), digest: Some(digest) })
+            Ok(ChartLocation { url: "shop-1.1.0.tgz".to_owned(), digest: Some(digest.clone()) })
         );
         let elsewhere = ChartLocation { url: "https://elsewhere.example/shop.tgz".to_owned(), digest: None };
         assert_eq!(found("shop", "1.0.0"), Ok(elsewhere));
@@ -132,6 +143,11 @@ entries:
         };
         assert_eq!(broken("0.9.0"), "has no address for shop:0.9.0");
         assert!(broken("0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
+        assert_eq!(chart_in_index(INDEX.as_bytes(), "shop", "1.1.0"), Ok(("shop-1.1.0.tgz".to_owned(), Some(digest))));
+        assert_eq!(
+            chart_in_index(INDEX.as_bytes(), "other", "1"),
+            Err("has no chart other; check its name".to_owned())
+        );
         assert_eq!(read(b"\xff"), Err("is no UTF-8".to_owned()));
         assert!(read(b"a: [").unwrap_err().starts_with("is no YAML: line 1"));
     }

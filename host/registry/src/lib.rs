@@ -34,6 +34,7 @@ use orangery_core::error::{Code, Fault, Problem};
 
 pub use self::{
     blueprint::{MOST_OF_A_BLUEPRINT, blueprint},
+    charts::chart_in_index,
     keyless::check as check_bundle,
     named::NamedContent,
     repositories::{Repositories, RepositorySettings},

@@ -125,6 +125,23 @@ impl Tenants<'_> {
             self.bob.apply(&his).await;
             self.fails(&his, &format!("{kind} hers")).await;
         }
+        let reference = json!({"publicKeySecretReference": {"name": "hers", "namespace": "team-a", "key": "k"}});
+        let context = json!({
+            "apiVersion": API, "kind": "Context", "metadata": {"name": "keys", "namespace": "team-b"},
+            "repositoryContext": {"type": "local", "filePath": "."}, "verificationSignatures": {"hers": reference},
+        });
+        self.bob.apply(&context).await;
+        let mut his = installation.clone();
+        his["metadata"]["name"] = json!("signed-by-hers");
+        his["metadata"]["namespace"] = json!("team-b");
+        his["spec"] = json!({
+            "context": "keys", "verification": {"signatureName": "hers"},
+            "componentDescriptor": {"ref": {"componentName": "example.org/app", "version": "1.0.0"}},
+            "blueprint": {"ref": {"resourceName": "blueprint"}},
+        });
+        self.bob.apply(&his).await;
+        let sentence = "Context keys names the Secret team-a/hers for a signature, which is of another namespace";
+        self.fails(&his, sentence).await;
         if self.has_rights {
             let paths = [
                 "api/v1/namespaces/team-a/secrets",

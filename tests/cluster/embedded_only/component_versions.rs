@@ -8,6 +8,5 @@ mod pushed_later;
 mod real_registry;
 pub(super) mod registry;
 mod signatures;
-mod signed_items;
 
 pub(super) use real_registry::{PASSWORD, RealRegistry};

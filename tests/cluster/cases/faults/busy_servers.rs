@@ -26,15 +26,33 @@ fn tree() -> Value {
     on_cluster(installation("tree", &blueprint(fields)))
 }
 
-/// The tree is at its item of an external deployer when the server, which is the target too, changes; it ends and goes as if
-/// nothing had been.
-async fn survives(passage: Passage) {
+/// An operator at work, a road to its server, which is the target too, and what is seen there from now on.
+async fn behind_its_road() -> (Arc<Road>, World, History, Effects) {
     let road = Arc::new(Road::default());
     let mut world = World::on(&crate::ground(), crate::binary().await, road.clone()).await;
     world.start();
     world.ready().await;
     let history = History::begin(world.objects.client()).await;
     let effects = Effects::begin(world.objects.client()).await;
+    (road, world, history, effects)
+}
+
+/// Nothing failed on the way, no rule was broken, and each ConfigMap was made once and deleted once.
+async fn ended_as_if_nothing_had_been(world: World, history: &History, effects: &Effects) {
+    let (seen, effects) = (history.until_now().await, effects.until_now(&world.objects).await);
+    let broken = invariants::broken(seen.versions());
+    assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), seen.message_of());
+    let failed: Vec<_> = seen.versions().iter().filter(|version| version.phase().ends_with("Failed")).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    for (name, contents) in effects::by_name(&effects) {
+        assert_eq!(contents, [Some("1".to_owned()), None], "{name}");
+    }
+    world.end().await;
+}
+
+/// The tree is at its item of an external deployer when the server changes; it ends and goes as if nothing had been.
+async fn survives(passage: Passage) {
+    let (road, world, history, effects) = behind_its_road().await;
     world.objects.apply(&tree()).await;
     ExternalDeployer(&world.objects).triggered("elsewhere").await;
     road.switch(passage.clone());
@@ -48,15 +66,26 @@ async fn survives(passage: Passage) {
     road.switch(Passage::Open);
     ExternalDeployer(&world.objects).succeed("elsewhere").await;
     world.objects.expect_absent(&any("Installation", "tree")).await;
-    let (seen, effects) = (history.until_now().await, effects.until_now(&world.objects).await);
-    let broken = invariants::broken(seen.versions());
-    assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), seen.message_of());
-    let failed: Vec<_> = seen.versions().iter().filter(|version| version.phase().ends_with("Failed")).collect();
-    assert!(failed.is_empty(), "{failed:#?}");
-    for (name, contents) in effects::by_name(&effects) {
-        assert_eq!(contents, [Some("1".to_owned()), None], "{name}");
+    ended_as_if_nothing_had_been(world, &history, &effects).await;
+}
+
+#[tokio::test]
+async fn c_182_each_write_that_is_answered_429_the_first_time_is_made_again_and_fails_no_job() {
+    let (road, world, history, effects) = behind_its_road().await;
+    road.switch(Passage::BusyAtFirst(1));
+    world.objects.apply(&tree()).await;
+    ExternalDeployer(&world.objects).succeed("elsewhere").await;
+    world.objects.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let refused = road.in_vain();
+    for kind in ["executions", "deployitems", "configmaps"] {
+        let is_made = |asked: &&String| !asked.starts_with("WATCH") && asked.contains(&format!("/{kind}"));
+        assert!(refused.keys().any(|asked| is_made(&asked)), "no {kind} were refused: {refused:#?}");
     }
-    world.end().await;
+    road.switch(Passage::BusyAtFirst(1));
+    world.objects.delete(&any("Installation", "tree")).await;
+    ExternalDeployer(&world.objects).succeed("elsewhere").await;
+    world.objects.expect_absent(&any("Installation", "tree")).await;
+    ended_as_if_nothing_had_been(world, &history, &effects).await;
 }
 
 #[tokio::test]

@@ -49,8 +49,7 @@ async fn c_180_jobs_end_once_after_the_api_of_the_host_was_frozen_for_longer_tha
     wait_until_idle(&world.objects).await;
     let (seen, effects) = (history.until_now().await, effects.until_now(&world.objects).await);
     let mut broken = invariants::broken(seen.versions());
-    // Nothing tells when an answer came through that was frozen.
-    broken.extend(invariants::effects_at_rest(seen.versions(), &effects, &[]));
+    broken.extend(invariants::effects_at_rest(seen.versions(), &effects, &road.logged()));
     assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), seen.message_of());
     let failed: Vec<_> = seen.versions().iter().filter(|version| version.phase() == "Failed").collect();
     assert!(failed.is_empty(), "{failed:#?}");

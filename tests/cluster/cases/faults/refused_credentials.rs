@@ -131,9 +131,9 @@ async fn c_181_credentials_that_are_rotated_in_mid_job_are_taken_up_in_that_job(
     cluster.apply(&secret(&proxy, SECOND)).await;
     let done = cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
     assert_eq!((&done["status"]["jobID"], &done["status"]["jobIDFinished"]), (&job, &job));
-    for kubeconfig in kept(&cluster).await {
-        assert!(kubeconfig.contains(SECOND), "what is kept is not what the job ended with");
-    }
+    let kept = kept(&cluster).await;
+    assert_eq!(kept.len(), 1, "the credentials of the one item are kept");
+    assert!(kept.iter().all(|kubeconfig| kubeconfig.contains(SECOND)), "what is kept is not what the job ended with");
 
     let held = |finalizers: Value| {
         let metadata = json!({"name": "slow", "finalizers": finalizers});

@@ -111,13 +111,37 @@ async fn wf_02_wf_20_to_22_an_unwanted_subinstallation_is_deleted_after_all_that
 }
 
 #[tokio::test]
-async fn wf_23_an_unwanted_item_that_was_never_made_does_not_remain() {
+async fn wf_23_after_on_and_off_an_unwanted_subinstallation_is_as_after_off() {
     let cluster = crate::cluster().await;
+    let deployer = ExternalDeployer(&cluster);
     want(&cluster, false).await;
     cluster.apply(&tree(&[sub("db", &[], json!({"when": "imports.wanted"})), sub("app", &["db"], json!({}))])).await;
+    let off = done(&cluster).await;
+    let alone = async || {
+        for (kind, most) in [("Installation", 1), ("Execution", 0), ("DeployItem", 0)] {
+            let all = cluster.list(&any(kind, "")).await;
+            assert_eq!(all.len(), most, "the tree alone is there: {all:?}");
+        }
+        cluster
+            .list(&any("DataObject", ""))
+            .await
+            .iter()
+            .map(|object| object["metadata"]["name"].clone())
+            .collect::<Vec<_>>()
+    };
+    let kept: Vec<Value> = alone().await;
+    want(&cluster, true).await;
+    ask(&cluster, "tree").await;
+    deployer.succeed("db").await;
+    deployer.succeed("app").await;
     done(&cluster).await;
-    let all = cluster.list(&any("Installation", "")).await;
-    assert_eq!(all.len(), 1, "the tree alone is there: {all:?}");
+    want(&cluster, false).await;
+    ask(&cluster, "tree").await;
+    deployer.succeed("app").await;
+    deployer.succeed("db").await;
+    let on_off = done(&cluster).await;
+    assert_eq!((&on_off["spec"], results(&on_off, "db")), (&off["spec"], results(&off, "db")));
+    assert_eq!(alone().await, kept);
 }
 
 #[tokio::test]

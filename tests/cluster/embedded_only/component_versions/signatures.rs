@@ -2,12 +2,13 @@
 
 use std::fs;
 
-use orangery_tests::{cluster::Cluster, repository};
+use orangery_tests::{cluster::Cluster, repository, tree::API};
 use serde_json::{Value, json};
 
-use crate::embedded_only::command_line::offline::{document, write};
-
-pub(super) const API: &str = "landscaper.gardener.cloud/v1alpha1";
+use crate::{
+    cases::signed_items::{in_phase, installation, required},
+    embedded_only::command_line::offline::{document, write},
+};
 
 /// A host that runs only what is signed, over the repository in `tests/signed`.
 async fn start() -> Cluster {
@@ -35,27 +36,6 @@ async fn start() -> Cluster {
     context["componentVersionOverwrites"] = json!("rules");
     cluster.apply(&context).await;
     cluster
-}
-
-/// An installation of a component's blueprint.
-pub(super) fn installation(name: &str, context: &str, component: &str, signature: Option<&str>) -> Value {
-    let mut installation = json!({
-        "apiVersion": API, "kind": "Installation",
-        "metadata": {"name": name, "annotations": {"landscaper.gardener.cloud/operation": "reconcile"}},
-        "spec": {
-            "context": context,
-            "componentDescriptor": {"ref": {"componentName": component, "version": "1.0.0"}},
-            "blueprint": {"ref": {"resourceName": "blueprint"}},
-        },
-    });
-    if let Some(signature) = signature {
-        installation["spec"]["verification"] = json!({"signatureName": signature});
-    }
-    installation
-}
-
-pub(super) fn in_phase(name: &str, phase: &str) -> Value {
-    json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": name}, "status": {"phase": phase}})
 }
 
 pub(super) async fn failed(cluster: &Cluster, name: &str) -> String {
@@ -90,18 +70,6 @@ async fn where_signatures_are_enforced_sub_installations_stand_under_that_of_the
     let expected = "this host runs only what is signed (--signature-policy Enforce), but the installation has no \
                     component version; set spec.componentDescriptor and spec.verification";
     assert_eq!(failed(&cluster, "inline").await, expected);
-}
-
-/// The policy with a key for what is called `example.org/*`, and signatures that are required.
-pub(super) fn required(key: &str) -> Value {
-    let keys = json!([{"components": ["example.org/*"], "publicKey": key}]);
-    json!({
-        "apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "signed"},
-        "spec": {
-            "profile": "compatible", "namespaces": {"names": ["*"]},
-            "signatures": {"required": true, "trustedKeys": keys},
-        },
-    })
 }
 
 #[tokio::test]

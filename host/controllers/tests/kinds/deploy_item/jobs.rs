@@ -127,14 +127,14 @@ async fn c_194_exports_of_an_earlier_item_of_the_name_are_written_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleting_an_item_deletes_what_it_brought_about() {
+async fn exe_44_an_item_that_is_deleted_keeps_what_it_brought_about_until_its_job_comes() {
     let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({})).await;
     world.job("item", "one").await;
     world.delete("item").await;
     let kept = world.wait("item", |item| item.is_some_and(|item| item.metadata.deletion_timestamp.is_some())).await;
     assert_eq!(kept.unwrap().metadata.finalizers, Some(vec![FINALIZER.to_owned()]));
-    assert_eq!(world.value("a").await.as_deref(), Some("v"), "exe_44: nothing happens before the job arrives");
+    assert_eq!(world.value("a").await.as_deref(), Some("v"), "nothing happens before the job arrives");
     world.trigger("item", "two").await;
     world.gone("item").await;
     assert_eq!(world.value("a").await, None);

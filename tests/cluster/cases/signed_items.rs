@@ -4,17 +4,53 @@ use std::{fs, io::Write};
 
 use data_encoding::BASE64;
 use flate2::{Compression, write::GzEncoder};
-use orangery_tests::{cluster::Cluster, objects::NAMESPACE, repository, tree::deploys};
+use orangery_tests::{
+    cluster::Cluster,
+    objects::NAMESPACE,
+    repository,
+    tree::{API, deploys},
+};
 use serde_json::{Value, json};
 
-use super::signatures::{API, in_phase, installation, required};
-
 const MARK: &str = "orangery.dev/signed-origin";
+
+/// An installation of a component's blueprint.
+pub(crate) fn installation(name: &str, context: &str, component: &str, signature: Option<&str>) -> Value {
+    let mut installation = json!({
+        "apiVersion": API, "kind": "Installation",
+        "metadata": {"name": name, "annotations": {"landscaper.gardener.cloud/operation": "reconcile"}},
+        "spec": {
+            "context": context,
+            "componentDescriptor": {"ref": {"componentName": component, "version": "1.0.0"}},
+            "blueprint": {"ref": {"resourceName": "blueprint"}},
+        },
+    });
+    if let Some(signature) = signature {
+        installation["spec"]["verification"] = json!({"signatureName": signature});
+    }
+    installation
+}
+
+pub(crate) fn in_phase(name: &str, phase: &str) -> Value {
+    json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": name}, "status": {"phase": phase}})
+}
+
+/// The policy with a key for what is called `example.org/*`, and signatures that are required.
+pub(crate) fn required(key: &str) -> Value {
+    let keys = json!([{"components": ["example.org/*"], "publicKey": key}]);
+    json!({
+        "apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "signed"},
+        "spec": {
+            "profile": "compatible", "namespaces": {"names": ["*"]},
+            "signatures": {"required": true, "trustedKeys": keys},
+        },
+    })
+}
 
 /// A host over the repository in `tests/signed`, which checks no signature but for a policy, and a Context without keys.
 async fn start() -> Cluster {
     let components = repository().join("tests/signed").to_string_lossy().into_owned();
-    let cluster = Cluster::start(&crate::binary().await, &["--ephemeral", "--components", &components]).await;
+    let cluster = crate::cluster_with(&["--components", &components]).await;
     let context = json!({
         "apiVersion": API, "kind": "Context", "metadata": {"name": "keyless"},
         "repositoryContext": {"type": "local", "filePath": "."},

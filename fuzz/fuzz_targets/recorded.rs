@@ -1,0 +1,4 @@
+//! See `parsers.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| orangery_fuzz::run("recorded", bytes));
