@@ -64,7 +64,10 @@ impl FoundComponent {
     }
 
     /// The digest of the artifact: what a tag stands for, and what is signed.
-    #[expect(clippy::misnamed_getters, reason = "an index leads to the manifest, and the artifact is what has the name")]
+    #[expect(
+        clippy::misnamed_getters,
+        reason = "an index leads to the manifest, and the artifact is what has the name"
+    )]
     pub fn digest(&self) -> &ContentDigest {
         &self.manifest.artifact
     }
