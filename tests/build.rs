@@ -56,7 +56,8 @@ fn needs(here: &Path, with_go: bool) -> io::Result<()> {
     let built =
         ["kube", "helm", "node"].map(|name| machine::built(&repository, name).map(|folder| folder.join("complete")));
     let programs = ["docker-registry", "node", "npm", "python3", "containerd"].map(machine::on_path);
-    for file in built.into_iter().filter_map(Result::ok).chain(programs.into_iter().flatten()) {
+    let recordings = Some(machine::raw_recordings(&repository)).filter(|folder| folder.is_dir());
+    for file in built.into_iter().filter_map(Result::ok).chain(programs.into_iter().flatten()).chain(recordings) {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     Ok(())

@@ -282,6 +282,11 @@ impl Running {
         output.await.unwrap_or_else(|_| timed_out(&[]))
     }
 
+    /// Whether it does not run any more.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Its process id, while it runs.
     pub fn id(&self) -> Option<u32> {
         self.child.id()

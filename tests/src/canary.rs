@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io,
+    fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use tokio::time::timeout;
 
-use crate::{objects::connect, tree::API};
+use crate::{fail, objects::connect, tree::API};
 
 /// Values below this many bytes are no canaries: they may stand anywhere for other reasons.
 const SHORTEST: usize = 12;
@@ -197,7 +197,12 @@ pub async fn published(client: &Client, canaries: &Canaries) -> kube::Result<Vec
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        for object in api.list(&Default::default()).await?.items {
+        let listed = match api.list(&Default::default()).await {
+            // The server does not know the kind, or does not any more.
+            Err(kube::Error::Api(status)) if status.code == 404 => continue,
+            listed => listed?,
+        };
+        for object in listed.items {
             let object = serde_json::to_value(object).expect("an object is JSON");
             let is = |pointer: &str, text: &str| object.pointer(pointer).and_then(Value::as_str) == Some(text);
             if kind == "Secret" && (is("/metadata/name", OWN_KEY) || is("/type", KEPT)) {
@@ -220,7 +225,10 @@ pub async fn published(client: &Client, canaries: &Canaries) -> kube::Result<Vec
     Ok(texts)
 }
 
-/// The same for who must not wait in a runtime, as at the end of a test; nothing where the server does not answer any more.
+/// The same where nothing may be waited for in a runtime, as at the end of a test.
+///
+/// # Panics
+/// The server does not answer with its objects.
 pub(crate) fn published_at_the_end(kubeconfig: String, canaries: &Canaries) -> Vec<ShownText> {
     let canaries = canaries.clone();
     // The runtime of the case may be that of this thread, which waits here.
@@ -231,8 +239,14 @@ pub(crate) fn published_at_the_end(kubeconfig: String, canaries: &Canaries) -> V
     });
     match listed.join().expect("its objects are looked at") {
         Ok(Ok(Ok(found))) => found,
-        Ok(Ok(Err(_)) | Err(_)) | Err(_) => Vec::new(),
+        Ok(Ok(Err(error))) => not_searched(&error),
+        Ok(Err(_)) => not_searched(&format!("they were not listed within {LISTED_WITHIN:?}")),
+        Err(error) => not_searched(&error),
     }
+}
+
+fn not_searched(why: &dyn fmt::Display) -> ! {
+    fail(&format!("the objects of the server were not searched for values of Secrets: {why}"))
 }
 
 fn credentials(value: &Value, found: &mut Vec<String>) {
@@ -290,6 +304,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::proxy::Proxy;
 
     fn canaries(object: Value) -> Canaries {
         let canaries = Canaries::default();
@@ -328,6 +343,13 @@ mod tests {
                 BASE64.encode(format!("{before}users: [{{user: {{token: {TOKEN}JIUzI1NiJ9.e30.x}}}}]").as_bytes());
             assert!(canaries.find(&kubeconfig).is_some(), "{kubeconfig}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "the objects of the server were not searched for values of Secrets")]
+    fn c_82_objects_that_cannot_be_listed_are_not_taken_for_searched() {
+        let nobody = Proxy::kubeconfig_at(([127, 0, 0, 1], 1).into());
+        published_at_the_end(nobody, &Canaries::default());
     }
 
     #[test]

@@ -34,7 +34,13 @@ impl Drop for Cluster {
         let mut texts = self.answers.all();
         texts.push(ShownText { what: "the log".to_owned(), text: self.process.log() });
         // A server that the case has stopped shows nothing any more.
-        texts.extend(published_at_the_end(self.objects.kubeconfig().to_owned(), self.objects.canaries()));
+        let is_served = match &self.server {
+            Some(server) => server.is_served(),
+            None => !self.process.has_ended(),
+        };
+        if is_served {
+            texts.extend(published_at_the_end(self.objects.kubeconfig().to_owned(), self.objects.canaries()));
+        }
         if let Some(server) = &self.server {
             server.is_searched();
         }

@@ -7,6 +7,7 @@
 
 use std::{
     env, fs,
+    net::{Ipv6Addr, TcpListener},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::Command,
@@ -22,7 +23,7 @@ pub struct Need {
 }
 
 /// All of them.
-pub const NEEDS: [Need; 7] = [
+pub const NEEDS: [Need; 9] = [
     Need { name: "go", reason: "needs Go 1.26 or later: https://go.dev/dl" },
     Need { name: "kube", reason: "needs kube-apiserver: tests/kube/build.sh" },
     Need { name: "helm", reason: "needs the stock helm: tests/helm/build.sh" },
@@ -30,11 +31,21 @@ pub const NEEDS: [Need; 7] = [
     Need { name: "npm", reason: "needs node and npm: apt-get install npm" },
     Need { name: "python", reason: "needs python3 with venv: apt-get install python3-venv" },
     Need { name: "node", reason: "needs root, containerd and runc: tests/node/build.sh" },
+    Need { name: "ipv6", reason: "needs the address ::1 of IPv6" },
+    Need { name: "recordings", reason: "needs what the recorder of Landscaper wrote: tests/golden/README.md" },
 ];
 
 /// What decides where these are looked for; and what is to be left out although it is there.
-pub const VARIABLES: [&str; 7] =
-    ["PATH", "HOME", "XDG_CACHE_HOME", "ORANGERY_KUBE", "ORANGERY_HELM", "ORANGERY_NODE", "WITHOUT"];
+pub const VARIABLES: [&str; 8] = [
+    "PATH",
+    "HOME",
+    "XDG_CACHE_HOME",
+    "ORANGERY_KUBE",
+    "ORANGERY_HELM",
+    "ORANGERY_NODE",
+    "ORANGERY_RECORDINGS",
+    "WITHOUT",
+];
 
 /// The programs that a node needs besides what is built for it.
 pub const OF_NODE: [&str; 9] = ["containerd", "runc", "ctr", "iptables", "ip", "openssl", "jq", "kubectl", "busybox"];
@@ -52,6 +63,8 @@ impl Need {
             }
             "docker_registry" => on_path("docker-registry").is_some(),
             "npm" => on_path("node").and(on_path("npm")).is_some(),
+            "ipv6" => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok(),
+            "recordings" => raw_recordings(repository).is_dir(),
             "python" => runs(Command::new("python3").args(["-c", "import ensurepip, venv"])),
             _ => go().is_some(),
         }
@@ -76,6 +89,12 @@ pub fn built(repository: &Path, name: &str) -> Result<PathBuf, String> {
         true => Ok(folder),
         false => Err(format!("{} has no programs; run tests/{name}/build.sh", folder.display())),
     }
+}
+
+/// What the recorder of the original wrote, a folder for each case of `tests/golden`.
+pub fn raw_recordings(repository: &Path) -> PathBuf {
+    let named = env::var_os("ORANGERY_RECORDINGS").map(PathBuf::from);
+    named.unwrap_or_else(|| repository.join("../shared/golden"))
 }
 
 /// The folder of Go's programs; it lies outside of the path on some machines.

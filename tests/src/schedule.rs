@@ -17,7 +17,7 @@ use crate::{
     fault_injection::FaultInjection,
     history::{History, Seen, Version, present},
     invariants,
-    objects::Objects,
+    objects::{NAMESPACE, Objects},
     soak::{self, FEWEST_ROUNDS, Held},
     tree::{
         API, any, asks, blueprint, deploys, executions, imports_cluster, installation, mocks, on_cluster,
@@ -77,15 +77,18 @@ fn deeds(dice: &mut Dice) -> Vec<Deed> {
     deeds
 }
 
-/// A root; the number says how many items it has, how they end and what they say.
+/// A root; the number says how many items it has, how they end and what they say. Of its items one has a check and reports drift, and
+/// one a gate expression; the second root has its jobs by itself as well, when what it imports changes.
 fn root(name: &str, number: usize) -> Value {
     let content = (number % 3).to_string();
     let end = if number % 7 == 6 { "Failed" } else { "Succeeded" };
     let called = |item: &str| format!("{name}-{item}");
     let (a, b, c) = (called("a"), called("b"), called("c"));
-    let mut items = vec![deploys(&a, &[], &content), mocks(&b, &[&a], end, &content)];
+    let mut items = vec![watched(&a, &content), mocks(&b, &[&a], end, &content)];
     if number.is_multiple_of(2) {
-        items.push(deploys(&c, &[&b], "{{ imports.password }}"));
+        let of_a = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE, "name": a});
+        let when = json!({"expression": "objects.made != null", "objects": {"made": of_a}});
+        items.push(with(deploys(&c, &[&b], "{{ imports.password }}"), "", "when", when));
     }
     let leaf = blueprint(json!({
         "imports": imports_cluster(),
@@ -115,13 +118,29 @@ fn root(name: &str, number: usize) -> Value {
             "exportExecutions": if is_first { json!([{"name": "e", "type": "Jinja", "template": export}]) } else { json!([]) },
         })),
     ));
-    if let Some(imports) = root.pointer_mut("/spec/imports").and_then(Value::as_object_mut) {
-        imports.insert("data".to_owned(), json!(bound));
+    root = with(root, "/spec/imports", "data", json!(bound));
+    if is_first {
+        with(root, "/spec", "exports", json!({"data": [{"name": "out", "dataRef": "out"}]}))
+    } else {
+        with(root, "/spec", "reconcilePolicy", json!("OnChange"))
     }
-    if let (true, Some(spec)) = (is_first, root.get_mut("spec").and_then(Value::as_object_mut)) {
-        spec.insert("exports".to_owned(), json!({"data": [{"name": "out", "dataRef": "out"}]}));
+}
+
+/// An item with a check of its ConfigMap, whose drift is told.
+fn watched(name: &str, content: &str) -> Value {
+    let selector = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "namespace": NAMESPACE});
+    let requirement = json!({"jsonPath": ".data.content", "operator": "==", "values": [{"value": content}]});
+    let check = json!({"name": "says-so", "resourceSelector": selector, "requirements": [requirement]});
+    let item = with(deploys(name, &[], content), "/config", "readinessChecks", json!({"custom": [check]}));
+    with(item, "", "drift", json!({"policy": "Report"}))
+}
+
+/// An object with one more field in the map at this pointer.
+fn with(mut object: Value, pointer: &str, field: &str, value: Value) -> Value {
+    if let Some(fields) = object.pointer_mut(pointer).and_then(Value::as_object_mut) {
+        fields.insert(field.to_owned(), value);
     }
-    root
+    object
 }
 
 /// How many schedules are drawn beside those that are always played: one where everything has to be tested.

@@ -65,6 +65,9 @@ const ANY_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST),
 /// Where that of a server listens whose objects were kept: Targets name it. A loopback address that nothing else takes.
 const KEPT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 79, 82, 71)), 6443);
 
+/// What a World ends with (C-82).
+const SEARCHED: &str = "the objects are listed that are searched for values of Secrets";
+
 /// The argument that gives an operator the mock deployer.
 pub const MOCK: &str = "--mock-deployer";
 
@@ -303,7 +306,7 @@ impl World {
     pub async fn end(mut self) {
         let mut texts = self.binary.answers().all();
         texts.push(ShownText { what: "the log".to_owned(), text: self.log() });
-        texts.extend(published(self.objects.client(), self.objects.canaries()).await.unwrap_or_default());
+        texts.extend(published(self.objects.client(), self.objects.canaries()).await.expect(SEARCHED));
         if let Some(Ok(None)) = self.operator.as_mut().map(Child::try_wait)
             && self.log().contains("metrics and health are served")
             && let Ok(text) = self.metrics(None).await

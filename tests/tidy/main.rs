@@ -25,6 +25,7 @@ mod names;
 #[cfg(test)]
 mod outcomes;
 #[cfg(test)]
+mod recordings;
 mod repository;
 #[cfg(test)]
 mod rules;

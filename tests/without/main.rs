@@ -22,6 +22,8 @@ const LEFT_OUT: [(&str, bool); NEEDS.len()] = [
     ("npm", cfg!(without_npm)),
     ("python", cfg!(without_python)),
     ("node", cfg!(without_node)),
+    ("ipv6", cfg!(without_ipv6)),
+    ("recordings", cfg!(without_recordings)),
 ];
 
 fn missing() -> Vec<Need> {

@@ -88,6 +88,17 @@ pub fn all() -> Vec<Exception> {
     read(&recordings().join("exceptions.yaml"))
 }
 
+/// What is expected of the case of a folder.
+pub fn expected(folder: &Path) -> Recording {
+    let mut recording = Recording::read(folder);
+    for exception in all() {
+        if exception.is_of(&recording.case) {
+            exception.apply(&mut recording);
+        }
+    }
+    recording
+}
+
 /// The arguments that the operator has in a case.
 pub fn arguments(case: &str) -> Vec<String> {
     all()

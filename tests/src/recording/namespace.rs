@@ -36,9 +36,7 @@ impl WatchedNamespace {
         let (sender, objects) = watch::channel(Objects::new());
         let mut watches = JoinSet::new();
         for (version, kind) in KINDS {
-            let (group, version) = version.split_once('/').unwrap_or(("", version));
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-            let api = Api::namespaced_with(client.clone(), namespace, &resource);
+            let (resource, api) = of_kind(client, namespace, version, kind);
             let (up, is_up) = oneshot::channel();
             watches.spawn(keep(kind, resource, api, sender.clone(), up));
             is_up.await.expect("the watch begins");
@@ -57,6 +55,24 @@ impl WatchedNamespace {
     pub fn now(&self) -> Vec<Value> {
         self.objects.borrow().values().cloned().collect()
     }
+}
+
+/// The same as the server lists them now, whatever the watches know.
+pub async fn listed(client: &Client, namespace: &str) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for (version, kind) in KINDS {
+        let (resource, api) = of_kind(client, namespace, version, kind);
+        let list = api.list(&Default::default()).await.expect("the kind can be listed");
+        objects.extend(list.items.into_iter().map(|object| typed(object, &resource)));
+    }
+    objects
+}
+
+fn of_kind(client: &Client, namespace: &str, version: &str, kind: &str) -> (ApiResource, Api<DynamicObject>) {
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api = Api::namespaced_with(client.clone(), namespace, &resource);
+    (resource, api)
 }
 
 async fn keep(

@@ -7,10 +7,10 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use super::{
-    difference::{Phases, differences, is_part, of_phases},
+    difference::{Phases, differences, of_phases},
     exceptions, input,
     names::Names,
-    namespace::WatchedNamespace,
+    namespace::{WatchedNamespace, listed},
     normal::{KINDS, learn, named, normalised},
     steps::{Finished, Recording, Step},
 };
@@ -18,6 +18,7 @@ use crate::{
     fail,
     history::{History, Version},
     objects::Objects,
+    tree::wait_until_idle,
 };
 
 /// A case while it is played.
@@ -33,6 +34,8 @@ struct Play<'a> {
     names: Names,
     /// The jobs whose end was waited for, by kind and name.
     jobs: BTreeMap<String, String>,
+    /// Whether nothing is done until the next step.
+    is_at_rest: bool,
     /// What was another, a paragraph for each dump.
     differences: Vec<String>,
 }
@@ -42,13 +45,8 @@ struct Play<'a> {
 /// # Panics
 /// Something is another than it was recorded.
 pub async fn play(folder: &Path, objects: &Objects) {
-    let mut recording = Recording::read(folder);
-    let recorded = recording.phases.clone();
-    for exception in exceptions::all() {
-        if exception.is_of(&recording.case) {
-            exception.apply(&mut recording);
-        }
-    }
+    let recorded = Recording::read(folder).phases;
+    let recording = exceptions::expected(folder);
     let namespace = recording.namespace.clone();
     objects.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await;
     let metadata = json!({"name": "default", "namespace": namespace});
@@ -64,6 +62,7 @@ pub async fn play(folder: &Path, objects: &Objects) {
         watched,
         names: Names::default(),
         jobs: BTreeMap::new(),
+        is_at_rest: false,
         differences: Vec::new(),
     };
     for step in play.recording.steps.clone() {
@@ -77,6 +76,10 @@ pub async fn play(folder: &Path, objects: &Objects) {
 
 impl Play<'_> {
     async fn carry_out(&mut self, step: &Step, namespace: &str) {
+        // What was dumped after a rest may have to come about first.
+        if !matches!(step, Step::Dump(_)) && std::mem::take(&mut self.is_at_rest) {
+            wait_until_idle(self.objects).await;
+        }
         match step {
             Step::Apply(file) => {
                 for document in input(&self.folder.join(file), namespace, self.objects) {
@@ -102,6 +105,7 @@ impl Play<'_> {
                 let is_there = found.is_some_and(|found| found.metadata.deletion_timestamp.is_none());
                 assert_eq!(is_there, other.exists, "whether the namespace {} is there", other.name);
             }
+            Step::Rest => self.is_at_rest = true,
             Step::Dump(label) => self.compare(label).await,
         }
     }
@@ -131,7 +135,10 @@ impl Play<'_> {
         self.jobs.insert(format!("{kind} {name}"), has_ended(&named).unwrap_or_default());
     }
 
+    /// After a rest all is still so when a tree in another namespace has come and gone: nothing began late. What has jobs by itself
+    /// is never at rest.
     async fn compare(&mut self, label: &str) {
+        let is_at_rest = std::mem::take(&mut self.is_at_rest);
         let expected = self.recording.dumps.get(label).cloned().unwrap_or_default();
         let found = |objects: Vec<Value>| {
             let mut names = self.names.clone();
@@ -141,14 +148,21 @@ impl Play<'_> {
             (objects, names)
         };
         let is_equal = self.watched.until(|objects| differences(&expected, &found(objects).0).is_empty()).await;
-        let (objects, names) = found(self.watched.now());
-        if !is_equal {
-            self.differences.push(format!("dump {label}\n{}", indented(&differences(&expected, &objects))));
+        let has_jobs_by_itself = expected.iter().any(|object| object.pointer("/spec/automaticReconcile").is_some());
+        let (mut when, mut seen) = ("", self.watched.now());
+        if is_equal && is_at_rest && !has_jobs_by_itself {
+            wait_until_idle(self.objects).await;
+            (when, seen) = (" did not stay so", listed(self.objects.client(), &self.recording.namespace).await);
+        }
+        let (objects, names) = found(seen);
+        let lines = differences(&expected, &objects);
+        if !is_equal || (!when.is_empty() && !lines.is_empty()) {
+            self.differences.push(format!("dump {label}{when}\n{}", indented(&lines)));
         }
         self.names = names;
     }
 
-    /// Phases are written where something waits or ends: what is seen is a part of what was recorded, in the same order.
+    /// What is seen is as [`of_phases`] has it, and no exception stands where what was recorded would do.
     async fn compare_phases(&mut self) {
         let seen = self.history.until_now().await;
         let mut found = Phases::new();
@@ -161,7 +175,9 @@ impl Play<'_> {
         }
         let mut lines = of_phases(&self.recording.phases, &found);
         let is_as_recorded = |(of, recorded): &(&String, &Vec<String>)| {
-            self.recording.phases.get(*of) != Some(*recorded) && found.get(*of).is_some_and(|of| is_part(of, recorded))
+            let alone = |phases: &Vec<String>| Phases::from([((*of).clone(), phases.clone())]);
+            let is_recorded = |found: &Vec<String>| of_phases(&alone(recorded), &alone(found)).is_empty();
+            self.recording.phases.get(*of) != Some(*recorded) && found.get(*of).is_some_and(is_recorded)
         };
         let as_recorded = self.recorded.iter().filter(is_as_recorded);
         lines.extend(as_recorded.map(|(of, _)| format!("{of} is as it was recorded: its exception is not needed")));

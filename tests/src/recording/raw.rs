@@ -38,7 +38,7 @@ enum RawStep {
     WaitFinished(RawFinished),
     WaitGone(RawGone),
     Observed(RawObserved),
-    /// How long nothing was done: the player waits for what is there afterwards.
+    /// How long nothing was done.
     SleepSeconds(f64),
     Dump(String),
 }
@@ -126,7 +126,7 @@ fn read(raw: &Path) -> Recording {
     complete(&mut phases, &waited_for(&steps, &dumps, &names));
     let release = dumps.values().flatten().find_map(|object| object.pointer("/spec/config/namespace")?.as_str());
     let release = release.unwrap_or_default().to_owned();
-    let steps = steps.into_iter().filter_map(|step| converted(step, &release, &names)).collect();
+    let steps = steps.into_iter().map(|step| converted(step, &release, &names)).collect();
     Recording { case, namespace, steps, dumps, phases }
 }
 
@@ -203,31 +203,31 @@ fn phases(seen: &[Transition], names: &mut Names) -> Phases {
     phases
 }
 
-fn converted(step: RawStep, release: &str, names: &Names) -> Option<Step> {
+fn converted(step: RawStep, release: &str, names: &Names) -> Step {
     let named = |kind, name: &str| Named { kind, name: names.stable(name) };
     match step {
-        RawStep::Apply(file) => Some(Step::Apply(file)),
+        RawStep::Apply(file) => Step::Apply(file),
         RawStep::MergePatch(Patch { kind, name, patch }) => {
-            Some(Step::MergePatch(Patch { kind, name: names.stable(&name), patch }))
+            Step::MergePatch(Patch { kind, name: names.stable(&name), patch })
         }
-        RawStep::PatchStatus(what) => Some(Step::PatchStatus(made_ready(&what))),
-        RawStep::Delete(Named { kind, name }) => Some(Step::Delete(named(kind, &name))),
+        RawStep::PatchStatus(what) => Step::PatchStatus(made_ready(&what)),
+        RawStep::Delete(Named { kind, name }) => Step::Delete(named(kind, &name)),
         RawStep::WaitFinished(RawFinished { kind, name, phase, timed_out }) => {
             assert!(!timed_out, "{kind} {name} was not waited for to the end");
-            Some(Step::WaitFinished(Finished { kind, name: names.stable(&name), phase }))
+            Step::WaitFinished(Finished { kind, name: names.stable(&name), phase })
         }
         RawStep::WaitGone(RawGone { kind, name, gone }) => {
             assert!(gone, "{kind} {name} was not waited for to the end");
-            Some(Step::WaitGone(named(kind, &name)))
+            Step::WaitGone(named(kind, &name))
         }
         RawStep::Observed(RawObserved { namespace_after_delete }) => {
-            Some(Step::Namespace(Namespace { name: release.to_owned(), exists: namespace_after_delete != "absent" }))
+            Step::Namespace(Namespace { name: release.to_owned(), exists: namespace_after_delete != "absent" })
         }
         RawStep::SleepSeconds(seconds) => {
             assert!(seconds.is_finite(), "nothing was done for {seconds} seconds");
-            None
+            Step::Rest
         }
-        RawStep::Dump(label) => Some(Step::Dump(label)),
+        RawStep::Dump(label) => Step::Dump(label),
     }
 }
 
@@ -345,7 +345,8 @@ metadata:
         assert_eq!(wait, Step::WaitFinished(Finished { kind, name, phase: "Succeeded".to_owned() }));
         assert!(matches!(patch, Step::MergePatch(patch) if patch.name == "sub-<generated>"));
         assert_eq!(recording.namespace, "g-one");
-        assert_eq!(recording.steps[5..], [Step::Delete(root.clone()), Step::WaitGone(root)]);
+        assert_eq!(recording.steps[4], Step::Rest);
+        assert_eq!(recording.steps[6..], [Step::Delete(root.clone()), Step::WaitGone(root)]);
         let phases = |of: &str| recording.phases[of].join(" ");
         assert_eq!(phases("Installation root"), " Succeeded gone", "what was not heard was waited for");
         assert_eq!(phases("Installation sub-<generated>"), "Init Succeeded");

@@ -25,6 +25,8 @@ pub enum Step {
     WaitThere(Named),
     /// A namespace beside that of the case is there, or is not.
     Namespace(Namespace),
+    /// Nothing was done for a while: the next dump is what stays, and not only what comes by.
+    Rest,
     /// All objects are as in the file of this name.
     Dump(String),
 }
