@@ -40,12 +40,12 @@ const ENDS: [&str; 4] = ["Succeeded", "Failed", "DeleteFailed", "gone"];
 const WAITS: [&str; 2] = ["Progressing", "Deleting"];
 
 /// What has to be found of the phases that were recorded of an object.
-fn shown(of: &str, recorded: &[String]) -> Vec<String> {
+fn lower_bound(of: &str, recorded: &[String]) -> Vec<String> {
     let waits = !of.starts_with("DeployItem ");
-    let is_shown = |phase: &&String| ENDS.contains(&phase.as_str()) || waits && WAITS.contains(&phase.as_str());
-    let mut shown: Vec<String> = recorded.iter().filter(is_shown).cloned().collect();
-    shown.dedup();
-    shown
+    let is_required = |phase: &&String| ENDS.contains(&phase.as_str()) || waits && WAITS.contains(&phase.as_str());
+    let mut required: Vec<String> = recorded.iter().filter(is_required).cloned().collect();
+    required.dedup();
+    required
 }
 
 /// Where the phases of objects differ from those that were recorded. A phase is written where something waits or ends, so that
@@ -55,11 +55,11 @@ pub fn of_phases(recorded: &Phases, found: &Phases) -> Vec<String> {
     let objects: BTreeSet<&String> = recorded.keys().chain(found.keys()).collect();
     let line = |of: &String| match (recorded.get(of), found.get(of)) {
         (Some(recorded), Some(found)) => {
-            let shown = shown(of, recorded);
+            let required = lower_bound(of, recorded);
             if !is_part(found, recorded) {
                 Some(format!("{of}: {found:?} is no part of {recorded:?}"))
-            } else if !is_part(&shown, found) {
-                Some(format!("{of}: {found:?} has not all of {shown:?}"))
+            } else if !is_part(&required, found) {
+                Some(format!("{of}: {found:?} has not all of {required:?}"))
             } else {
                 None
             }
