@@ -50,7 +50,7 @@ use crate::{
 };
 
 mod allowed;
-mod items;
+pub(super) mod items;
 pub(super) mod request;
 mod resources;
 
