@@ -45,21 +45,49 @@ const KEPT: &str = "orangery.dev/kubeconfig";
 /// How long it may take to list what is searched.
 const LISTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Of each kind, which part of its objects the operator alone fills, beside the metadata of those that the case has not applied: of
-/// what templates made of imports, the rest is.
-const SEARCHED: [(&str, &str, Option<&str>); 11] = [
-    ("v1", "Secret", Some("/type")),
-    ("v1", "ConfigMap", Some("/immutable")),
-    (API, "Installation", Some("/status")),
-    (API, "Execution", Some("/status")),
-    (API, "DeployItem", Some("/status")),
-    (API, "Target", Some("/status")),
-    (API, "Context", None),
-    (API, "DataObject", None),
-    ("orangery.dev/v1alpha1", "NamespacePolicy", Some("/status")),
-    ("events.k8s.io/v1", "Event", None),
-    ("coordination.k8s.io/v1", "Lease", None),
+/// What is searched of the objects of a kind. The metadata of those that the case has not applied is, of each.
+#[derive(Clone, Copy)]
+enum Part {
+    /// All of it.
+    Whole,
+    /// What the operator alone fills.
+    Filled(&'static str),
+    /// The same, and the spec of what the case has not applied: the operator has written it.
+    FilledAndSpec(&'static str),
+}
+
+/// Of each kind what is searched. Some parts may show a value:
+///
+/// - the data of Secrets and ConfigMaps: what users have deployed;
+/// - the spec of Executions and DeployItems: a template may write what it imports into a configuration, which is what it is for
+///   (`docs/policy.md` has the line that encrypts what is imported, C-81);
+/// - the spec of Targets: their credentials, in copies of imports as well, as in the original;
+/// - the spec of NamespacePolicies: an administrator has written it.
+const SEARCHED: [(&str, &str, Part); 11] = [
+    ("v1", "Secret", Part::Filled("/type")),
+    ("v1", "ConfigMap", Part::Filled("/immutable")),
+    (API, "Installation", Part::FilledAndSpec("/status")),
+    (API, "Execution", Part::Filled("/status")),
+    (API, "DeployItem", Part::Filled("/status")),
+    (API, "Target", Part::Filled("/status")),
+    (API, "Context", Part::Whole),
+    (API, "DataObject", Part::Whole),
+    ("orangery.dev/v1alpha1", "NamespacePolicy", Part::Filled("/status")),
+    ("events.k8s.io/v1", "Event", Part::Whole),
+    ("coordination.k8s.io/v1", "Lease", Part::Whole),
 ];
+
+impl Part {
+    /// What is searched of an object; `None` where that is all of it.
+    fn fields(self, is_applied: bool) -> Option<Vec<&'static str>> {
+        let by_operator = |fields: &[&'static str]| if is_applied { Vec::new() } else { fields.to_vec() };
+        match self {
+            Self::Whole => None,
+            Self::Filled(field) => Some([by_operator(&["/metadata"]), vec![field]].concat()),
+            Self::FilledAndSpec(field) => Some([by_operator(&["/metadata", "/spec"]), vec![field]].concat()),
+        }
+    }
+}
 
 /// The values that nothing may show. Clones know the same.
 #[derive(Clone, Debug, Default)]
@@ -209,13 +237,10 @@ pub async fn published(client: &Client, canaries: &Canaries) -> kube::Result<Vec
                 canaries.learn_kept(&object);
             }
             let is_marked = object.pointer("/metadata/labels/orangery.dev~1secret-data").is_some();
-            let text = match part {
+            let is_applied = canaries.known().applied.contains(&identity(&object));
+            let text = match part.fields(is_applied) {
                 _ if is_marked => continue,
-                Some(part) => {
-                    let is_applied = canaries.known().applied.contains(&identity(&object));
-                    let metadata = object.get("metadata").filter(|_| !is_applied);
-                    metadata.into_iter().chain(object.pointer(part)).map(Value::to_string).collect()
-                }
+                Some(fields) => fields.iter().filter_map(|field| object.pointer(field)).map(Value::to_string).collect(),
                 None => object.to_string(),
             };
             let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -310,6 +335,15 @@ mod tests {
         let canaries = Canaries::default();
         canaries.learn(&object);
         canaries
+    }
+
+    #[test]
+    fn c_82_the_spec_of_what_the_operator_has_made_is_searched() {
+        let fields = |part: Part, is_applied| part.fields(is_applied);
+        assert_eq!(fields(Part::FilledAndSpec("/status"), false), Some(vec!["/metadata", "/spec", "/status"]));
+        assert_eq!(fields(Part::FilledAndSpec("/status"), true), Some(vec!["/status"]));
+        assert_eq!(fields(Part::Filled("/status"), false), Some(vec!["/metadata", "/status"]));
+        assert_eq!((fields(Part::Whole, false), fields(Part::Whole, true)), (None, None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use orangery_proposal::{
@@ -12,7 +12,8 @@ use orangery_proposal::{
 };
 use serde_json::Value;
 
-use orangery_cluster::{Cluster, Deletion, Error, is_being_deleted};
+use orangery_cluster::{Cluster, Deletion, Error, KeptObjects, is_being_deleted};
+use orangery_core::memory;
 
 /// An object that a dry run reads or writes.
 pub(crate) struct DryRunRequest<'a> {
@@ -25,8 +26,15 @@ pub(crate) struct DryRunRequest<'a> {
 /// What has become of the objects so far.
 #[derive(Default)]
 pub(crate) struct DryRunObjects {
-    /// Protects the objects by place. Held for one lookup or one change.
-    objects: Mutex<BTreeMap<LocatedObject, DryRunObject>>,
+    /// Protects the objects. Held for one lookup or one change.
+    known: Mutex<ReachedObjects>,
+}
+
+#[derive(Default)]
+struct ReachedObjects {
+    by_place: BTreeMap<LocatedObject, DryRunObject>,
+    /// What all of them take of the memory that clusters share (C-201).
+    kept: KeptObjects,
 }
 
 /// What has become of one object.
@@ -43,7 +51,24 @@ pub(crate) struct DryRunObject {
 impl DryRunObjects {
     /// All objects that were come to.
     pub(crate) fn into_objects(self) -> BTreeMap<LocatedObject, DryRunObject> {
-        self.objects.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.known.into_inner().unwrap_or_else(PoisonError::into_inner).by_place
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ReachedObjects> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what has become of an object.
+    ///
+    /// # Errors
+    /// All of them have no room.
+    fn keep(&self, at: &DryRunRequest<'_>, object: DryRunObject) -> Result<(), Error> {
+        let mut known = self.locked();
+        let before = known.by_place.get(&at.located).map_or(0, DryRunObject::bytes);
+        let bytes = known.kept.bytes().saturating_sub(before).saturating_add(object.bytes());
+        at.cluster.reserve(&mut known.kept, bytes, &at.located.key)?;
+        known.by_place.insert(at.located.clone(), object);
+        Ok(())
     }
 
     /// The object as it would be by now; one that is being deleted is taken to be gone.
@@ -52,7 +77,7 @@ impl DryRunObjects {
     }
 
     async fn known(&self, at: &DryRunRequest<'_>) -> Result<DryRunObject, Error> {
-        if let Some(known) = self.objects.lock().unwrap_or_else(PoisonError::into_inner).get(&at.located) {
+        if let Some(known) = self.locked().by_place.get(&at.located) {
             return Ok(known.clone());
         }
         let before = match at.resource {
@@ -65,20 +90,19 @@ impl DryRunObjects {
         };
         let after = before.clone().filter(|object| !is_being_deleted(object));
         let known = DryRunObject { before, after, is_written: false, is_deleted: false };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), known.clone());
+        self.keep(at, known.clone())?;
         Ok(known)
     }
 
-    fn write(&self, at: &DryRunRequest<'_>, known: DryRunObject, after: Value) -> Value {
-        let known = DryRunObject { after: Some(after.clone()), is_written: true, ..known };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), known);
-        after
+    fn write(&self, at: &DryRunRequest<'_>, known: DryRunObject, after: Value) -> Result<Value, Error> {
+        self.keep(at, DryRunObject { after: Some(after.clone()), is_written: true, ..known })?;
+        Ok(after)
     }
 
     pub(crate) async fn create(&self, at: &DryRunRequest<'_>, object: &Value) -> Result<Value, Error> {
         match self.known(at).await? {
             DryRunObject { after: Some(_), .. } => Err(Error::AlreadyExists { key: Box::new(at.located.key.clone()) }),
-            known => Ok(self.write(at, known, object.clone())),
+            known => self.write(at, known, object.clone()),
         }
     }
 
@@ -102,7 +126,7 @@ impl DryRunObjects {
                 }
             }
         };
-        Ok(self.write(at, known, after))
+        self.write(at, known, after)
     }
 
     pub(crate) async fn replace(&self, at: &DryRunRequest<'_>, object: &Value) -> Result<Value, Error> {
@@ -111,7 +135,7 @@ impl DryRunObjects {
             Some(resource) => answer(at.cluster.try_replace(resource, &at.located.key, object).await, object.clone())?,
             None => object.clone(),
         };
-        Ok(self.write(at, known, after))
+        self.write(at, known, after)
     }
 
     pub(crate) async fn patch(&self, at: &DryRunRequest<'_>, patch: &Value) -> Result<Value, Error> {
@@ -122,19 +146,24 @@ impl DryRunObjects {
             Some(resource) => answer(at.cluster.try_merge(resource, &at.located.key, patch).await, otherwise)?,
             None => otherwise,
         };
-        Ok(self.write(at, known, after))
+        self.write(at, known, after)
     }
 
     pub(crate) async fn delete(&self, at: &DryRunRequest<'_>) -> Result<Deletion, Error> {
         let known = self.known(at).await?;
         let is_deleted = known.is_deleted || known.after.is_some();
-        let gone = DryRunObject { after: None, is_deleted, ..known };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), gone);
+        self.keep(at, DryRunObject { after: None, is_deleted, ..known })?;
         Ok(Deletion::Gone)
     }
 }
 
 impl DryRunObject {
+    /// Bytes of memory that it takes, as it is and as it would be.
+    fn bytes(&self) -> u64 {
+        let of = |object: &Option<Value>| object.as_ref().map_or(0, memory::of);
+        of(&self.before).saturating_add(of(&self.after))
+    }
+
     /// Whether the server has the object as it would be: only then its answer to a try counts.
     fn is_untouched(&self) -> bool {
         !self.is_written && !self.is_deleted

@@ -30,7 +30,7 @@ pub use self::requests::MOST_REQUESTS;
 pub(crate) use self::requests::ServerGate;
 use crate::{
     Call, Error,
-    object_memory::{HeldObject, MOST_OBJECT_BYTES, share_of},
+    object_memory::{HeldObject, KeptObjects, MOST_OBJECT_BYTES, share_of},
     path::segment,
     shares::ClusterShares,
     watch::{Feeds, PAGE, Wake, Watches},
@@ -142,6 +142,19 @@ impl Cluster {
         let mut held = self.server.objects.none_of(self.call.tenant());
         let most = held.of().most_of_one() / 4;
         (others.saturating_add(bytes) <= most && held.set(bytes)).then(|| HeldObject::new(object, held))
+    }
+
+    /// Objects that are kept together take so many bytes of the memory that all clusters share from now on (C-201). `key` is the one
+    /// that has come last.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub fn reserve(&self, kept: &mut KeptObjects, bytes: u64, key: &ObjectKey) -> Result<(), Error> {
+        let none = || self.server.objects.none_of(self.call.tenant());
+        kept.take(bytes, none).map_err(|limit| {
+            let (cluster, key) = (self.address().to_owned(), Box::new(key.clone()));
+            Error::NoRoomTogether { cluster, key, limit }
+        })
     }
 
     /// Whether both are the same server, and share what is known of it.
@@ -368,6 +381,10 @@ impl ApiServer {
         }
         let attempt = self.requests.attempt(call.tenant()).map_err(|error| error.about(key))?;
         let answer = call.wait(limit, self.requests.send(&attempt, (&self.client, &self.objects), request)).await;
+        if let (Err(_elapsed), Some(left)) = (&answer, self.requests.left_alone_for(&attempt)) {
+            let (cluster, key) = (self.address.clone(), Box::new(key.clone()));
+            return Err(Error::Busy { cluster, key, seconds: left.as_secs_f64().ceil() as u64 });
+        }
         if answer.is_err() && !attempt.was_sent() {
             return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
         }

@@ -186,6 +186,31 @@ pub enum Error {
         /// The limit.
         limit: String,
     },
+    /// Objects that are looked at together take more than is allowed.
+    #[error(
+        "objects of {cluster} that are looked at together take more than the {limit} that are allowed, {key} among them; have fewer in \
+         one item"
+    )]
+    NoRoomTogether {
+        /// The cluster.
+        cluster: String,
+        /// The one that has come last.
+        key: Box<ObjectKey>,
+        /// The limit.
+        limit: String,
+    },
+    /// The server wants to be asked later (`Retry-After`), beyond the time that there is.
+    #[error(
+        "{cluster} has answered that it takes no requests for now (Retry-After: {seconds} s more), so it was not asked again for {key}"
+    )]
+    Busy {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: Box<ObjectKey>,
+        /// For how long it is left alone from now on, at most a minute.
+        seconds: u64,
+    },
     /// A watch does not come about.
     #[error("{cluster} cannot be watched for {api_version} {kind}: {message}")]
     Unwatched {
@@ -214,6 +239,8 @@ impl Error {
             | Error::Unsupported { key, .. }
             | Error::Forbidden { key, .. }
             | Error::TooLarge { key, .. }
+            | Error::NoRoomTogether { key, .. }
+            | Error::Busy { key, .. }
             | Error::Unauthenticated { key, .. }
             | Error::Unauthorized { key, .. }
             | Error::Unreachable { key, .. }
@@ -314,6 +341,7 @@ impl From<Error> for Halt {
             Error::Unreachable { .. }
             | Error::Unanswered { .. }
             | Error::OutOfTime { .. }
+            | Error::Busy { .. }
             | Error::Abandoned { .. } => Halt::Retry(failure("ClusterUnreachable")),
             Error::Unauthenticated { .. } | Error::Unauthorized { .. } => {
                 Halt::Retry(failure("Forbidden").with_code(Code::Unauthorized))
@@ -327,7 +355,9 @@ impl From<Error> for Halt {
             Error::Invalid { .. } | Error::Unsupported { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
             }
-            Error::TooLarge { .. } => Halt::Stall(failure("TooLarge").with_code(Code::LimitExceeded)),
+            Error::TooLarge { .. } | Error::NoRoomTogether { .. } => {
+                Halt::Stall(failure("TooLarge").with_code(Code::LimitExceeded))
+            }
             Error::Managed { .. } => Halt::Stall(failure("FieldsOfOthers").with_code(Code::ConfigurationProblem)),
             Error::Forbidden { .. } => Halt::Stall(failure("Forbidden").with_code(Code::Unauthorized)),
         }

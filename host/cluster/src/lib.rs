@@ -39,7 +39,7 @@ pub use crate::{
     impersonation::in_the_name_of,
     issue::{Credential, IssuedCredential, Subject, issue_credential},
     kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, in_use, server_at, server_of},
-    object_memory::{HeldObject, MOST_OBJECT_BYTES},
+    object_memory::{HeldObject, KeptObjects, MOST_OBJECT_BYTES},
     object_watcher::{MOST_APART, ObjectWatcher},
     set::{ClusterSet, unobserved},
     shares::MOST_WATCHES,

@@ -31,6 +31,27 @@ impl HeldObject {
     }
 }
 
+/// Objects that are kept together for longer than until the next answer: what they take of that memory, which comes back when this is
+/// dropped.
+#[derive(Default)]
+pub struct KeptObjects(Option<HeldBytes>);
+
+impl KeptObjects {
+    /// Bytes of memory that they take.
+    pub fn bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, HeldBytes::bytes)
+    }
+
+    /// They take so many bytes from now on; `none` holds none yet for whoever keeps them.
+    ///
+    /// # Errors
+    /// There is no room for them: the limit, as a message says it.
+    pub(crate) fn take(&mut self, bytes: u64, none: impl FnOnce() -> HeldBytes) -> Result<(), String> {
+        let held = self.0.get_or_insert_with(none);
+        if held.set(bytes) { Ok(()) } else { Err(share_of(held.of())) }
+    }
+}
+
 /// What a namespace may have at most of what all clusters share, as a message says it.
 pub(crate) fn share_of(objects: &SharedBytes) -> String {
     format!("{} bytes of memory, shared with other namespaces,", objects.most_of_one())

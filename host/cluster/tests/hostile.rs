@@ -607,6 +607,26 @@ mod tests {
         assert!(*second - *first >= Duration::from_secs(1), "{times:?}");
     }
 
+    #[tokio::test]
+    async fn c_208_a_server_that_wants_to_be_asked_too_late_is_told_as_that_and_not_as_one_that_is_silent() {
+        let busy = || async { (StatusCode::TOO_MANY_REQUESTS, [(http::header::RETRY_AFTER, "86400")], "later") };
+        let (router, asked) = counted(Router::new().route("/api/v1/namespaces/a/configmaps/x", get(busy)));
+        let (_pool, cluster) = target(router).await;
+        // The second request is not sent at all.
+        for _ in 0..2 {
+            let call = Call::default();
+            call.end_in(Some(Duration::from_secs(1)));
+            let error = cluster.during(&call).get(&config_maps(), &key()).await.unwrap_err();
+            assert!(matches!(&error, Error::Busy { seconds: 50..=60, .. }), "{error:?}");
+            let begin = format!("{} has answered that it takes no requests for now (Retry-After: ", cluster.address());
+            assert!(error.to_string().starts_with(&begin), "{error}");
+            assert!(error.to_string().ends_with("s more), so it was not asked again for ConfigMap a/x"), "{error}");
+            let Halt::Retry(failure) = Halt::from(error) else { panic!("it passes") };
+            assert_eq!(failure.reason, "ClusterUnreachable");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
+
     /// The requests that a server has under way, and the most that it has had.
     #[derive(Clone)]
     struct UnderWay {

@@ -228,3 +228,26 @@ impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use orangery_api::data_object::DataObject;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_138_what_waits_for_a_record_is_called_when_it_is_gone_after_it_was_on_its_way_out() {
+        let record = |metadata: serde_json::Value| -> Arc<DataObject> {
+            Arc::new(serde_json::from_value(json!({"metadata": metadata, "data": 1})).unwrap())
+        };
+        let (there, going) =
+            (record(json!({"name": "x"})), record(json!({"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"})));
+        let is = |before, after| was_going(&ObjectChange::<DataObject> { before, after });
+        assert!(is(Some(&going), None));
+        assert!(!is(Some(&going), Some(&there)) && !is(Some(&there), None) && !is(None, Some(&there)));
+        // As the edges of those who write records ask it.
+        let Watch::Wakes(concerns) = gone_records::<DataObject, DataObject>().watch else { panic!("it wakes nobody") };
+        assert!(concerns(&ObjectChange { before: Some(&going), after: None }));
+    }
+}

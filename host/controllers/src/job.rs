@@ -278,7 +278,10 @@ pub(crate) fn failure_of(last_error: Option<&LastError>) -> Option<Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::{
+        collections::VecDeque,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     use orangery_core::{
         phase::execution::Execution as Phase,
@@ -443,6 +446,35 @@ mod tests {
         status.rest(&rest, 1, &at(2));
         assert_eq!(status, first);
         assert_eq!((status.job_id_finished.as_str(), status.last_error), ("", None));
+    }
+
+    /// Subobjects of which one works, as the server alone knows.
+    struct Unknown(AtomicBool);
+
+    impl Subobjects for Unknown {
+        fn are_working(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        async fn read(&self) -> Step<()> {
+            self.0.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn c_136_the_server_is_asked_whether_subobjects_work_before_a_job_fails_and_not_before_anything_else() {
+        let unknown = || Unknown(AtomicBool::new(false));
+        assert_eq!(unknown().are_working_now().await, Ok(true));
+        let failure = Failure::new("Progressing", "Failed", "no");
+        let end = || None;
+        let failed = beside(&unknown(), Phase::Progressing, Ok(Verdict::Failed(failure.clone())), end).await;
+        assert_eq!(failed, Err(Halt::Retry(failure)), "it works, so the job goes on");
+        let (known, wait) = (unknown(), Halt::wait("DeployItem", "a", Until::Finished));
+        for result in [Ok(Verdict::Done), Err(wait)] {
+            assert_eq!(beside(&known, Phase::Progressing, result.clone(), end).await, result);
+        }
+        assert!(!known.are_working(), "nothing was read");
     }
 
     /// A walk whose phases answer what the script says.

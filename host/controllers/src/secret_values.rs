@@ -15,6 +15,7 @@ use orangery_core::{
     yaml,
 };
 use orangery_reconcile::{Key, ObjectChange, Watched};
+use orangery_turns::room_of_one;
 use serde_json::Value;
 
 mod cluster_reads;
@@ -153,8 +154,10 @@ impl SecretValues {
         let KnownNamespaces { by_namespace, bytes, most } = &mut *known;
         let of = by_namespace.entry(namespace.clone()).or_default();
         // A namespace has at most half, so that it blinds none of the others (C-84).
-        let room =
-            |bytes: usize, of: &KnownValues| most.saturating_sub(bytes).min(most.div_ceil(2).saturating_sub(of.taken));
+        let room = |bytes: usize, of: &KnownValues| {
+            let room = room_of_one(*most as u64, bytes as u64, of.taken as u64);
+            usize::try_from(room).unwrap_or(usize::MAX)
+        };
         if !of.has(&source, &texts, room(*bytes, of)) {
             *bytes -= of.forget(&source);
             let room = room(*bytes, of);

@@ -17,7 +17,10 @@ use orangery_core::{
     name::{Namespace, is_path_segment},
 };
 
-pub use self::configuration::{ignored_objects, named_objects, release_of, taken_over_objects};
+pub use self::configuration::{
+    created_namespace, deployed_objects, ignored_objects, is_chart, is_revision, named_objects, release_of,
+    taken_over_objects,
+};
 
 mod configuration;
 

@@ -49,6 +49,17 @@ pub struct HeldBytes {
     bytes: u64,
 }
 
+/// How many bytes more one tenant may have of a total of which all of them have `sum`, and that one `held`: what is left, and no more
+/// than half of the total for one.
+pub fn room_of_one(total: u64, sum: u64, held: u64) -> u64 {
+    total.saturating_sub(sum).min(half(total).saturating_sub(held))
+}
+
+/// The most that one tenant has.
+fn half(total: u64) -> u64 {
+    total / 2
+}
+
 impl SharedBytes {
     /// So many bytes, all of them free.
     pub fn new(total: u64) -> Arc<Self> {
@@ -57,7 +68,7 @@ impl SharedBytes {
 
     /// The most that one tenant gets while nobody else holds any.
     pub fn most_of_one(&self) -> u64 {
-        self.total / 2
+        half(self.total)
     }
 
     /// Bytes that are held.
@@ -185,7 +196,7 @@ impl<W> TakenBytes<W> {
             }
             one.held > 0 || !one.waiting.is_empty()
         });
-        let most_of_one = self.total / 2;
+        let most_of_one = half(self.total);
         let ranked = self.by_tenant.iter().filter_map(|(tenant, one)| {
             let first = one.waiting.front()?;
             // Else it waits for itself.
@@ -237,6 +248,14 @@ mod tests {
         drop((first, second, other));
         let taken = shared.lock();
         assert_eq!((taken.sum, taken.by_tenant.len()), (0, 0), "nothing is kept of those that have gone");
+    }
+
+    #[test]
+    fn c_84_c_274_a_namespace_has_what_is_left_and_half_of_all_at_most() {
+        let room = |sum, held| room_of_one(100, sum, held);
+        assert_eq!([room(0, 0), room(30, 30), room(50, 50), room(60, 60)], [50, 20, 0, 0], "alone");
+        assert_eq!([room(50, 0), room(80, 30), room(100, 0), room(u64::MAX, 0)], [50, 20, 0, 0], "beside others");
+        assert_eq!(SharedBytes::new(101).most_of_one(), room_of_one(101, 0, 0));
     }
 
     fn next(taken: &mut TakenBytes<u32>) -> Option<(String, u64, u32)> {

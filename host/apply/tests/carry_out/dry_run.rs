@@ -205,6 +205,25 @@ async fn a_dry_run_waits_for_nothing_and_takes_what_is_being_deleted_for_gone() 
     assert_eq!((world.status.exports.is_none(), world.inventory()), (true, vec!["a".to_owned()]));
 }
 
+/// As they are and as they would be they take 1.6 MB; no answer is long enough to be counted.
+#[tokio::test]
+async fn c_201_the_objects_of_a_dry_run_share_the_memory_of_clusters() {
+    let mut world = World::new().await;
+    let plan = |byte: &str| {
+        let writes: Vec<_> = (0..40).map(|number| write(&format!("a{number}"), &byte.repeat(20 << 10))).collect();
+        proposal(json!({"stages": [stage(&writes)]}))
+    };
+    world.run("j", &plan("x")).await;
+    world.restart_with(8 << 20);
+    assert_eq!(world.dry_run(&plan("y")).await.unwrap().effects.len(), 40);
+    world.restart_with(2 << 20);
+    let Err(Halt::Stall(failure)) = world.dry_run(&plan("y")).await else { panic!("there was room for all") };
+    let limit =
+        "looked at together take more than the 1048576 bytes of memory, shared with other namespaces, that are allowed";
+    assert!(failure.message.contains(limit), "{failure}");
+    assert_eq!(failure.reason, "TooLarge");
+}
+
 #[tokio::test]
 async fn a_dry_run_says_where_the_proposal_leads_and_a_failure_is_not_recovered_from() {
     let world = World::new().await;

@@ -5,7 +5,10 @@ use std::{
     collections::BTreeMap,
     future::poll_fn,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,7 +19,7 @@ use orangery_core::memory;
 use orangery_turns::{HeldBytes, SharedBytes, Tenant, Turns};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use crate::{Error, answer::MOST_ANSWER_BYTES, object_memory::share_of};
 
@@ -88,6 +91,8 @@ pub(super) struct RequestAttempt<'a> {
     tenant: &'a Tenant,
     /// When it had its turn.
     sent: OnceLock<Instant>,
+    /// Whether it waits until the server wants to be asked again.
+    is_left_alone: AtomicBool,
     tries: bool,
 }
 
@@ -122,7 +127,8 @@ impl RequestGate {
             outage.is_tried = true;
             tries = true;
         }
-        Ok(RequestAttempt { of: &self.server, tenant, sent: OnceLock::new(), tries })
+        let is_left_alone = AtomicBool::new(false);
+        Ok(RequestAttempt { of: &self.server, tenant, sent: OnceLock::new(), is_left_alone, tries })
     }
 
     /// Sends a request as soon as its namespace has its turn, and again where the server wants to have it later (`Retry-After`).
@@ -136,7 +142,9 @@ impl RequestGate {
         let mut again = SENT_AGAIN;
         let is_page = is_page(&request);
         loop {
+            attempt.is_left_alone.store(true, Ordering::Relaxed);
             self.pause().await;
+            attempt.is_left_alone.store(false, Ordering::Relaxed);
             let answer = {
                 let _turn = self.server.places.acquire(attempt.tenant).await;
                 attempt.begin();
@@ -184,13 +192,21 @@ impl RequestGate {
         *pause = (*pause).max(Some(until));
     }
 
+    /// For how long a request waits from now on, because the server wants to be left alone; `None` where it waits for something else.
+    pub(super) fn left_alone_for(&self, attempt: &RequestAttempt<'_>) -> Option<Duration> {
+        attempt.is_left_alone.load(Ordering::Relaxed).then(|| self.left())?
+    }
+
+    /// For how long the server wants to be left alone; `None` where it may be asked.
+    fn left(&self) -> Option<Duration> {
+        let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
     async fn pause(&self) {
-        loop {
-            let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-            match until.filter(|until| *until > Instant::now()) {
-                Some(until) => sleep_until(until).await,
-                None => return,
-            }
+        while let Some(left) = self.left() {
+            sleep(left).await;
         }
     }
 }

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{event, kept_credentials, refresh, seal::SealError, secret_values::reader};
 
+mod charts;
 pub(super) mod former;
 mod successors;
 mod uninstall;
@@ -77,6 +78,7 @@ pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemA
             // The job reads anew what it needs (C-195).
             let GatheredItem { host, key, .. } = &reconciliation.gathered;
             host.secrets.forget_reads(&key.namespace, &reader(&key.name));
+            reconciliation.tell_named_twice();
         }
         if action != ItemAction::Skip && reconciliation.phase != Phase::Deleting {
             match dependencies::guard(&reconciliation.gathered.host, &reconciliation.gathered.item).await {
@@ -167,10 +169,7 @@ impl ItemReconciliation {
             let lost = if is_part_lost { PART_LOST } else { "" };
             self.tell("StateNotTrusted", &format!("{}{lost}", seal_error.note()));
         }
-        if !is_of_origin {
-            let notes = self.gathered.retain_vouched(&mut state.deletion_order);
-            state.notes.extend(notes);
-        }
+        state.notes.extend(self.gathered.retain_vouched(&mut state.deletion_order, is_of_origin));
         Ok(state)
     }
 
@@ -178,6 +177,20 @@ impl ItemReconciliation {
         let GatheredItem { host, item, key, .. } = &self.gathered;
         tracing::warn!(item = %key, "{note}");
         event::warn(host, item.as_ref(), reason, note);
+    }
+
+    /// Tells of objects that the configuration says both to ignore and to deploy (C-204).
+    fn tell_named_twice(&self) {
+        let twice = self.gathered.named_twice();
+        if twice.is_empty() {
+            return;
+        }
+        let note = format!(
+            "manifests has {} twice, under `ignore` and under another policy, which counts: what is deployed goes with the item; remove \
+             one of the two entries",
+            former::named(twice.iter())
+        );
+        self.tell("ObjectNamedTwice", &note);
     }
 
     /// Tells what was not deleted, and why.

@@ -48,7 +48,7 @@ use crate::{
 };
 
 mod allowed;
-mod items;
+pub(super) mod items;
 pub(super) mod request;
 mod resources;
 

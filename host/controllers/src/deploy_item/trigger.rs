@@ -177,3 +177,40 @@ async fn add_finalizer(host: &ControllerContext, item: &Arc<DeployItem>) -> Step
     held.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
     host.writer(&host.stores.deploy_items).update(item, &held).await.map_err(|error| error.halt("AddFinalizer"))
 }
+
+#[cfg(test)]
+mod tests {
+    use orangery_api::execution::Execution;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controller_context::tests::host;
+
+    #[tokio::test]
+    async fn c_161_an_item_that_goes_is_an_orphan_where_its_execution_is_another_one_or_it_has_none() {
+        let host = host();
+        let execution =
+            json!({"metadata": {"name": "tree", "namespace": "n", "uid": "new", "resourceVersion": "1"}, "spec": {}});
+        drop(host.stores.executions.upsert(serde_json::from_value::<Execution>(execution).unwrap()));
+        let is = async |metadata: Value| {
+            let mut whole = json!({"name": "item", "namespace": "n", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+            orangery_proposal::overlay::overlay(&mut whole, &metadata);
+            let item = serde_json::from_value(json!({"metadata": whole, "spec": {"type": "t"}})).unwrap();
+            is_orphaned(&host, &item).await.unwrap()
+        };
+        let of = |kind: &str, name: &str, uid: &str| {
+            let owner = json!({"apiVersion": orangery_api::API_VERSION, "kind": kind, "name": name, "uid": uid});
+            json!({"labels": {(label::MANAGED_BY): "tree"}, "ownerReferences": [owner]})
+        };
+        assert!(!is(of("Execution", "tree", "new")).await);
+        assert!(is(of("Execution", "tree", "old")).await, "another one of its name was made since");
+        assert!(
+            !is(of("Other", "tree", "old")).await && !is(of("Execution", "other", "old")).await,
+            "another owner says nothing"
+        );
+        assert!(is(json!({})).await, "it never had one");
+        let mut lives = of("Execution", "tree", "old");
+        lives["deletionTimestamp"] = Value::Null;
+        assert!(!is(lives).await, "it is not deleted");
+    }
+}

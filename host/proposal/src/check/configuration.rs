@@ -12,6 +12,11 @@ use crate::ObjectKey;
 const HELM: &str = "helm.deployer.landscaper.gardener.cloud";
 /// The same of the deployer of manifests.
 const MANIFEST: &str = "manifest.deployer.landscaper.gardener.cloud";
+/// The policy of what is left alone.
+const IGNORE: &str = "ignore";
+
+/// How the names of the Secrets begin in which Helm keeps the revisions of a release.
+const REVISION: &str = "sh.helm.release.v1.";
 
 /// The objects that an item deploys, as far as its configuration says so (C-210). Of manifests it is those in `manifests`, lists
 /// expanded: what stands in an object is that object's affair. A chart has none before it is rendered. Of other configurations it is
@@ -26,7 +31,12 @@ pub fn named_objects(config: &Value) -> BTreeSet<ObjectKey> {
 
 /// The objects that a configuration of manifests has under the policy `ignore` (`docs/wire.md` §8.1).
 pub fn ignored_objects(config: &Value) -> BTreeSet<ObjectKey> {
-    objects_under(config, "ignore")
+    objects_under(config, |policy| policy == Some(IGNORE))
+}
+
+/// Those that it has under any other policy: an object that stands there twice is deployed (C-204).
+pub fn deployed_objects(config: &Value) -> BTreeSet<ObjectKey> {
+    objects_under(config, |policy| policy != Some(IGNORE))
 }
 
 /// The objects that a configuration names and that its item writes over whoever has written them, or leaves as they are:
@@ -34,16 +44,16 @@ pub fn ignored_objects(config: &Value) -> BTreeSet<ObjectKey> {
 pub fn taken_over_objects(config: &Value) -> BTreeSet<ObjectKey> {
     let mut taken = named_objects(config);
     for policy in ["fallback", "immutable"] {
-        for key in objects_under(config, policy) {
+        for key in objects_under(config, |of| of == Some(policy)) {
             taken.remove(&key);
         }
     }
     taken
 }
 
-fn objects_under(config: &Value, policy: &str) -> BTreeSet<ObjectKey> {
+fn objects_under(config: &Value, is_meant: impl Fn(Option<&str>) -> bool) -> BTreeSet<ObjectKey> {
     let objects = if group_of(config) == Some(MANIFEST) { listed } else { within };
-    manifests(config).filter(|(of, _)| *of == Some(policy)).flat_map(|(_, manifest)| objects(manifest)).collect()
+    manifests(config).filter(|(policy, _)| is_meant(*policy)).flat_map(|(_, manifest)| objects(manifest)).collect()
 }
 
 /// The entries of `manifests`, each with its policy; `v1alpha1` has the objects alone.
@@ -93,6 +103,23 @@ pub fn release_of(config: &Value) -> Option<(Namespace, ObjectName)> {
     let text = |name: &str| field(config, name).and_then(Value::as_str);
     let is_release = group_of(config) == Some(HELM) && field(config, "helmDeployment") != Some(&Value::Bool(false));
     is_release.then_some((Namespace::from(text("namespace")?), ObjectName::from(text("name")?)))
+}
+
+/// Whether a configuration is one of a chart, which names no objects before it is rendered (C-205).
+pub fn is_chart(config: &Value) -> bool {
+    group_of(config) == Some(HELM)
+}
+
+/// The namespace that a chart is installed in and that is made with it, and stays when its item goes (`createNamespace`).
+pub fn created_namespace(config: &Value) -> Option<ObjectKey> {
+    let is_created = is_chart(config) && field(config, "createNamespace") == Some(&Value::Bool(true));
+    let name = field(config, "namespace").and_then(Value::as_str).filter(|_| is_created)?;
+    Some(ObjectKey { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.into() })
+}
+
+/// Whether an object is the Secret of a revision of a release, by its name.
+pub fn is_revision(key: &ObjectKey) -> bool {
+    key.group().is_empty() && key.kind == "Secret" && key.name.starts_with(REVISION)
 }
 
 /// The group of the kind of a configuration.

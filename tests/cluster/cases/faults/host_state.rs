@@ -10,7 +10,7 @@ use orangery_tests::{
     objects::{NAMESPACE, Objects},
     tree::{
         any, ask, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks,
-        next_job, on_cluster,
+        next_job, on_cluster, subinstallation,
     },
 };
 use serde_json::{Value, json};
@@ -444,6 +444,62 @@ async fn c_162_an_object_whose_policy_has_become_ignore_stays_and_is_nobodys() {
     cluster.expect_absent(&any("Installation", "root")).await;
     cluster.expect_absent(&config_map("y")).await;
     assert_eq!(cluster.expect(&config_map("x")).await, before);
+}
+
+/// One entry says to ignore the object, and another one to deploy it: that one counts, as in the original, and is told.
+#[tokio::test]
+async fn c_204_an_object_under_ignore_and_under_another_policy_is_deployed_told_and_goes_with_its_item() {
+    let cluster = crate::cluster().await;
+    let mut item = deploys_all("a", &[], &["x", "y"]);
+    let mut again = item["config"]["manifests"][0].clone();
+    again["policy"] = json!("ignore");
+    item["config"]["manifests"].as_array_mut().unwrap().push(again);
+    cluster.apply(&deploying("root", &[item])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    assert_eq!(cluster.expect(&config_map("x")).await["data"], json!({"by": "a"}));
+    let note = format!(
+        "manifests has ConfigMap {NAMESPACE}/x twice, under `ignore` and under another policy, which counts: what is deployed goes \
+         with the item; remove one of the two entries"
+    );
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "reason": "ObjectNamedTwice"});
+    cluster.expect_that(&event, "does not name the object alone", |event| event["note"] == note.as_str()).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    for name in ["x", "y"] {
+        cluster.expect_absent(&config_map(name)).await;
+    }
+}
+
+/// Between Installations of one tree it stays where its policy, for one job, is `keep`.
+#[tokio::test]
+async fn c_211_an_object_that_moves_to_another_installation_of_its_tree_is_made_anew_unless_it_was_kept() {
+    let cluster = crate::cluster().await;
+    let tree = |first: Value, second: Value| {
+        let sub = |name: &str, item: Value| {
+            let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[item])});
+            on_cluster(subinstallation(name, &blueprint(fields)))
+        };
+        let subs = json!([sub("first", first), sub("second", second)]);
+        on_cluster(installation("root", &blueprint(json!({"imports": imports_cluster(), "subinstallations": subs}))))
+    };
+    let (rest, other) = (deploys_all("a", &[], &["of-a"]), deploys_all("b", &[], &["of-b"]));
+    for is_kept in [false, true] {
+        let mut has = deploys_all("a", &[], &["of-a", "x"]);
+        cluster.apply(&tree(has.clone(), other.clone())).await;
+        cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+        let uid = cluster.expect(&config_map("x")).await["metadata"]["uid"].clone();
+        if is_kept {
+            has["config"]["manifests"][1]["policy"] = json!("keep");
+            next_job(&cluster, &tree(has, other.clone())).await;
+        }
+        next_job(&cluster, &tree(rest.clone(), other.clone())).await;
+        next_job(&cluster, &tree(rest.clone(), deploys_all("b", &[], &["of-b", "x"]))).await;
+        let moved = cluster.expect(&config_map("x")).await;
+        assert_eq!((moved["metadata"]["uid"] == uid, &moved["data"]), (is_kept, &json!({"by": "b"})));
+        cluster.delete(&any("Installation", "root")).await;
+        cluster.expect_absent(&any("Installation", "root")).await;
+        cluster.expect_absent(&config_map("x")).await;
+    }
 }
 
 #[tokio::test]

@@ -169,6 +169,39 @@ async fn wf_04_wf_28_wf_40_what_an_item_depends_on_stays_until_it_is_gone_in_eve
     cluster.expect_absent(&any("Installation", "tree")).await;
 }
 
+/// With the item its gate expressions have left the blueprint: what is to be asked has to be asked while it is there, by `when`.
+#[tokio::test]
+async fn c_206_what_has_left_the_blueprint_is_not_asked_whether_it_is_gone() {
+    let cluster = crate::cluster().await;
+    let deployer = ExternalDeployer(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&config_map("metric", &json!({}))).await;
+    let gated = |name: &str| {
+        item(name, &[], json!({"when": "imports.wanted", "deletedWhen": over_metric("objects.metric == null")}))
+    };
+    cluster.apply(&tree(&[item("base", &[], json!({})), gated("leaves"), gated("unwanted")])).await;
+    for name in ["base", "leaves", "unwanted"] {
+        deployer.succeed(name).await;
+    }
+    let first = cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    want(&cluster, false).await;
+    cluster.apply(&tree(&[item("base", &[], json!({})), gated("unwanted")])).await;
+    ask(&cluster, "tree").await;
+    for name in ["leaves", "base", "unwanted"] {
+        deployer.succeed(name).await;
+    }
+    // One is waited for, and of the other one nothing is left.
+    says(&cluster, "unwanted", "deletedWhen", "False").await;
+    let execution = cluster.expect(&any("Execution", "tree")).await;
+    let known: Vec<_> =
+        execution["status"]["items"].as_array().into_iter().flatten().map(|item| &item["name"]).collect();
+    assert!(!known.contains(&&json!("leaves")), "{execution:#}");
+    cluster.delete(&config_map("metric", &json!({}))).await;
+    let again =
+        |root: &Value| root["status"]["phase"] == "Succeeded" && root["status"]["jobID"] != first["status"]["jobID"];
+    cluster.expect_that(&any("Installation", "tree"), "did not succeed again", again).await;
+}
+
 #[tokio::test]
 async fn c_07_a_target_that_does_not_answer_deletes_nothing_and_is_named() {
     let cluster = crate::cluster().await;

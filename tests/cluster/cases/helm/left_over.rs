@@ -2,8 +2,8 @@
 
 use orangery_tests::{
     chart::{deploy, deploy_well, end, hook, hook_with_policies, item, job, packed, revision},
-    objects::Objects,
-    tree::{any, ask, blueprint, executions, imports_cluster, in_phase, installation, on_cluster},
+    objects::{NAMESPACE, Objects},
+    tree::{any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, next_job, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -206,6 +206,93 @@ async fn c_271_a_release_that_is_left_to_an_item_whose_job_fails_goes_with_that_
     cluster.expect_absent(&any("Installation", "root")).await;
     cluster.expect_absent(&config_map("a")).await;
     cluster.expect_absent(&release()).await;
+}
+
+/// An Installation whose one item deploys these objects.
+fn manifests(objects: &[Value]) -> Value {
+    let mut item = deploys("plain", &[], "1");
+    item["config"]["manifests"] =
+        objects.iter().map(|object| json!({"policy": "manage", "manifest": object})).collect();
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[item])});
+    on_cluster(installation("root", &blueprint(fields)))
+}
+
+/// The same that makes a chart, with these fields of its configuration.
+fn charted(chart: &str, more: &Value) -> Value {
+    let item = item(chart, &json!({"config": more}));
+    let items = [json!({
+        "name": "chart", "type": item["spec"]["type"], "target": {"import": "cluster"}, "config": item["spec"]["config"],
+    })];
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&items)});
+    on_cluster(installation("root", &blueprint(fields)))
+}
+
+fn placed(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}})
+}
+
+/// What stays of the ConfigMap `a` and goes of `b` where the item that had both goes, and a chart has `a`: whether `a` is the same
+/// object, and the note of an event of this reason.
+async fn moves(more: &Value, reason: &str) -> (bool, String) {
+    let cluster = crate::cluster().await;
+    cluster.apply(&manifests(&[placed("a"), placed("b")])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let uid = cluster.expect(&config_map("a")).await["metadata"]["uid"].clone();
+    let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);
+    next_job(&cluster, &charted(&chart, more)).await;
+    cluster.expect_absent(&config_map("b")).await;
+    let is_same = cluster.expect(&config_map("a")).await["metadata"]["uid"] == uid;
+    let event = cluster.expect(&json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "reason": reason})).await;
+    // It is the chart's.
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect_absent(&config_map("a")).await;
+    (is_same, event["note"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_205_an_item_that_goes_leaves_its_objects_to_the_chart_that_writes_over_them_now() {
+    for more in [
+        json!({"helmDeployment": false}),
+        json!({"helmDeployment": true, "helmDeploymentConfig": {"install": {"takeOwnership": true}}}),
+    ] {
+        let (is_same, note) = moves(&more, "ObjectsStay").await;
+        assert!(is_same, "{more}: {note}");
+        let begin = format!("ConfigMap {NAMESPACE}/a of the target cluster stays: DeployItem root-");
+        assert!(note.starts_with(&begin) || note.contains(" has it in its chart, and goes on with it"), "{note}");
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_205_what_a_chart_refuses_to_take_over_is_made_anew_and_told() {
+    let (is_same, note) = moves(&json!({"helmDeployment": true}), "ObjectsMadeAnew").await;
+    assert!(!is_same && note.contains("cannot be planned: ") && note.contains("takeOwnership"), "{note}");
+}
+
+/// The namespace that a chart is installed in, with all that is in it.
+#[tokio::test]
+#[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
+async fn c_205_a_namespace_of_an_item_that_goes_stays_with_the_chart_that_makes_it() {
+    let cluster = crate::cluster().await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "moved"}});
+    cluster.apply(&manifests(&[namespace.clone(), placed("b")])).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let uid = cluster.expect(&namespace).await["metadata"]["uid"].clone();
+    let within =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-users", "namespace": "moved"}});
+    cluster.apply(&within).await;
+    let chart = packed("1.0.0", &[("a.yaml", &template("a"))]);
+    next_job(&cluster, &charted(&chart, &json!({"namespace": "moved", "createNamespace": true}))).await;
+    cluster.expect_absent(&config_map("b")).await;
+    assert_eq!(cluster.expect(&namespace).await["metadata"]["uid"], uid);
+    // It stays when the chart goes, too.
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    assert_eq!(cluster.expect(&namespace).await["metadata"]["uid"], uid);
+    cluster.expect(&within).await;
+    cluster.delete(&namespace).await;
 }
 
 #[tokio::test]

@@ -10,7 +10,11 @@ use orangery_core::{
     port::BoxFuture,
     step::{Halt, Step},
 };
-use orangery_proposal::{ClusterRef, SecretContent, inventory::Inventory};
+use orangery_proposal::{
+    ClusterRef, ObjectKey, SecretContent,
+    check::is_revision,
+    inventory::{Inventory, InventoryPolicy},
+};
 use orangery_turns::slot;
 
 use crate::{
@@ -112,12 +116,15 @@ impl ItemReconciliation {
         let set = self.gathered.clusters.beside(Arc::new(Former(cluster))).during(call);
         let is_current = self.status.fence();
         let job = Job { clusters: &set, ..self.gathered.job(Purpose::Uninstall, &is_current) };
-        let result = delete(&job, &mut there).await;
+        let mut result = delete(&job, &mut there).await;
+        if result.is_ok() && there.former.is_empty() && takes_revisions(&mut there.inventory) {
+            result = delete(&job, &mut there).await;
+        }
         let elsewhere = !there.former.is_empty();
         if result.is_ok() && !elsewhere {
             // Nobody comes back for what is kept (C-272).
             let kept = std::mem::take(&mut there.inventory);
-            let named = (!kept.0.is_empty()).then(|| named(&kept));
+            let named = (!kept.0.is_empty()).then(|| named(kept.0.keys().map(|located| &located.key)));
             let stays = |named| {
                 format!("{named} stay in the cluster whose kube-system has the uid {uid}: they are kept or ignored")
             };
@@ -173,6 +180,14 @@ impl ItemReconciliation {
     }
 }
 
+/// Whether there are revisions of a release, which is gone by now: they go, too, as what the item owns (C-207).
+fn takes_revisions(Inventory(left): &mut Inventory) -> bool {
+    let mut revisions = left.iter_mut().filter(|(located, _)| is_revision(&located.key)).peekable();
+    let has_some = revisions.peek().is_some();
+    revisions.for_each(|(_, entry)| entry.policy = InventoryPolicy::Manage);
+    has_some
+}
+
 /// The item is uninstalled: it may go, and nothing of what was kept for it is needed. What cannot be proven to be that now is
 /// kept for longer.
 pub(in crate::deploy_item) async fn release(
@@ -222,13 +237,13 @@ fn replaced(uid: &str, state: &ItemState, address: &str) -> String {
 
 /// The objects that are left in a former cluster, as far as they are named.
 fn objects_of(uid: &str, state: &ItemState) -> String {
-    state.former.get(uid).map(named).unwrap_or_default()
+    state.former.get(uid).map(|left| named(left.0.keys().map(|located| &located.key))).unwrap_or_default()
 }
 
 /// Some of these objects, and how many more there are.
-fn named(Inventory(objects): &Inventory) -> String {
-    let named: Vec<String> = objects.keys().take(NAMED).map(|located| located.key.to_string()).collect();
+pub(super) fn named<'k>(objects: impl ExactSizeIterator<Item = &'k ObjectKey>) -> String {
     let more = objects.len().saturating_sub(NAMED);
+    let named: Vec<String> = objects.take(NAMED).map(ToString::to_string).collect();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", named.join(", "))
 }

@@ -41,6 +41,9 @@ impl ItemReconciliation {
                 Ok(true)
             }
             Some(_) | None => {
+                if is_where_it_was {
+                    Box::pin(self.leave_to_charts(state)).await?;
+                }
                 let successors = self.gathered.taken_over(&state.inventory).await?;
                 if is_where_it_was {
                     let mut left: BTreeMap<ObjectName, (&Owner, Inventory)> = BTreeMap::new();
@@ -61,7 +64,7 @@ impl ItemReconciliation {
 
     /// Lists with an item what it goes on with: whatever becomes of its next job, that goes with it (C-271). A state that others have
     /// written is left as it is, and so is one of a deployer that is not ours.
-    async fn list_with(&self, successor: &Owner, left: &Inventory, state: &ItemState) -> Step<()> {
+    pub(super) async fn list_with(&self, successor: &Owner, left: &Inventory, state: &ItemState) -> Step<()> {
         let GatheredItem { host, key, item: leaving, .. } = &self.gathered;
         let key = Key { name: successor.name.clone(), ..key.clone() };
         refresh::read(host, &host.stores.deploy_items, &key).await?;

@@ -14,6 +14,7 @@ use orangery_core::{
 };
 use orangery_proposal::drift_rules::DriftRules;
 use orangery_reconcile::{Key, Queue};
+use orangery_turns::room_of_one;
 
 /// What an item is watched for.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +113,7 @@ impl TrackedItems {
 /// # Errors
 /// There is none.
 fn has_room((taken, of_namespace): (u64, u64), more: u64, most: u64) -> Step<()> {
-    if taken.saturating_add(more) <= most && of_namespace.saturating_add(more) <= most.div_ceil(2) {
+    if more <= room_of_one(most, taken, of_namespace) {
         return Ok(());
     }
     let message = format!(

@@ -150,11 +150,15 @@ impl GatheredItem {
         notes
     }
 
-    /// Drops from an order that was written for another signed origin of the item what may be of others, where signatures are required:
-    /// nobody vouches for it (C-270). Answers what stays, and why.
-    pub(in crate::deploy_item) fn retain_vouched(&self, order: &mut [DeletionGroup]) -> Vec<String> {
+    /// Drops from an order that was written for another signed origin of the item than it has what may be of others, where signatures
+    /// are required: nobody vouches for it (C-270). Answers what stays, and why.
+    pub(in crate::deploy_item) fn retain_vouched(
+        &self,
+        order: &mut [DeletionGroup],
+        is_of_origin: bool,
+    ) -> Vec<String> {
         let mut notes = Vec::new();
-        if !self.requires_signatures() {
+        if is_of_origin || !self.requires_signatures() {
             return notes;
         }
         for DeletionGroup { on, what, .. } in order {
@@ -162,7 +166,8 @@ impl GatheredItem {
             what.retain(|scope| !matches!(scope, DeletionScope::Matching(_)));
             if what.len() < before {
                 notes.push(format!(
-                    "what is selected in {on} and not of this item alone stays: it was selected for what is not the signed content of                      this item now; reconcile it before it is deleted"
+                    "what is selected in {on} and not of this item alone stays: it was selected for what is not the signed content of \
+                     this item now; reconcile it before it is deleted"
                 ));
             }
         }

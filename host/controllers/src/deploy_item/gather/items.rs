@@ -17,7 +17,7 @@ use orangery_core::{
 };
 use orangery_proposal::{
     ClusterRef, ObjectKey,
-    check::{ignored_objects, named_objects, release_of, taken_over_objects},
+    check::{deployed_objects, ignored_objects, is_chart, named_objects, release_of, taken_over_objects},
     inventory::{Inventory, LocatedObject},
 };
 use orangery_reconcile::Key;
@@ -67,7 +67,9 @@ impl DeployItems for GatheredItem {
 
     fn ignored(&self, objects: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
         let ignored = in_target(ignored_objects(config(&self.item)));
-        objects.intersection(&ignored).cloned().collect()
+        // What stands there once more is deployed (C-204).
+        let deployed = in_target(deployed_objects(config(&self.item)));
+        objects.iter().filter(|located| ignored.contains(located) && !deployed.contains(located)).cloned().collect()
     }
 }
 
@@ -129,6 +131,25 @@ impl GatheredItem {
         Ok(taken)
     }
 
+    /// The charts beside this item on the same cluster, each as an owner: nothing names their objects before they are rendered
+    /// (C-205).
+    pub(in crate::deploy_item) async fn charts_beside(&self) -> Step<Vec<(Arc<DeployItem>, Owner)>> {
+        let mut charts = Vec::new();
+        for item in self.beside() {
+            if is_chart(config(&item)) && self.is_on_the_cluster_of(&item).await? {
+                let owner = self.owner_beside(&item);
+                charts.push((item, owner));
+            }
+        }
+        Ok(charts)
+    }
+
+    /// The objects that the configuration has under `ignore`, and once more under another policy, which counts (C-204).
+    pub(in crate::deploy_item) fn named_twice(&self) -> Vec<ObjectKey> {
+        let deployed = deployed_objects(config(&self.item));
+        ignored_objects(config(&self.item)).into_iter().filter(|key| deployed.contains(key)).collect()
+    }
+
     /// Another item of the Execution that makes the release that this one has made (C-175).
     pub(in crate::deploy_item) async fn successor_of_release(&self) -> Step<Option<Owner>> {
         let Some(release) = release_of(config(&self.item)) else { return Ok(None) };
@@ -158,7 +179,7 @@ impl GatheredItem {
     }
 }
 
-fn config(item: &DeployItem) -> &Value {
+pub(in crate::deploy_item) fn config(item: &DeployItem) -> &Value {
     item.spec.config.as_ref().unwrap_or(&Value::Null)
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn retarget(world: &Items, kubeconfig: &str) {
 }
 
 /// Changes a Target, and waits until the controller knows.
-async fn patch_target(world: &Items, name: &str, patch: Value) {
+pub(super) async fn patch_target(world: &Items, name: &str, patch: Value) {
     let targets: Api<Target> = Api::default_namespaced(world.client.clone());
     let patched = targets.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     let host = world.host.as_ref().unwrap();
@@ -137,6 +137,36 @@ async fn c_272_what_is_kept_in_a_former_cluster_is_told_and_holds_nothing_up() {
     world.trigger("item", "three").await;
     world.gone("item").await;
     assert_eq!((has(&second, "x").await, has(&world.client, "y").await, kept(&world).await), (false, true, 0));
+}
+
+/// What Helm keeps of a release is for nobody once that is gone; what else is kept stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_207_revisions_of_a_release_in_a_former_cluster_go_after_its_objects() {
+    let world = Items::new().await;
+    let mut release = two();
+    release["stages"][0]["writes"][1]["owned"] = json!("kept");
+    let name = "sh.helm.release.v1.r.v1";
+    let revision = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"}});
+    let write = json!({"object": revision, "how": "replace", "owned": "kept"});
+    release["stages"][0]["writes"].as_array_mut().unwrap().push(write);
+    world.create("item", &[release], json!({})).await;
+    world.job("item", "one").await;
+    let has_revision = async || {
+        let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+        secrets.get_opt(name).await.unwrap().is_some()
+    };
+    world.patch_config_map("x", json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    let (server, _second) = second().await;
+    retarget(&world, &server.kubeconfig()).await;
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("x", json!({}))]}}})).await;
+    assert_eq!(world.job("item", "two").await["phase"], "Succeeded");
+    assert!(has_revision().await, "an object of the release is still there");
+    world.patch_config_map("x", json!({"metadata": {"finalizers": null}})).await;
+    let status = world.job("item", "three").await;
+    assert_eq!((&status["phase"], status["providerStatus"].pointer("/orangery/former")), (&json!("Succeeded"), None));
+    assert!(!has_revision().await);
+    event_says(&world, "ObjectsStay", "ConfigMap default/y stay in the cluster whose kube-system has the uid").await;
+    assert_eq!((has(&world.client, "x").await, has(&world.client, "y").await, kept(&world).await), (false, true, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The Execution of the items.
-const EXECUTION: &str = "items";
+pub(crate) const EXECUTION: &str = "items";
 pub(crate) const MANAGED_BY: &str = "execution.landscaper.gardener.cloud/managed-by";
 
 /// The deploy items of a server, beside its world, which names objects by kind and name.

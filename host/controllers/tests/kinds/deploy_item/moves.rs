@@ -1,11 +1,15 @@
-//! An object that moves from one item to another (C-163, C-169).
+//! An object that moves from one item to another (C-163, C-169, C-271).
 
+use kube::ResourceExt as _;
+use orangery_apply::OWNER_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::{
-    former_cluster::two,
-    items::{Items, proposal},
+    former_cluster::{patch_target, second, two},
+    hostile::event_says,
+    items::{EXECUTION, Items, proposal},
 };
+use crate::world::FINALIZER;
 
 /// A label that says which Execution an item is of.
 fn of(execution: &str) -> Value {
@@ -44,4 +48,187 @@ async fn c_163_c_169_only_an_item_of_the_same_execution_and_cluster_that_is_not_
         stays("tree", "cluster", true).await,
     ];
     assert_eq!(kept, [true, false, true, false, false]);
+}
+
+/// The item whose mark an object has.
+async fn owner_of(world: &Items, name: &str) -> String {
+    let object = world.config_maps().get(name).await.unwrap();
+    let mark = object.annotations().get(OWNER_ANNOTATION).cloned().unwrap_or_default();
+    mark.split('/').nth(1).unwrap_or_default().to_owned()
+}
+
+/// The inventory of an item as its status has it: policies and names.
+async fn inventory_of(world: &Items, name: &str) -> Vec<String> {
+    let status = json!(world.items().get(name).await.unwrap().status);
+    let listed = status["providerStatus"]["managedResources"].as_array().cloned().unwrap_or_default();
+    listed.iter().map(|one| format!("{} {}", one["policy"], one["resource"]["name"]).replace('"', "")).collect()
+}
+
+/// An item that deployed `x` and `y`, of an Execution that stays.
+async fn leaving() -> Items {
+    let world = Items::new().await;
+    world.create("leaves", &[two()], json!({})).await;
+    world.patch("leaves", of(EXECUTION)).await;
+    world.job("leaves", "one").await;
+    world
+}
+
+/// It goes, and one beside it names `x`: what has been done before that.
+async fn left(before: impl AsyncFn(&Items)) -> Items {
+    let world = leaving().await;
+    before(&world).await;
+    world.delete("leaves").await;
+    world.trigger("leaves", "two").await;
+    world.gone("leaves").await;
+    assert!(world.value("x").await.is_some() && world.value("y").await.is_none());
+    world
+}
+
+async fn beside(world: &Items, write: Value, spec: Value) {
+    world.create("beside", &[write], spec).await;
+    world.patch("beside", of(EXECUTION)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_an_item_without_a_job_has_what_is_left_to_it_and_what_is_needed_to_delete_it() {
+    let world = left(async |world: &Items| beside(world, proposal("x", json!({})), json!({})).await).await;
+    assert_eq!(
+        (owner_of(&world, "x").await, inventory_of(&world, "beside").await),
+        ("beside".into(), vec!["manage x".into()])
+    );
+    assert_eq!(world.kept().await.len(), 1, "the credentials of the Target that both have");
+    let status = json!(world.items().get("beside").await.unwrap().status);
+    assert!(status["providerStatus"]["orangery"]["clusters"][0]["uid"].is_string(), "{status:#}");
+    // As its Execution makes it.
+    world.patch("beside", json!({"metadata": {"finalizers": [FINALIZER]}})).await;
+    world.delete("beside").await;
+    world.trigger("beside", "one").await;
+    world.gone("beside").await;
+    assert_eq!((world.value("x").await, world.kept().await.len()), (None, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_credentials_of_another_target_are_not_left() {
+    let world = left(async |world: &Items| {
+        let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": world.kubeconfig()}});
+        world.target("again", spec).await;
+        beside(world, proposal("x", json!({})), json!({"target": {"name": "again"}})).await;
+    })
+    .await;
+    assert_eq!((inventory_of(&world, "beside").await, world.kept().await.len()), (vec!["manage x".to_owned()], 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_what_an_item_says_of_an_object_that_it_has_already_stays() {
+    let world = left(async |world: &Items| {
+        let mut keeps = proposal("x", json!({}));
+        keeps["stages"][0]["writes"][0]["owned"] = json!("kept");
+        beside(world, keeps, json!({})).await;
+        world.job("beside", "one").await;
+    })
+    .await;
+    assert_eq!(inventory_of(&world, "beside").await, ["keep x"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_a_state_that_others_have_written_is_left_as_it_is() {
+    let world = left(async |world: &Items| {
+        beside(world, proposal("z", json!({})), json!({})).await;
+        world.job("beside", "one").await;
+        world.patch("beside", json!({"spec": {"config": {"proposals": [proposal("x", json!({}))]}}})).await;
+        let forged = json!({"providerStatus": {"orangery": {"seal": "forged"}}});
+        world.objects().patch_status("DeployItem", "beside", &forged).await;
+    })
+    .await;
+    assert_eq!(
+        (owner_of(&world, "x").await, inventory_of(&world, "beside").await),
+        ("beside".into(), vec!["manage z".into()])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_an_item_that_has_its_objects_in_another_cluster_gets_nothing_listed_in_this_one() {
+    let (server, _second) = second().await;
+    let world = left(async |world: &Items| {
+        let kubeconfig = |text: String| json!({"kubeconfig": text});
+        let spec =
+            json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": kubeconfig(server.kubeconfig())});
+        world.target("again", spec).await;
+        beside(world, proposal("z", json!({})), json!({"target": {"name": "again"}})).await;
+        world.job("beside", "one").await;
+        world.patch("beside", json!({"spec": {"config": {"proposals": [proposal("x", json!({}))]}}})).await;
+        patch_target(world, "again", json!({"spec": {"config": kubeconfig(world.kubeconfig())}})).await;
+    })
+    .await;
+    assert_eq!(
+        (owner_of(&world, "x").await, inventory_of(&world, "beside").await),
+        ("beside".into(), vec!["manage z".into()])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_an_object_that_a_third_item_has_taken_over_is_not_given_away() {
+    let world = left(async |world: &Items| {
+        world.create("third", &[proposal("x", json!({}))], json!({})).await;
+        world.job("third", "one").await;
+        beside(world, proposal("x", json!({})), json!({})).await;
+    })
+    .await;
+    assert_eq!(owner_of(&world, "x").await, "third");
+}
+
+/// The same whose configuration is one of a chart.
+async fn chart(world: &Items, answer: Value) {
+    beside(world, answer, json!({"config": {"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1"}})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_205_what_a_chart_would_write_over_is_left_to_it() {
+    let world = left(async |world: &Items| chart(world, proposal("x", json!({}))).await).await;
+    assert_eq!(
+        (owner_of(&world, "x").await, inventory_of(&world, "beside").await),
+        ("beside".into(), vec!["manage x".into()])
+    );
+    event_says(&world, "ObjectsStay", "DeployItem beside has it in its chart, and goes on with it").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_205_what_a_chart_would_only_create_goes_with_the_item_that_has_it() {
+    let world = leaving().await;
+    let mut creates = proposal("x", json!({}));
+    creates["stages"][0]["writes"][0]["how"] = json!("create");
+    chart(&world, creates).await;
+    world.delete("leaves").await;
+    world.trigger("leaves", "two").await;
+    world.gone("leaves").await;
+    assert_eq!((world.value("x").await, world.value("y").await), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_205_nothing_is_deleted_before_it_is_known_what_a_chart_writes() {
+    let world = leaving().await;
+    chart(&world, json!({"closed": proposal("x", json!({}))})).await;
+    world.delete("leaves").await;
+    world.trigger("leaves", "two").await;
+    let why =
+        "what DeployItem beside beside this item writes is not known yet, and nothing of this item is deleted before: ";
+    world.waiting("leaves", why).await;
+    assert!(world.value("x").await.is_some() && world.value("y").await.is_some());
+    world.plugin.open();
+    world.touch("leaves", "the chart can be planned").await;
+    world.gone("leaves").await;
+    assert!(world.value("x").await.is_some() && world.value("y").await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_205_what_a_chart_has_that_cannot_be_planned_is_deleted_and_told() {
+    let world = leaving().await;
+    chart(&world, proposal("x", json!({}))).await;
+    world.patch("beside", json!({"spec": {"config": {"proposals": null}}})).await;
+    world.delete("leaves").await;
+    world.trigger("leaves", "two").await;
+    world.gone("leaves").await;
+    assert_eq!(world.value("x").await, None);
+    let begin = "what DeployItem beside writes is not known, as its chart cannot be planned: plugin scripted: config.proposals is missing";
+    event_says(&world, "ObjectsMadeAnew", begin).await;
 }

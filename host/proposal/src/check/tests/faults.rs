@@ -327,6 +327,46 @@ fn c_162_a_configuration_of_manifests_says_what_is_ignored() {
 }
 
 #[test]
+fn c_204_an_object_is_deployed_that_stands_under_ignore_and_under_another_policy() {
+    let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let config = json!({"manifests": [
+        {"policy": "ignore", "manifest": object("ignored")},
+        {"policy": "ignore", "manifest": object("twice")},
+        {"policy": "keep", "manifest": object("twice")},
+        {"manifest": object("plain")},
+        object("bare"),
+    ]});
+    let names =
+        |keys: std::collections::BTreeSet<ObjectKey>| keys.iter().map(|key| key.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(deployed_objects(&config)), ["bare", "plain", "twice"]);
+    assert_eq!(names(ignored_objects(&config)), ["ignored", "twice"]);
+}
+
+#[test]
+fn c_205_a_chart_says_which_namespace_is_made_with_it() {
+    let of = |config: Value| (is_chart(&config), created_namespace(&config).map(|key| key.to_string()));
+    let chart = |version: &str, create: Value| {
+        json!({"apiVersion": format!("{version}.deployer.landscaper.gardener.cloud/v1alpha1"), "Namespace": "n",
+            "createNamespace": create})
+    };
+    assert_eq!(of(chart("helm", json!(true))), (true, Some("Namespace n".to_owned())));
+    assert_eq!(of(chart("helm", json!(false))), (true, None));
+    assert_eq!(of(chart("helm", Value::Null)), (true, None));
+    assert_eq!(of(chart("manifest", json!(true))), (false, None));
+}
+
+#[test]
+fn c_207_a_revision_is_a_secret_that_is_called_as_helm_calls_it() {
+    let is = |api_version: &str, kind: &str, name: &str| {
+        let key = json!({"apiVersion": api_version, "kind": kind, "namespace": "n", "name": name});
+        is_revision(&serde_json::from_value(key).unwrap())
+    };
+    assert!(is("v1", "Secret", "sh.helm.release.v1.app.v3"));
+    assert!(!is("v1", "Secret", "app") && !is("v1", "ConfigMap", "sh.helm.release.v1.app.v3"));
+    assert!(!is("example.org/v1", "Secret", "sh.helm.release.v1.app.v3"));
+}
+
+#[test]
 fn c_174_objects_of_a_configuration_that_are_taken_over() {
     let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     let config = json!({"manifests": [

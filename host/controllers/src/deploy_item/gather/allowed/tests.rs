@@ -166,3 +166,23 @@ async fn c_192_where_signatures_are_required_nothing_goes_back_to_what_lies_in_t
     assert_eq!(told(required(), Some(&failed)), Some((sentence.to_owned(), vec![Code::PolicyViolation])));
     assert_eq!((told(required(), None), told(json!({}), Some(&failed))), (None, None));
 }
+
+#[tokio::test]
+async fn c_270_an_order_of_another_origin_keeps_what_selects_objects_of_the_item_alone_where_signatures_are_required() {
+    let order = || -> Vec<DeletionGroup> {
+        let selection = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        let what = json!(["namespaced", {"managed": selection}, {"matching": selection}]);
+        serde_json::from_value(json!([{"on": "target", "what": what}, {"on": "target", "what": ["clusterScoped"]}]))
+            .unwrap()
+    };
+    let kept = |signatures: Value, is_of_origin| {
+        let (mut kept, gathered) = (order(), gathered(signatures, true, true));
+        let notes = gathered.retain_vouched(&mut kept, is_of_origin);
+        (kept.iter().map(|group| group.what.len()).collect::<Vec<_>>(), notes)
+    };
+    let sentence = "what is selected in the target cluster and not of this item alone stays: it was selected for what is not the signed \
+                    content of this item now; reconcile it before it is deleted";
+    assert_eq!(kept(required(), false), (vec![2, 1], vec![sentence.to_owned()]));
+    assert_eq!(kept(required(), true), (vec![3, 1], Vec::new()), "it was written for this origin");
+    assert_eq!(kept(json!({}), false), (vec![3, 1], Vec::new()), "nobody has to vouch for it");
+}
