@@ -209,7 +209,7 @@ mod tests {
         );
         let misspelt = refused(json!({"version": "1", "deployer": {"itemTypes": ["u"]}, "grants": {"reeds": []}}));
         assert!(
-            misspelt.starts_with("the Plugin two: spec.grants cannot be used: unknown field `reeds`"),
+            misspelt.starts_with("the Plugin two: spec.grants.reeds cannot be used: unknown field `reeds`"),
             "{misspelt}"
         );
         assert_eq!((set.claimed("two"), server(&set, "u", "n")), (Vec::new(), None));
