@@ -66,7 +66,7 @@ async fn c_238_on_the_defaults_of_the_chart_every_component_that_ships_works() {
     for (number, item) in of_all().into_iter().enumerate() {
         let name = format!("one-{number}");
         let began = Instant::now();
-        installed.succeeds(&installation(&name, &[item.clone()])).await;
+        installed.succeeds(&installation(&name, std::slice::from_ref(&item))).await;
         eprintln!("{} with its deployer: {:?}", item.0, began.elapsed());
         said(item.0);
     }

@@ -26,6 +26,7 @@ mod names;
 mod outcomes;
 #[cfg(test)]
 mod recordings;
+#[cfg(test)]
 mod repository;
 #[cfg(test)]
 mod rules;

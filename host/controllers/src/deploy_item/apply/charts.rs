@@ -79,7 +79,7 @@ impl GatheredItem {
     /// the namespace that is made with it.
     async fn written_by(&self, chart: &Arc<DeployItem>) -> Step<BTreeMap<LocatedObject, InventoryPolicy>> {
         let host = &self.host;
-        let deployer = host.plugins.deployer(&chart.spec.type_).ok_or_else(|| unclaimed(chart))?;
+        let deployer = host.deployer_of(chart).ok_or_else(|| unclaimed(chart))?;
         let limit = limit(chart).map_err(Halt::Stall)?;
         let job = ItemJob { id: host.rng.job_id(), begun: host.clock.now(), limit };
         let chart = (Arc::clone(chart), self.owner.cluster.clone());
