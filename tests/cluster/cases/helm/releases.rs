@@ -80,14 +80,15 @@ async fn a_hook_that_never_ends_leaves_no_release_that_is_pending() {
     let cluster = crate::cluster().await;
     let chart = packed("1.0.0", &[("config.yaml", CONFIG), ("migrate.yaml", &hook("migrate", "pre-install"))]);
     let mut soon = values("one");
-    soon["timeout"] = json!("2s");
+    // On a machine that does much else a chart takes its time.
+    soon["timeout"] = json!("8s");
     deploy(&cluster, &item(&chart, &soon)).await;
     let failed = cluster.expect(&in_phase("DeployItem", "item", "Failed")).await;
     let error = failed.pointer("/status/lastError").cloned().unwrap_or_default();
     assert_eq!(error["codes"], json!(["ERR_TIMEOUT"]), "{error}");
     assert_eq!(
         error["message"],
-        "plugin helm: pre-install hook Job migrate (app/templates/migrate.yaml): the item did not finish within its timeout of 2s; waiting for Job default/migrate to finish"
+        "plugin helm: pre-install hook Job migrate (app/templates/migrate.yaml): the item did not finish within its timeout of 8s; waiting for Job default/migrate to finish"
     );
     cluster.expect(&revision(1, "failed")).await;
 }
