@@ -50,6 +50,6 @@ impl Call {
 
     /// An answer, which is waited for no longer than `most`.
     pub(crate) async fn wait<T>(&self, most: Duration, answer: impl Future<Output = T>) -> Result<T, Elapsed> {
-        timeout(most, lending_of(self.slot.as_deref(), answer)).await
+        timeout(most, lending_of(self.slot.as_ref(), answer)).await
     }
 }

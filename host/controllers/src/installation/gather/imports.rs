@@ -17,7 +17,7 @@ use orangery_core::{
     step::Step,
 };
 use orangery_reconcile::{Key, give_reading_back, reserve_for_reading};
-use orangery_turns::{Turn, slot};
+use orangery_turns::{LentSlot, Turn, slot};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -26,8 +26,7 @@ use super::{
     data_sources::{Content, DataSourceKind, DataSourceName},
 };
 use crate::{
-    controller_context::ControllerContext, encryption::EncryptionKey, namespace_calls::LoanedSlot,
-    secret_data::clear_data, stores::Stores,
+    controller_context::ControllerContext, encryption::EncryptionKey, secret_data::clear_data, stores::Stores,
 };
 
 /// The most memory, in bytes, that imports may take that wait for no turn.
@@ -44,7 +43,7 @@ impl ImportsTurn {
     /// Waits for the turn, with nothing in memory, and lends the slot meanwhile.
     async fn take(&self, host: &ControllerContext, namespace: &Namespace) {
         let wait = async {
-            let _lent = LoanedSlot::of(slot());
+            let _lent = LentSlot::of(slot());
             host.large_imports.acquire(&Some(namespace.clone())).await
         };
         self.0.get_or_init(|| wait).await;
