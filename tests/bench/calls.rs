@@ -1,6 +1,7 @@
 //! One call of a component: cold, from the cache, warm.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -118,6 +119,8 @@ fn item(item_type: &str) -> Item {
         target: Some("cluster".to_owned()),
         job: "65eb57ff-4f00-4844-95cb-61410f68fa59".into(),
         config,
+        annotations: BTreeMap::new(),
+        configuration: None,
         status: None,
         checkpoint: None,
         failed: None,

@@ -3,6 +3,7 @@
 mod chart;
 mod command_line;
 mod component_versions;
+mod containers;
 mod full_disk;
 mod kinds;
 mod requests;

@@ -1,6 +1,7 @@
 //! The Helm deployer in the sandbox, and the same code as a native program.
 
 use std::{
+    collections::BTreeMap,
     env, io,
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
@@ -75,6 +76,8 @@ impl Component {
                 "name": "rel", "namespace": "demo", "values": values, "helmDeployment": release,
                 "chart": {"archive": {"raw": BASE64.encode(packed)}},
             }),
+            annotations: BTreeMap::new(),
+            configuration: None,
             status: None,
             checkpoint: None,
             failed: None,

@@ -9,7 +9,7 @@ mod tests {
     /// The documents that number rules and decisions.
     const DOCUMENTS: [&str; 2] = ["docs/rules.md", "docs/wire.md"];
     /// The families of rules.
-    const FAMILIES: [&str; 6] = ["EXE", "INS", "WF", "ORC", "FLX", "C"];
+    const FAMILIES: [&str; 7] = ["EXE", "INS", "WF", "ORC", "FLX", "CON", "C"];
     /// Endings of files that a comment may cite.
     const ENDINGS: [&str; 3] = [".md", ".rs", ".wit"];
 

@@ -54,7 +54,7 @@ mod tests {
         },
         Wall {
             name: "orangery-proposal",
-            ours: &["orangery-core", "orangery-ocm"],
+            ours: &["orangery-core", "orangery-expression", "orangery-ocm"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Wall {

@@ -47,6 +47,14 @@ async fn c_254_the_mock_deployer_answers_as_it_does_natively() {
 }
 
 #[tokio::test]
+async fn c_254_the_container_deployer_answers_as_it_does_natively() {
+    let coverage = check("container", "cases", CaseKind::Cases).await;
+    let answered = ["finish", "fail", "continue-with", "again-in", "exports", "status", "invalid", "denied"];
+    assert_eq!(coverage.answered, answered);
+    assert!(coverage.called.contains(&"uninstall.plan"), "{coverage:?}");
+}
+
+#[tokio::test]
 async fn c_254_the_jinja_engine_answers_as_it_does_natively() {
     let coverage = check("jinja", "cases", CaseKind::Cases).await;
     assert!(coverage.answered.contains(&"text") && coverage.answered.contains(&"failure"), "{coverage:?}");

@@ -36,3 +36,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
+
+{{/* The configuration of the container deployer. Its own containers are those of the operator's image. */}}
+{{- define "orangery.containers" -}}
+{{- $own := dict "image" (include "orangery.image" .) "imagePullPolicy" .Values.image.pullPolicy }}
+{{- $configuration := dict "apiVersion" "container.deployer.landscaper.gardener.cloud/v1alpha1" "kind" "Configuration" }}
+{{- $_ := set $configuration "identity" (include "orangery.name" .) }}
+{{- with .Values.containers.namespace }}{{ $_ := set $configuration "namespace" . }}{{ end }}
+{{- with .Values.containers.defaultImage }}{{ $_ := set $configuration "defaultImage" (dict "image" .) }}{{ end }}
+{{- $_ := set $configuration "initContainer" $own }}
+{{- $_ := set $configuration "waitContainer" $own }}
+{{- $_ := set $configuration "stateSecrets" .Values.containers.stateSecrets }}
+{{- $_ := set $configuration "debug" (dict "keepPod" .Values.containers.keepPods) }}
+{{- toYaml $configuration }}
+{{- end }}

@@ -102,6 +102,23 @@ const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches 
 const ONLY_CREATED: &str =
     "the API server does not read or delete objects of its kind, so nothing of it can be taken away";
 
+/// Begins the deletion of what lives for a job alone where the job has ended otherwise than well (C-277). What goes slowly is not
+/// waited for; what is gone leaves the inventory.
+///
+/// # Errors
+/// Something of it could not be deleted, and may be the next time.
+pub async fn end_ephemeral(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
+    let ephemeral = groups(&[], &state.inventory.ephemeral());
+    if ephemeral.is_empty() {
+        return Ok(());
+    }
+    let writer = ObjectWriter::Server;
+    match JobObjects::new(job, &writer, None).delete_groups(ephemeral, state).await {
+        Ok(()) | Err(ApplyError { halt: Halt::Wait(_), .. }) => Ok(()),
+        Err(ApplyError { halt, .. }) => Err(halt),
+    }
+}
+
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 

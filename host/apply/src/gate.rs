@@ -11,7 +11,7 @@ use orangery_core::{
 use orangery_proposal::{
     ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, ReadinessScope, Selection, Stage,
     check::key_of,
-    health::{Demand, Unready, WorkloadState, has_rule, run, usual},
+    health::{Demand, ReadyExpression, Unready, WorkloadState, has_rule, run, usual},
     inventory::{Inventory, LocatedObject},
 };
 use serde_json::Value;
@@ -196,7 +196,9 @@ fn classify(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>,
             }
             Ok(Ok(()))
         }
-        ReadinessRule::Expression(_) => Err(unusable("CEL expressions are not evaluated by this version".to_owned())),
+        ReadinessRule::Expression(source) => {
+            ReadyExpression::read(source).map(|rule| rule.classify(object)).map_err(unusable)
+        }
     }
 }
 
@@ -340,6 +342,9 @@ mod tests {
         let unmet = ".other == \"ready\" does not hold";
         assert_eq!(all(&[requirement(".state", "=="), requirement(".other", "==")]), unmet);
         assert_eq!(all(&[requirement(".state", "like")]), "InvalidReadinessCheck");
-        assert_eq!(result(&ReadinessRule::Expression("true".into())), "InvalidReadinessCheck");
+        assert_eq!(result(&ReadinessRule::Expression("object.state == 'ready'".into())), "holds");
+        let unmet = result(&ReadinessRule::Expression("object.other == 'ready'".into()));
+        assert_eq!(unmet, "its expression does not hold");
+        assert_eq!(result(&ReadinessRule::Expression("1 +".into())), "InvalidReadinessCheck");
     }
 }

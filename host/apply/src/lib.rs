@@ -24,7 +24,7 @@ mod write;
 mod writer;
 
 pub use crate::{
-    deletion::{delete, hand_over},
+    deletion::{delete, end_ephemeral, hand_over},
     drift::{
         DriftFinding, DriftedSince, TrackedManifest, ask, correct, find, manifest, manifest_objects, part, watch,
         writes_all,

@@ -5,7 +5,9 @@ use std::{env, ffi::OsString, process::ExitCode, sync::LazyLock};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
-    command::{Tool, drift::DriftArguments, plan::PlanArguments, run::RunArguments, up::Up},
+    command::{
+        Tool, container::ContainerArguments, drift::DriftArguments, plan::PlanArguments, run::RunArguments, up::Up,
+    },
     exit::{EXIT_CODES, Exit},
 };
 
@@ -43,6 +45,9 @@ pub enum Command {
     Plan(Box<PlanArguments>),
     /// Show what is not as deploy items have written it
     Drift(Box<DriftArguments>),
+    /// Prepare the files of a program in a pod, or wait for its end. The container deployer runs this in pods of its own
+    #[command(hide = true)]
+    Container(ContainerArguments),
     #[expect(missing_docs, reason = "a doc comment of a flattened variant would become the about text")]
     #[command(flatten)]
     Tool(Tool),

@@ -1,5 +1,5 @@
-//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan` and `drift` are described here and
-//! carried out by `runtime`, which alone may wire everything.
+//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan`, `drift` and `container` are described here
+//! and carried out by `runtime`, which alone may wire everything.
 
 use std::{io, process::ExitCode};
 
@@ -24,6 +24,7 @@ use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 
 pub mod blueprint;
 pub mod completion;
+pub mod container;
 pub mod crd;
 pub mod drift;
 pub mod inspect;

@@ -308,7 +308,9 @@ impl CommandError {
             | CommandError::NotGivenOf { .. }
             | CommandError::NotOfAFolder { .. }
             | CommandError::Repositories(_)
-            | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
+            | CommandError::Components(
+                ComponentsError::Registration(_) | ComponentsError::Set(_) | ComponentsError::ContainerItems { .. },
+            )
             | CommandError::OtherWorld { .. }
             | CommandError::NoDeployer { .. }
             | CommandError::NoCases { .. }

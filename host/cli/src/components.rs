@@ -1,12 +1,18 @@
 //! The components of a host: those that ship with it, and those of a folder.
 
-use std::{io, path::Path, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::ValueEnum;
+use orangery_core::yaml;
 use orangery_plugin::{
     CallIsolation, PluginSet, PluginSetError, Registered, RegistrationError, Sandbox, SandboxConfig, WorkerCommand,
     read_folder,
 };
+use serde_json::{Value, json};
 
 use crate::cache;
 
@@ -25,6 +31,56 @@ pub enum ComponentsError {
     /// Registrations do not go together.
     #[error(transparent)]
     Set(#[from] PluginSetError),
+    /// The configuration of the container deployer cannot be used.
+    #[error(
+        "{path} cannot be used as the configuration of the container deployer: {why}; name a file with `--container-deployer`"
+    )]
+    ContainerItems {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Whether items of the container deployer are worked on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ContainerItems {
+    /// They are somebody else's.
+    #[default]
+    Elsewhere,
+    /// They are, and each is refused: nothing here runs pods.
+    Refused,
+    /// They are, with this configuration.
+    Configured(Value),
+}
+
+impl ContainerItems {
+    /// As a file configures the deployer; [`ContainerItems::Elsewhere`] without one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no such configuration.
+    pub fn read(file: Option<&Path>) -> Result<Self, ComponentsError> {
+        let Some(path) = file else { return Ok(Self::Elsewhere) };
+        let unusable = |why: String| ComponentsError::ContainerItems { path: path.to_path_buf(), why };
+        let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+        let value = yaml::decode(&text).map_err(|error| unusable(error.to_string()))?;
+        let word = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let is_one = word("kind") == "Configuration" && word("apiVersion").starts_with(CONTAINER_GROUP);
+        if !is_one {
+            return Err(unusable(format!("it is no {CONTAINER_GROUP}/v1alpha1 Configuration")));
+        }
+        Ok(Self::Configured(value))
+    }
+
+    /// For a server that marks pods as ended and runs none of them.
+    pub fn simulated() -> Self {
+        let image = json!({"image": "simulated.invalid/orangery:1"});
+        let program = json!({"image": "simulated.invalid/program:1"});
+        Self::Configured(
+            json!({"defaultImage": program, "initContainer": image, "waitContainer": image, "stateSecrets": 1}),
+        )
+    }
 }
 
 /// Which of the components that ship with the host are registered.
@@ -58,6 +114,12 @@ impl From<CallProcesses> for CallIsolation {
 /// The name of the deployer that is for tests.
 const MOCK: &str = "mock";
 
+/// The name of the deployer that needs a configuration.
+const CONTAINER: &str = "container";
+
+/// The group of that configuration.
+const CONTAINER_GROUP: &str = "container.deployer.landscaper.gardener.cloud";
+
 impl Bundled {
     fn has(self, name: &str) -> bool {
         self == Bundled::WithMock || name != MOCK
@@ -72,22 +134,36 @@ impl Bundled {
 pub fn load(
     folder: Option<&Path>,
     bundled: Bundled,
+    containers: ContainerItems,
     processes: CallProcesses,
     notice: fn(&str),
 ) -> Result<Arc<PluginSet>, ComponentsError> {
     let worker = WorkerCommand::current_exe().map_err(ComponentsError::Program)?;
     let config = SandboxConfig::new(worker, cache::folder());
     let sandbox = Sandbox::start(SandboxConfig { isolation: processes.into(), notice, ..config })?;
-    Ok(Arc::new(PluginSet::load(registered(folder, bundled)?, &sandbox)?))
+    Ok(Arc::new(PluginSet::load(registered(folder, bundled, containers)?, &sandbox)?))
 }
 
-fn registered(folder: Option<&Path>, bundled: Bundled) -> Result<Vec<Registered>, RegistrationError> {
+fn registered(
+    folder: Option<&Path>,
+    bundled: Bundled,
+    containers: ContainerItems,
+) -> Result<Vec<Registered>, RegistrationError> {
     let builtin = orangery_builtin::components();
+    let has = |name: &str| bundled.has(name) && (name != CONTAINER || containers != ContainerItems::Elsewhere);
     let mut registered = builtin
         .iter()
-        .filter(|builtin| bundled.has(builtin.name))
-        .map(|builtin| Registered::builtin(builtin.name, builtin.registration, builtin.component))
-        .collect::<Result<Vec<_>, _>>()?;
+        .filter(|builtin| has(builtin.name))
+        .map(|builtin| {
+            let registered = Registered::builtin(builtin.name, builtin.registration, builtin.component)?;
+            Ok(match &containers {
+                ContainerItems::Configured(configuration) if builtin.name == CONTAINER => {
+                    registered.configured(configuration.clone())
+                }
+                ContainerItems::Configured(_) | ContainerItems::Elsewhere | ContainerItems::Refused => registered,
+            })
+        })
+        .collect::<Result<Vec<_>, RegistrationError>>()?;
     if let Some(folder) = folder {
         registered.extend(read_folder(folder)?);
     }
@@ -106,11 +182,37 @@ mod tests {
         let registration = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: mine}\nspec:\n  \
                             version: 0.1.0\n  component: {file: mine.wasm}\n  deployer: {itemTypes: [example.com/mine]}\n";
         fs::write(folder.path().join("mine.yaml"), registration).unwrap();
-        let names = |bundled| -> Vec<String> {
-            let registered = registered(Some(folder.path()), bundled).unwrap();
+        let names = |bundled, containers| -> Vec<String> {
+            let registered = registered(Some(folder.path()), bundled, containers).unwrap();
             registered.iter().map(|registered| registered.registration().metadata.name.clone()).collect()
         };
-        assert_eq!(names(Bundled::WithMock), ["jinja", "manifest", "mock", "gotemplate", "spiff", "helm", "mine"]);
-        assert_eq!(names(Bundled::Productive), ["jinja", "manifest", "gotemplate", "spiff", "helm", "mine"]);
+        let with_mock = ["jinja", "manifest", "mock", "gotemplate", "spiff", "helm", "mine"];
+        assert_eq!(names(Bundled::WithMock, ContainerItems::Elsewhere), with_mock);
+        let productive = ["jinja", "manifest", "gotemplate", "spiff", "helm", "mine"];
+        assert_eq!(names(Bundled::Productive, ContainerItems::Elsewhere), productive);
+        let with_containers = ["container", "jinja", "manifest", "gotemplate", "spiff", "helm", "mine"];
+        assert_eq!(names(Bundled::Productive, ContainerItems::Refused), with_containers);
+        assert_eq!(names(Bundled::Productive, ContainerItems::simulated()), with_containers);
+    }
+
+    #[test]
+    fn c_33_con_18_the_container_deployer_is_there_where_it_is_configured() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("containers.yaml");
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            ContainerItems::read(Some(&file)).map_err(|error| error.to_string())
+        };
+        let version = "apiVersion: container.deployer.landscaper.gardener.cloud/v1alpha1";
+        let configuration = json!({"apiVersion": "container.deployer.landscaper.gardener.cloud/v1alpha1",
+            "kind": "Configuration", "namespace": "jobs"});
+        assert_eq!(
+            read(&format!("{version}\nkind: Configuration\nnamespace: jobs")),
+            Ok(ContainerItems::Configured(configuration))
+        );
+        assert_eq!(ContainerItems::read(None).unwrap(), ContainerItems::Elsewhere);
+        let error = read(&format!("{version}\nkind: ProviderConfiguration")).unwrap_err();
+        let why = "it is no container.deployer.landscaper.gardener.cloud/v1alpha1 Configuration";
+        assert!(error.contains(why) && error.ends_with("name a file with `--container-deployer`"), "{error}");
     }
 }

@@ -103,33 +103,40 @@ impl Targets<'_> {
     async fn content_of(&self, target: &Target) -> Step<Value> {
         match (&target.spec.config, &target.spec.secret_ref) {
             (Some(config), _) if has_config(target) => Ok(config.clone()),
-            (_, Some(reference)) => self.secret(target, reference).await,
+            (_, Some(reference)) => {
+                let secret = self.secret(target, reference).await?;
+                let content = content_of_secret(secret, &reference.key);
+                content.ok_or_else(|| no_key(self.namespace, target, reference))
+            }
             (_, None) => Ok(Value::Null),
         }
     }
 
-    async fn secret(&self, target: &Target, reference: &LocalSecretReference) -> Step<Value> {
-        let LocalSecretReference { name, key } = reference;
-        let named = format!("Target {}/{}", self.namespace, target.name_any());
+    async fn secret(&self, target: &Target, LocalSecretReference { name, .. }: &LocalSecretReference) -> Step<Secret> {
         let secret: Option<Secret> = get(&self.host.client, self.namespace, &name.into()).await?;
-        let Some(secret) = secret else {
-            return Err(stall(
-                NO_TARGET_SECRET,
-                format!("{named} refers to Secret {name}, which does not exist; create it"),
-            ));
-        };
-        content_of_secret(secret, key).ok_or_else(|| {
-            let message = format!("{named} refers to the key {key} of Secret {name}, which has no such key; add it");
-            stall(NO_TARGET_SECRET, message)
+        secret.ok_or_else(|| {
+            let named = format!("Target {}/{}", self.namespace, target.name_any());
+            stall(NO_TARGET_SECRET, format!("{named} refers to Secret {name}, which does not exist; create it"))
         })
     }
 
     /// The target as it is handed to what runs in the cluster: the object and its resolved content.
     pub(crate) async fn document(&self, name: &str) -> Step<String> {
         let target = self.target(name).await?;
-        let content = self.content_of(&target).await?;
-        let content = if let Value::String(text) = content { text } else { content.to_string() };
-        Ok(json!({"target": *target, "content": content}).to_string())
+        let (content, text) = match (&target.spec.config, &target.spec.secret_ref) {
+            (Some(config), _) if has_config(&target) => (config.clone(), config.to_string()),
+            (_, Some(reference)) => {
+                let secret = self.secret(&target, reference).await?;
+                let text = text_of_secret(&secret, &reference.key);
+                let content = content_of_secret(secret, &reference.key);
+                content.zip(text).ok_or_else(|| no_key(self.namespace, &target, reference))?
+            }
+            (_, None) => (Value::Null, String::new()),
+        };
+        if let Some(kubeconfig) = kubeconfig_of(&content) {
+            self.host.secrets.learn_kubeconfig(self.namespace, SecretSource::Target(name.into()), &kubeconfig);
+        }
+        Ok(json!({"target": *target, "content": text}).to_string())
     }
 }
 
@@ -141,6 +148,19 @@ pub(crate) fn content_of_secret(secret: Secret, key: &str) -> Option<Value> {
     }
     let members = data.into_iter().map(|(key, content)| (key, decode_or_text(&text(&content))));
     Some(Value::Object(members.collect::<Map<_, _>>()))
+}
+
+/// The same as text: that of the key as it stands, or a JSON object of all keys (C-279).
+fn text_of_secret(secret: &Secret, key: &str) -> Option<String> {
+    if key.is_empty() {
+        return content_of_secret(secret.clone(), key).map(|content| content.to_string());
+    }
+    secret.data.as_ref()?.get(key).map(text)
+}
+
+fn no_key(namespace: &Namespace, target: &Target, LocalSecretReference { name, key }: &LocalSecretReference) -> Halt {
+    let named = format!("Target {namespace}/{}", target.name_any());
+    stall(NO_TARGET_SECRET, format!("{named} refers to the key {key} of Secret {name}, which has no such key; add it"))
 }
 
 /// The kubeconfig that the content of a target has or is, whatever else could be made of it.
@@ -173,6 +193,15 @@ fn stall(reason: &str, message: String) -> Halt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c_279_the_text_of_a_secret_is_that_of_its_key_or_an_object_of_all() {
+        let data = [("a", "x: 1\n"), ("b", "plain")].map(|(key, value)| (key.to_owned(), ByteString(value.into())));
+        let secret = Secret { data: Some(data.into()), ..Secret::default() };
+        assert_eq!(text_of_secret(&secret, "a"), Some("x: 1\n".to_owned()));
+        assert_eq!(text_of_secret(&secret, ""), Some(r#"{"a":{"x":1},"b":"plain"}"#.to_owned()));
+        assert_eq!(text_of_secret(&secret, "c"), None);
+    }
 
     #[test]
     fn a_kubeconfig_is_text_or_an_object_or_the_whole_content() {

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use data_encoding::BASE64;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::ComponentReference;
-use orangery_core::{error::Fault, lenient, port::BoxFuture, yaml};
+use super::{ComponentReference, ComponentSource};
+use orangery_core::{digest, error::Fault, lenient, port::BoxFuture, yaml};
 
 /// Content that was found. What it is called never has another content; it is fetched when it is asked for.
 pub trait Artifact: Send + Sync {
@@ -45,6 +46,46 @@ pub trait Artifacts: Send + Sync {
 pub trait Resources: Send + Sync {
     /// The content of a resource. Of an artifact in a registry it is the layer that [`Artifacts::oci`] gives.
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a>;
+    /// The descriptors of a component version and of all that it refers to, as one JSON document: what [`crate::list`] makes of
+    /// them in schema v2.
+    fn descriptors<'a>(&'a self, of: &'a ComponentSource) -> ArtifactFuture<'a>;
+}
+
+/// A document that was made here and not fetched.
+#[derive(Debug)]
+pub struct Document {
+    digest: String,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl Document {
+    /// A JSON document.
+    pub fn json(value: &Value) -> Self {
+        let bytes = value.to_string().into_bytes();
+        Self { digest: digest::sha256(&bytes), bytes: Arc::new(bytes) }
+    }
+}
+
+impl Artifact for Document {
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn media_type(&self) -> &str {
+        "application/json"
+    }
+
+    fn size(&self) -> u64 {
+        self.bytes.len().try_into().unwrap_or(u64::MAX)
+    }
+
+    fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>> {
+        Box::pin(async { Ok(Arc::clone(&self.bytes)) })
+    }
+
+    fn layer<'a>(&'a self, _: &'a str) -> LayerFuture<'a> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// The global identity of a resource (`docs/wire.md` §4.5): what [`crate::resource_key`] writes.

@@ -25,7 +25,7 @@ mod unavailable;
 
 pub use self::{
     allowed::{AllowedSources, FetchQuota, SourceList, SourceNetworks},
-    artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
+    artifact::{Artifact, ArtifactFuture, Artifacts, Document, KeyComponent, LayerFuture, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},
     descriptor::{

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    ArtifactFuture, Artifacts, ComponentReference, ComponentRequest, ComponentVersion, ComponentVersions, Components,
-    Credentials, Identity, ResourceKey, Resources, SignaturePolicy,
+    ArtifactFuture, Artifacts, ComponentReference, ComponentRequest, ComponentSource, ComponentVersion,
+    ComponentVersions, Components, Credentials, Identity, ResourceKey, Resources, SignaturePolicy,
 };
 use orangery_core::{
     error::{Code, Fault},
@@ -91,5 +91,9 @@ impl ComponentVersions for Unavailable {
 impl Resources for Unavailable {
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a> {
         Self::content(key.to_string())
+    }
+
+    fn descriptors<'a>(&'a self, of: &'a ComponentSource) -> ArtifactFuture<'a> {
+        Self::content(format!("the component version {}", of.name()))
     }
 }

@@ -27,8 +27,8 @@ use crate::bindings::{
     template::exports::orangery::template::template,
 };
 
-/// The request of a deployer.
-pub(crate) fn item(of: &Item) -> deploy::Item {
+/// The request of a deployer with this configuration; a recorded request may bring one along.
+pub(crate) fn item(of: &Item, configuration: Option<&Value>) -> deploy::Item {
     deploy::Item {
         namespace: of.namespace.to_string(),
         name: of.name.to_string(),
@@ -39,6 +39,8 @@ pub(crate) fn item(of: &Item) -> deploy::Item {
         target: of.target.clone(),
         job: of.job.to_string(),
         config: of.config.to_string(),
+        annotations: of.annotations.clone().into_iter().collect(),
+        configuration: of.configuration.as_ref().or(configuration).map(ToString::to_string),
         status: of.status.as_ref().map(ToString::to_string),
         checkpoint: of.checkpoint.clone(),
         failed: of.failed.as_ref().map(stage_failure),

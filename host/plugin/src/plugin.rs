@@ -21,6 +21,7 @@ use orangery_proposal::{
     grant::Grants,
 };
 use orangery_turns::Tenant;
+use serde_json::Value;
 
 use crate::{
     budget::Budget,
@@ -45,6 +46,8 @@ pub struct Plugin {
     grants: Arc<Grants>,
     budget: Budget,
     ownership_labels: Vec<String>,
+    /// What its registration says under `configuration`.
+    configuration: Option<Value>,
     content: ComponentBytes,
     origin: ComponentOrigin,
     slot: Arc<Slot>,
@@ -63,6 +66,7 @@ impl Plugin {
         let name = registration.metadata.name;
         let spec = registration.spec;
         Self {
+            configuration: spec.configuration,
             grants: Arc::new(spec.grants),
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
@@ -83,6 +87,7 @@ impl Plugin {
             grants: terms.grants.clone(),
             budget: terms.budget.clone(),
             ownership_labels: Vec::new(),
+            configuration: None,
             content,
             origin: ComponentOrigin::Blueprint,
             slot: sandbox.slot(ComponentOrigin::Blueprint, &digest),
@@ -145,7 +150,7 @@ impl Plugin {
         if !component.exports(Interface::Deploy) {
             return Err(missing(Interface::Deploy));
         }
-        let request = ExportRequest::Plan(convert::item(item));
+        let request = ExportRequest::Plan(convert::item(item, self.configuration.as_ref()));
         let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), request).await?;
         self.proposal(answer)
     }
@@ -160,7 +165,7 @@ impl Plugin {
         if !component.exports(Interface::Uninstall) {
             return Ok(None);
         }
-        let request = ExportRequest::Uninstall(convert::item(item));
+        let request = ExportRequest::Uninstall(convert::item(item, self.configuration.as_ref()));
         let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), request).await?;
         Ok(Some(self.proposal(answer)?))
     }

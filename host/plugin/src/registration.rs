@@ -80,6 +80,9 @@ pub struct RegistrationSpec {
     /// What conditions it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateClaim>,
+    /// What the component gets with every item, in a form of its own; no user can write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Value>,
     /// What it may reach; nothing unless it stands here.
     #[serde(default)]
     pub grants: Grants,
@@ -453,6 +456,12 @@ impl Registered {
         Self { registration, content, is_builtin: false, origin, is_pinned }
     }
 
+    /// The same with what the component is told of whoever operates the host, in the place of what the registration says.
+    pub fn configured(mut self, configuration: Value) -> Self {
+        self.registration.spec.configuration = Some(configuration);
+        self
+    }
+
     /// The registration.
     pub fn registration(&self) -> &Registration {
         &self.registration
@@ -536,6 +545,7 @@ mod tests {
                 deployer: None,
                 template: Some(TemplateClaim { types: vec!["Mine".into()] }),
                 gate: None,
+                configuration: None,
                 grants: Grants::default(),
                 limits: Budget { memory_mib: 8, ..Budget::default() },
             },
@@ -548,7 +558,7 @@ mod tests {
         let misspelt = format!("{HEAD}spec:\n  version: 1.0.0\n  component: {{file: a.wasm}}\n  deployr: {{}}\n");
         check(
             &misspelt,
-            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `gate`, `grants`, `limits`",
+            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `gate`, `configuration`, `grants`, `limits`",
         );
         check(&format!("{HEAD}spec:\n  version: [1]"), "mine.yaml:5: invalid type: sequence, expected a string");
         check(

@@ -8,7 +8,7 @@ use crate::{
     ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Injection, Next, ObjectKey, ObjectWrite, Proposal,
     ReadinessRule, ReadinessScope, SecretContent, Selection, Stage,
     grant::{Grants, Refusal},
-    health::Demand,
+    health::{Demand, ReadyExpression},
     overlay::overlay,
 };
 use orangery_core::{
@@ -240,9 +240,9 @@ fn check_rule(rule: &ReadinessRule, name: &str) -> Result<(), Fault> {
             let message = |error| invalid(format!("readiness check {name}: {error}"));
             Demand::read(requirement).map(drop).map_err(message)
         }),
-        ReadinessRule::Expression(_) => Err(invalid(format!(
-            "readiness check {name} is a CEL expression, which this version does not evaluate; write it as requirements"
-        ))),
+        ReadinessRule::Expression(source) => {
+            ReadyExpression::read(source).map(drop).map_err(|error| invalid(format!("readiness check {name}: {error}")))
+        }
     }
 }
 
@@ -390,7 +390,10 @@ mod tests {
     fn what_can_never_be_judged_is_refused_before_anything_is_written() {
         let ready = |rule: Value| json!({"stages": [stage(json!({"gate": {"ready": [{"name": "mine", "scope": "stage", "rule": rule}]}}))]});
         check_invalid(ready(json!({"requirements": [{"path": ".a", "operator": "gt"}]})), "readiness check mine");
-        check_invalid(ready(json!({"expression": "object.ok"})), "write it as requirements");
+        check_invalid(
+            ready(json!({"expression": "object.ok +"})),
+            "readiness check mine: the expression cannot be used",
+        );
         let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "b", "name": "x"});
         check_invalid(
             json!({"next": {"finish": {"exports": [{"key": "k", "source": {"path": {"key": key, "path": ".a["}}}]}}}),

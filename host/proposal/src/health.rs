@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use orangery_expression::{Expression, Type};
+use serde_json::{Map, Value};
 
 use crate::Requirement;
 use orangery_core::{
@@ -267,6 +268,34 @@ impl<'a> Demand<'a> {
     }
 }
 
+/// A readiness rule in CEL: a boolean over `object`.
+#[derive(Debug)]
+pub struct ReadyExpression(Expression);
+
+impl ReadyExpression {
+    /// Reads an expression. The error is one sentence.
+    pub fn read(source: &str) -> Result<Self, String> {
+        let unusable =
+            |why: String| format!("the expression cannot be used: {why}; it is CEL over `object`, and true or false");
+        let expression = Expression::compile(source).map_err(unusable)?;
+        expression.check(&[("object", Type::Any)]).map_err(unusable)?;
+        Ok(Self(expression))
+    }
+
+    /// Whether the object is as it says (C-278).
+    ///
+    /// # Errors
+    /// [`Unready`] names no value of the object.
+    pub fn classify(&self, object: &Value) -> Result<(), Unready> {
+        let document = Map::from_iter([("object".to_owned(), object.clone())]);
+        match self.0.holds_of(&document) {
+            Ok(true) => Ok(()),
+            Ok(false) => unready("its expression does not hold"),
+            Err(why) => unready(format!("its expression cannot be computed: {why}")),
+        }
+    }
+}
+
 /// Equality of generic JSON: numbers by value, whatever their notation.
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
@@ -437,6 +466,25 @@ mod tests {
         classify(".o", "==", &[json!({"x": [1.0, 2]})], true);
         classify(".o", "!=", &[json!({"x": [2, 1]})], true);
         classify(".a", "==", &[json!("1")], false);
+    }
+
+    #[test]
+    fn c_278_an_expression_over_the_object_holds_or_says_why_not_without_a_value() {
+        let expression = |source: &str| ReadyExpression::read(source).unwrap();
+        let ended = expression("has(object.status) && object.status.phase in ['Succeeded', 'Failed']");
+        assert_eq!(ended.classify(&json!({"status": {"phase": "Failed"}})), Ok(()));
+        let not_yet = Unready("its expression does not hold".into());
+        assert_eq!(ended.classify(&json!({"status": {"phase": "Running"}})), Err(not_yet.clone()));
+        assert_eq!(ended.classify(&json!({})), Err(not_yet));
+        let missing = Unready("its expression cannot be computed: no such key: phase".into());
+        assert_eq!(ended.classify(&json!({"status": {"secret": "s3cret"}})), Err(missing));
+        let text = expression("object.status.phase").classify(&json!({"status": {"phase": "s3cret"}}));
+        assert_eq!(text, Err(Unready("its expression cannot be computed: it is of type string and not bool".into())));
+        let end = "; it is CEL over `object`, and true or false";
+        for source in ["1 +", "other.a", "object.a + 1 ==", "'text'"] {
+            let error = ReadyExpression::read(source).unwrap_err();
+            assert!(error.starts_with("the expression cannot be used: ") && error.ends_with(end), "{error}");
+        }
     }
 
     #[test]

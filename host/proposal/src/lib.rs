@@ -164,7 +164,7 @@ pub enum Ownership {
     Fallback,
     /// Updated, never deleted.
     Kept,
-    /// Lives for this job only: removed by a later stage, or at the end of the job.
+    /// Lives for this job only: removed by a later stage, or at the end of the job, also of one that fails (C-277).
     Ephemeral,
 }
 
@@ -505,6 +505,12 @@ pub struct Item {
     pub job: JobId,
     /// The provider configuration.
     pub config: Value,
+    /// The annotations of the deploy item.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// What the registration of the component says under `configuration`. The host gives it where it calls the component.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Value>,
     /// The provider status of the last call or job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,

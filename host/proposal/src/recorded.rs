@@ -115,6 +115,8 @@ pub enum RecordedSource {
     },
     /// The key of a resource of a component version.
     ComponentResource(String),
+    /// A component version, as `componentDescriptor` of an Installation says it.
+    ComponentDescriptors(Value),
 }
 
 /// Content that a deployer was given.

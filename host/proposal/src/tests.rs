@@ -238,6 +238,8 @@ fn what_a_component_is_asked_with() {
         target: Some("cluster".into()),
         job: "j".into(),
         config: json!({"k": 1}),
+        annotations: [("a".to_owned(), "b".to_owned())].into(),
+        configuration: Some(json!({"c": 3})),
         status: Some(json!({"s": 2})),
         checkpoint: Some(vec![1]),
         failed: Some(failed),
@@ -248,7 +250,7 @@ fn what_a_component_is_asked_with() {
     check(
         item,
         json!({"namespace": "n", "name": "i", "uid": "u", "itemType": "t", "generation": 3, "context": "default",
-            "target": "cluster", "job": "j", "config": {"k": 1}, "status": {"s": 2}, "checkpoint": [1],
+            "target": "cluster", "job": "j", "config": {"k": 1}, "annotations": {"a": "b"}, "configuration": {"c": 3}, "status": {"s": 2}, "checkpoint": [1],
             "failed": {"stage": "s", "key": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"},
                 "problem": {"code": "ERR_MINE", "message": "m"}},
             "now": "2026-11-21T00:00:00Z", "seed": 9, "timeout": u64::MAX}),

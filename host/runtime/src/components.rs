@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use orangery_cli::components;
-pub use orangery_cli::components::{Bundled, CallProcesses, ComponentsError};
+pub use orangery_cli::components::{Bundled, CallProcesses, ComponentsError, ContainerItems};
 use orangery_plugin::{MemoryShares, PluginSet};
 
 /// Registers components that ship with the host and those of `folder`, and begins to compile, in the background,
@@ -14,12 +14,13 @@ use orangery_plugin::{MemoryShares, PluginSet};
 pub fn load(
     folder: Option<&Path>,
     bundled: Bundled,
+    containers: ContainerItems,
     processes: CallProcesses,
 ) -> Result<Arc<PluginSet>, ComponentsError> {
     if let Some(sentence) = MemoryShares::of_machine().shortage() {
         tracing::warn!("{sentence}");
     }
-    let plugins = components::load(folder, bundled, processes, |sentence| tracing::warn!("{sentence}"))?;
+    let plugins = components::load(folder, bundled, containers, processes, |sentence| tracing::warn!("{sentence}"))?;
     tokio::spawn(Arc::clone(&plugins).prepare());
     Ok(plugins)
 }

@@ -10,7 +10,7 @@ use orangery_cli::{
     call::CallError,
     command::drift::{DriftDocument, DriftEntry},
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses},
+    components::{self, Bundled, CallProcesses, ContainerItems},
     connection::ConnectionError,
     terminal,
 };
@@ -50,8 +50,13 @@ pub enum DriftError {
 /// # Errors
 /// Why it is not known.
 pub async fn execute(arguments: DriftArguments, terminal: &mut Terminal) -> Result<Exit, DriftError> {
-    let plugins =
-        components::load(arguments.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
+    let plugins = components::load(
+        arguments.plugins.as_deref(),
+        Bundled::WithMock,
+        ContainerItems::Elsewhere,
+        CallProcesses::Untrusted,
+        terminal::notice,
+    )?;
     let (client, own_server) = own_connection(&arguments.connection).await?;
     let namespace = arguments.scope.namespace(&client);
     let items = arguments.items(&client, &namespace).await?;

@@ -10,6 +10,7 @@ use std::{io, process::ExitCode, time::Duration};
 use orangery_cli::{Cli, Command, Exit, Terminal};
 
 mod caller;
+mod container;
 mod crashes;
 #[cfg(test)]
 mod fixture;
@@ -42,6 +43,9 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
         Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),
         Command::Drift(arguments) => on_event_loop(drift::execute(*arguments, &mut terminal)),
+        Command::Container(arguments) => {
+            on_event_loop(async { Ok::<_, run::RunError>(container::execute(arguments.command, &mut terminal).await) })
+        }
     };
     match ended {
         Ok(exit) => exit.into(),

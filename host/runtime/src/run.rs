@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    components::{self, Bundled, ComponentsError},
+    components::{self, Bundled, ComponentsError, ContainerItems},
     definitions::Definitions,
     lease::{self, Fence, LeaseConfig, LeaseError},
     logging::{self, FilterError},
@@ -78,7 +78,8 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     logging::start(&arguments.logging, LevelFilter::INFO)?;
     let mut stop = StopSignal::new()?;
     let bundled = if arguments.mock_deployer { Bundled::WithMock } else { Bundled::Productive };
-    let plugins = components::load(arguments.plugins.as_deref(), bundled, arguments.call_processes)?;
+    let containers = ContainerItems::read(arguments.container_deployer.as_deref())?;
+    let plugins = components::load(arguments.plugins.as_deref(), bundled, containers, arguments.call_processes)?;
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));

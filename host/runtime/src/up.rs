@@ -24,7 +24,7 @@ use self::{
     view::{LiveView, ViewScope},
 };
 use crate::{
-    components::{self, Bundled},
+    components::{self, Bundled, ContainerItems},
     logging,
     machine::SystemClock,
     operator::{Operator, OperatorConfig},
@@ -48,7 +48,10 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let manifests = folder::read(&arguments.paths)?;
     let mut stop = StopSignal::new()?;
     let place = ServerLocation::choose(&arguments)?;
-    let plugins = components::load(arguments.plugins.as_deref(), Bundled::WithMock, arguments.call_processes)?;
+    // The server runs no pods.
+    let containers = if arguments.simulate_workloads { ContainerItems::simulated() } else { ContainerItems::Refused };
+    let plugins =
+        components::load(arguments.plugins.as_deref(), Bundled::WithMock, containers, arguments.call_processes)?;
     let server = serve(&arguments, &place).await?;
     let client = in_process(server.router(), &Requests::default());
     let components = arguments.repositories.open(&folders(&arguments.paths))?;

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_written_in_rust_imports_no_file_or_socket() {
-        for name in ["manifest", "mock", "jinja"] {
+        for name in ["container", "manifest", "mock", "jinja"] {
             let builtin = components().iter().find(|builtin| builtin.name == name).expect("it ships");
             let text = unpacked(builtin.component.expect("it is built"));
             let text = String::from_utf8_lossy(&text);

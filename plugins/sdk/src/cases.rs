@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Answer, Deployer, Engine, Fault, Findings, GateEngine, GateQuestion, Item, Proposal, RenderFailure, RenderRequest,
-    Rendered,
+    Answer, Deployer, DeployerWithUninstall, Engine, Fault, Findings, GateEngine, GateQuestion, Item, Proposal,
+    RenderFailure, RenderRequest, Rendered,
     recorded::{Recorded, RecordedAnswer, RecordedArtifact, RecordedFiles, RecordedHost, RecordedRead},
 };
 
@@ -28,7 +28,7 @@ pub enum CalledFunction {
     /// `deploy.plan`
     #[default]
     Plan,
-    /// `uninstall.plan`, which deployers of this SDK do not export.
+    /// `uninstall.plan`
     Uninstall,
 }
 
@@ -91,21 +91,45 @@ pub enum EngineResponse {
 #[track_caller]
 pub fn check_deployer<D: Deployer>(cases: impl AsRef<Path>) {
     check(cases.as_ref(), |folder, request| {
-        let PlanRequest { call, item, reads, mut artifacts } = parse(request)?;
-        if call == CalledFunction::Uninstall {
-            return Err(
-                "it calls `uninstall`, which deployers of this SDK do not export; leave the case out".to_owned()
-            );
-        }
-        for artifact in &mut artifacts {
-            read_content(folder, artifact)?;
-        }
-        let host = Recorded::new(reads, artifacts).with_objects(objects(&folder.join("target.yaml"))?);
-        Ok(match D::plan(item, &host) {
-            Ok(proposal) => PlanResponse::Proposal(proposal),
-            Err(fault) => PlanResponse::Fault(fault),
+        answered(folder, request, |call, item, host| match call {
+            CalledFunction::Plan => Ok(D::plan(item, host)),
+            CalledFunction::Uninstall => {
+                Err("it calls `uninstall`, which this deployer does not export; leave the case out".to_owned())
+            }
         })
     });
+}
+
+/// Runs the golden cases of a deployer with an uninstall.
+///
+/// # Panics
+///
+/// As [`check_deployer`].
+#[track_caller]
+pub fn check_deployer_with_uninstall<D: DeployerWithUninstall>(cases: impl AsRef<Path>) {
+    check(cases.as_ref(), |folder, request| {
+        answered(folder, request, |call, item, host| match call {
+            CalledFunction::Plan => Ok(D::plan(item, host)),
+            CalledFunction::Uninstall => Ok(D::uninstall(item, host)),
+        })
+    });
+}
+
+/// What a deployer answers to a request, with the content of a folder.
+fn answered(
+    folder: &Path,
+    request: &str,
+    ask: impl Fn(CalledFunction, Item, &Recorded) -> Result<Result<Proposal, Fault>, String>,
+) -> Result<PlanResponse, String> {
+    let PlanRequest { call, item, reads, mut artifacts } = parse(request)?;
+    for artifact in &mut artifacts {
+        read_content(folder, artifact)?;
+    }
+    let host = Recorded::new(reads, artifacts).with_objects(objects(&folder.join("target.yaml"))?);
+    Ok(match ask(call, item, &host)? {
+        Ok(proposal) => PlanResponse::Proposal(proposal),
+        Err(fault) => PlanResponse::Fault(fault),
+    })
 }
 
 /// The objects of a file of manifests; `None` where there is no such file.

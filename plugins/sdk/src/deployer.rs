@@ -24,6 +24,24 @@ pub trait Deployer {
     fn plan(item: Item, host: &impl Host) -> Result<Proposal, Fault>;
 }
 
+/// A deployer that can also judge a configuration before anything is deployed, and that has something to do before the objects of
+/// an item are deleted: the world `deployer-with-uninstall`. A component exports one world, so its crate generates the bindings of
+/// this one, with the words of this crate, as `plugins/container/src/bindings.rs` does.
+pub trait DeployerWithUninstall: Deployer {
+    /// Decides what is done before the host deletes the inventory of an item.
+    ///
+    /// # Errors
+    ///
+    /// See [`Deployer::plan`].
+    fn uninstall(item: Item, host: &impl Host) -> Result<Proposal, Fault>;
+
+    /// The JSON Schema of the provider configuration.
+    fn schema() -> Value;
+
+    /// What is wrong with a provider configuration, in the order in which a reader would meet it.
+    fn check(config: &Value) -> Vec<Problem>;
+}
+
 /// Reading granted clusters. Answers are not recorded: a component that is called again may be told otherwise.
 pub trait Cluster {
     /// One object; `None` where it does not exist.
@@ -109,6 +127,13 @@ pub trait Artifacts {
     ///
     /// See [`Artifacts::oci`].
     fn component_resource(&self, key: &str) -> Result<Self::Artifact, Fault>;
+    /// The descriptors of a component version and of all that it refers to, as one JSON document in schema v2. `of` is what an
+    /// installation says under `componentDescriptor`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Artifacts::oci`].
+    fn component_descriptors(&self, of: &Value) -> Result<Self::Artifact, Fault>;
 }
 
 /// The call's log. Never log values of imports, secrets or kubeconfigs.
@@ -123,7 +148,8 @@ pub trait Host: Cluster + Artifacts + Log {}
 impl<T: Cluster + Artifacts + Log> Host for T {}
 
 /// The host behind the component's imports.
-struct Imports;
+#[derive(Clone, Copy, Debug)]
+pub struct Imports;
 
 fn document(text: &str) -> Result<Value, Fault> {
     serde_json::from_str(text).map_err(|error| {
@@ -196,6 +222,10 @@ impl Artifacts for Imports {
 
     fn component_resource(&self, key: &str) -> Result<Self::Artifact, Fault> {
         artifacts::component_resource(key)
+    }
+
+    fn component_descriptors(&self, of: &Value) -> Result<Self::Artifact, Fault> {
+        artifacts::component_descriptors(&of.to_string())
     }
 }
 

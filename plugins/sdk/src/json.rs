@@ -83,3 +83,18 @@ pub(crate) mod again_in {
         Ok((after, checkpoint))
     }
 }
+
+/// A map of texts, sorted by its keys.
+pub(crate) mod entries {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(entries: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(entries.iter().map(|(name, value)| (name, value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
+        Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
+    }
+}

@@ -57,7 +57,7 @@ pub use bindings::{
         },
     },
 };
-pub use deployer::{Artifact, Artifacts, Cluster, Deployer, Host, Log};
+pub use deployer::{Artifact, Artifacts, Cluster, Deployer, DeployerWithUninstall, Host, Imports, Log};
 pub use gate::GateEngine;
 pub use proposal::{CONFIGURATION_PROBLEM, INTERNAL_PROBLEM};
 pub use template::{Components, Engine, Files, Kubeconfigs, Rng, TemplateHost};

@@ -79,6 +79,8 @@ pub enum Source {
     },
     /// The key of a resource of a component version.
     ComponentResource(String),
+    /// A component version, as `componentDescriptor` of an installation says it.
+    ComponentDescriptors(Value),
 }
 
 /// Content that a deployer was given.
@@ -269,6 +271,10 @@ impl Artifacts for Recorded {
 
     fn component_resource(&self, key: &str) -> Result<RecordedArtifact, Fault> {
         self.artifact(&Source::ComponentResource(key.to_owned()))
+    }
+
+    fn component_descriptors(&self, of: &Value) -> Result<RecordedArtifact, Fault> {
+        self.artifact(&Source::ComponentDescriptors(of.clone()))
     }
 }
 

@@ -152,6 +152,8 @@ fn an_item_has_one_form_on_both_sides() {
         target: Some("cluster".into()),
         job: "j".into(),
         config: json!({"a": {"b": [null, 1.5, "c"]}}).to_string(),
+        annotations: vec![("a".into(), "b".into()), ("c".into(), String::new())],
+        configuration: Some(json!({"c": 3}).to_string()),
         status: Some(json!({"s": 1}).to_string()),
         checkpoint: Some(vec![0, 1]),
         failed: Some(StageFailure { stage: "s".into(), key: Some(key()), problem: problem() }),
@@ -214,6 +216,7 @@ fn c_250_a_recorded_call_has_one_form_on_both_sides() {
             {"source": {"url": "https://a"}, "digest": "sha256:0", "mediaType": "m", "file": "a"},
             {"source": {"helmRepository": {"url": "u", "chart": "c", "version": "v"}}, "digest": "", "mediaType": "", "file": ""},
             {"source": {"componentResource": "k"}, "digest": "", "mediaType": "", "file": ""},
+            {"source": {"componentDescriptors": {"ref": {}}}, "digest": "", "mediaType": "", "file": ""},
         ],
     });
     let guest: PlanRequest = serde_json::from_value(request.clone()).expect("the SDK reads it");

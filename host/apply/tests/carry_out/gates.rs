@@ -362,12 +362,22 @@ async fn a_check_has_a_time_of_its_own_and_says_its_name() {
 async fn a_gate_with_a_check_that_cannot_be_used_fails_the_stage() {
     let mut world = World::new().await;
     let expression =
-        json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]}, "rule": {"expression": "true"}}]});
-    let message = "CEL expressions are not evaluated by this version";
-    assert_eq!(
-        stalls(world.reconcile("j", &gated(expression)).await),
-        ("InvalidReadinessCheck".to_owned(), message.to_owned())
-    );
+        json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]}, "rule": {"expression": "'text'"}}]});
+    let (reason, message) = stalls(world.reconcile("j", &gated(expression)).await);
+    assert_eq!(reason, "InvalidReadinessCheck");
+    assert!(message.starts_with("the expression cannot be used: "), "{message}");
+}
+
+#[tokio::test]
+async fn c_278_an_expression_is_judged_whenever_the_object_changes() {
+    let mut world = World::new().await;
+    let rule = json!({"expression": "has(object.data) && object.data.k == '2'"});
+    let plan = gated(json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]}, "rule": rule}]}));
+    let waiting = "waiting for ConfigMap default/a (its expression does not hold) to become ready";
+    assert_eq!(waits(&world.reconcile("j", &plan).await), waiting);
+    world.wait().await;
+    world.send("PATCH", A, &json!({"data": {"k": "2"}})).await;
+    assert_eq!(world.run("j", &plan).await, Outcome::Finished);
 }
 
 #[tokio::test]

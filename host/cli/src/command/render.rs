@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::{
     blueprints::{BlueprintsError, FolderFiles, archive_of_blueprint, folder_of_blueprint},
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses},
+    components::{self, Bundled, CallProcesses, ContainerItems},
     exit::Exit,
     folder::{self, FolderError},
     form::OutputFormat,
@@ -138,8 +138,13 @@ impl Render {
             repositories: self.repositories.open(&folders(&beside))?,
             repository_context: self.repository_context,
         };
-        let plugins =
-            components::load(self.plugins.as_deref(), Bundled::WithMock, CallProcesses::Untrusted, terminal::notice)?;
+        let plugins = components::load(
+            self.plugins.as_deref(),
+            Bundled::WithMock,
+            ContainerItems::Elsewhere,
+            CallProcesses::Untrusted,
+            terminal::notice,
+        )?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
             versions,

@@ -36,6 +36,10 @@ pub struct RunArguments {
     /// Also work on items of type landscaper.gardener.cloud/mock, which deploy nothing and do what they say: for tests
     #[arg(long)]
     pub mock_deployer: bool,
+    /// Also work on items of type landscaper.gardener.cloud/container, whose programs run in pods of this cluster, as this file
+    /// configures it (kind Configuration of container.deployer.landscaper.gardener.cloud/v1alpha1)
+    #[arg(long, value_name = "FILE")]
+    pub container_deployer: Option<PathBuf>,
     /// Serve metrics (/metrics) and health (/healthz, /readyz) over plain HTTP here, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_address: Option<SocketAddr>,

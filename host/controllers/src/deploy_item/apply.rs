@@ -30,6 +30,7 @@ use super::{
 use crate::{event, kept_credentials, refresh, seal::SealError, secret_values::reader};
 
 mod charts;
+mod ended;
 pub(super) mod former;
 mod successors;
 mod uninstall;
@@ -122,6 +123,7 @@ impl ItemReconciliation {
             }
             (result, _) => result,
         };
+        self.end_with_job(&result).await;
         let result = if self.is_orphaned { of_an_orphan(result) } else { result };
         Applied { result, now, left: self.left(now) }
     }

@@ -5,6 +5,7 @@ mod crashes;
 mod deletions;
 mod drift;
 mod dry_runs;
+mod ephemeral;
 mod former_cluster;
 mod guards;
 mod hidden;

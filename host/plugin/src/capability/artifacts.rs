@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orangery_core::error::{Code, Fault};
-use orangery_ocm::ResourceKey;
+use orangery_ocm::{ComponentSource, ResourceKey};
 use orangery_proposal::{
     deployer::Reads,
     grant::{Grants, Refusal},
@@ -140,6 +140,19 @@ impl Host for ArtifactsView<'_> {
         // By the name of the component, which is what an operator can write down.
         match self.granted(self.grants.artifact(&read.component.name)) {
             Ok(reads) => self.find(reads.resources.resource(&read)).await,
+            Err(fault) => refused(fault),
+        }
+    }
+
+    async fn component_descriptors(&mut self, of: String) -> ArtifactCallResult<Resource<HeldArtifact>> {
+        self.meter.host_call(of.len())?;
+        let read = convert::argument(&of).and_then(|_| ComponentSource::read(&of));
+        let source = match read {
+            Ok(source) => source,
+            Err(why) => return refused(Fault::invalid(Code::ConfigurationProblem, why)),
+        };
+        match self.granted(self.grants.artifact(source.name())) {
+            Ok(reads) => self.find(reads.resources.descriptors(&source)).await,
             Err(fault) => refused(fault),
         }
     }

@@ -106,6 +106,7 @@ pub(super) enum HostCall {
         version: String,
     },
     ComponentResource(String),
+    ComponentDescriptors(String),
     /// Artifacts are known by the number of their entry in the host's table.
     ArtifactDigest(u32),
     ArtifactMediaType(u32),

@@ -140,6 +140,9 @@ async fn answer(of: &mut Capabilities, call: HostCall) -> Result<Vec<u8>, NoRepl
         HostCall::ComponentResource(key) => {
             encoded(&of.artifacts().component_resource(key).await?.map(|held| held.rep()))
         }
+        HostCall::ComponentDescriptors(source) => {
+            encoded(&of.artifacts().component_descriptors(source).await?.map(|held| held.rep()))
+        }
         HostCall::ArtifactDigest(number) => encoded(&of.artifacts().digest(artifact(number)).await?),
         HostCall::ArtifactMediaType(number) => encoded(&of.artifacts().media_type(artifact(number)).await?),
         HostCall::ArtifactSize(number) => encoded(&of.artifacts().size(artifact(number)).await?),

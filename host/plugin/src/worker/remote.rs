@@ -270,6 +270,10 @@ impl artifacts::Host for HostView<'_> {
     async fn component_resource(&mut self, key: String) -> DeployerResult<Resource<HeldArtifact>> {
         self.ask_for_artifact(HostCall::ComponentResource(key)).await
     }
+
+    async fn component_descriptors(&mut self, of: String) -> DeployerResult<Resource<HeldArtifact>> {
+        self.ask_for_artifact(HostCall::ComponentDescriptors(of)).await
+    }
 }
 
 impl artifacts::HostArtifact for HostView<'_> {

@@ -67,6 +67,8 @@ wit_bindgen::generate!({
         "orangery:deployer/deploy@0.1.0/failure.key": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:deployer/deploy@0.1.0/item.target": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:deployer/deploy@0.1.0/item.config": [#[serde(with = "crate::json::text")]],
+        "orangery:deployer/deploy@0.1.0/item.annotations": [#[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::json::entries")]],
+        "orangery:deployer/deploy@0.1.0/item.configuration": [#[serde(default, skip_serializing_if = "Option::is_none", with = "crate::json::optional_text")]],
         "orangery:deployer/deploy@0.1.0/item.status": [#[serde(default, skip_serializing_if = "Option::is_none", with = "crate::json::optional_text")]],
         "orangery:deployer/deploy@0.1.0/item.checkpoint": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:deployer/deploy@0.1.0/item.failed": [#[serde(default, skip_serializing_if = "Option::is_none")]],

@@ -20,7 +20,13 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ),
     (
         "orangery:deployer/artifacts",
-        &["artifacts.oci", "artifacts.url", "artifacts.helm-repository", "artifacts.component-resource"],
+        &[
+            "artifacts.oci",
+            "artifacts.url",
+            "artifacts.helm-repository",
+            "artifacts.component-resource",
+            "artifacts.component-descriptors",
+        ],
     ),
     ("orangery:template/template", &["template.render"]),
     ("orangery:template/check", &["check.check"]),

@@ -7,7 +7,8 @@ use orangery_core::{
     port::BoxFuture,
 };
 use orangery_ocm::{
-    Artifact, ArtifactFuture, Artifacts, ComponentReference, LayerFuture, ResourceKey, Resources, Unavailable,
+    Artifact, ArtifactFuture, Artifacts, ComponentReference, ComponentSource, LayerFuture, ResourceKey, Resources,
+    Unavailable,
 };
 use orangery_proposal::recorded::{RecordedArtifact, RecordedSource};
 
@@ -97,10 +98,33 @@ impl Artifacts for RecordedContent {
 }
 
 impl Resources for RecordedContent {
+    fn descriptors<'a>(&'a self, of: &'a ComponentSource) -> ArtifactFuture<'a> {
+        let is_asked = |source: &RecordedSource| match source {
+            RecordedSource::ComponentDescriptors(written) => {
+                ComponentSource::read(&written.to_string()).is_ok_and(|read| read == *of)
+            }
+            RecordedSource::Oci(_)
+            | RecordedSource::Url(_)
+            | RecordedSource::HelmRepository { .. }
+            | RecordedSource::ComponentResource(_) => false,
+        };
+        match self.content.iter().find(|(source, _)| is_asked(source)) {
+            Some((source, _)) => self.find("artifacts.component-descriptors", source),
+            None => {
+                self.log.note("artifacts.component-descriptors");
+                let why = format!("the recording has no descriptors of {}; add them", of.name());
+                Box::pin(async move { Err(Fault::invalid(Code::InternalProblem, why)) })
+            }
+        }
+    }
+
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a> {
         let is_asked = |source: &RecordedSource| match source {
             RecordedSource::ComponentResource(text) => ResourceKey::read(text).is_ok_and(|read| read == *key),
-            RecordedSource::Oci(_) | RecordedSource::Url(_) | RecordedSource::HelmRepository { .. } => false,
+            RecordedSource::Oci(_)
+            | RecordedSource::Url(_)
+            | RecordedSource::HelmRepository { .. }
+            | RecordedSource::ComponentDescriptors(_) => false,
         };
         match self.content.iter().find(|(source, _)| is_asked(source)) {
             Some((source, _)) => self.find("artifacts.component-resource", source),

@@ -1,6 +1,6 @@
 //! A deployer, one sample for it, and the calls that cases make.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{error::Fault, port::BoxFuture};
 use orangery_plugin::Plugin;
@@ -90,6 +90,8 @@ impl<'a> ConformanceSession<'a> {
             target: Some("target".to_owned()),
             job: "5d5ac0da-df31-4cb2-8a3c-003944f84db9".into(),
             config: sample.config.clone(),
+            annotations: BTreeMap::new(),
+            configuration: None,
             status: None,
             checkpoint: None,
             failed: None,

@@ -54,6 +54,9 @@ pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Optio
         target: spec.target.as_ref().map(|target| target.name.clone()).map(String::from),
         job: job.id.clone(),
         config: spec.config.clone().unwrap_or(Value::Null),
+        annotations: of.metadata.annotations.clone().unwrap_or_default(),
+        // Of the registration, which the component's own side knows.
+        configuration: None,
         status: status.cloned(),
         checkpoint: call.checkpoint,
         failed: call.failed,

@@ -71,9 +71,9 @@ fn what_is_invalid_is_told_in_one_whole_sentence() {
         )
     );
     assert_eq!(
-        checked(ready(json!({"expression": "object.ok"}))),
+        checked(ready(json!({"expression": "subject.ok"}))),
         problem(
-            "readiness check mine is a CEL expression, which this version does not evaluate; write it as requirements"
+            "readiness check mine: the expression cannot be used: there is no subject; known are: object; it is CEL over `object`, and true or false"
         )
     );
     let syntax = problem(

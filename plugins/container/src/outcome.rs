@@ -1,0 +1,274 @@
+//! What has become of a pod: whether it has ended, what keeps it from beginning, and what its containers say.
+
+use data_encoding::BASE64;
+use orangery_sdk::Problem;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The containers in the order in which they are looked at.
+const CONTAINERS: [&str; 3] = ["init", "wait", "main"];
+
+/// What a container waits for in vain, whatever comes.
+const HOPELESS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "ErrInvalidImageName"];
+
+/// What a container waits for that may come: the kubelet tries again.
+const PULLING: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"];
+
+/// The longest that is told of what a container says, in letters.
+const LONGEST_WORDS: usize = 2048;
+
+/// A condition on a pod, in CEL: it has ended, or something keeps a container of it from beginning.
+pub(crate) fn settled() -> String {
+    let reasons: Vec<String> = HOPELESS.iter().chain(&PULLING).map(|reason| format!("'{reason}'")).collect();
+    let kept = |list: &str| {
+        format!(
+            "has(object.status.{list}) && object.status.{list}.exists(c, has(c.state) && has(c.state.waiting) && \
+             has(c.state.waiting.reason) && c.state.waiting.reason in [{}])",
+            reasons.join(", ")
+        )
+    };
+    format!(
+        "has(object.status) && (has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed'] || {} || {})",
+        kept("initContainerStatuses"),
+        kept("containerStatuses")
+    )
+}
+
+/// The same without what keeps a container: only the end counts.
+pub(crate) fn is_over(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+/// What keeps a container from beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Obstacle {
+    container: &'static str,
+    reason: String,
+    message: String,
+    /// Whether it may still come about.
+    pub(crate) may_pass: bool,
+}
+
+impl Obstacle {
+    /// What the item fails with.
+    pub(crate) fn problem(&self) -> Problem {
+        let Self { container, reason, message, .. } = self;
+        let message = if message.is_empty() { String::new() } else { format!(": {}", cut(message)) };
+        failure(format!(
+            "the container {container} cannot begin, {reason}{message}; correct its image, or the credentials for it"
+        ))
+    }
+}
+
+/// What keeps the first container of a pod that anything keeps.
+pub(crate) fn kept(pod: &Value) -> Option<Obstacle> {
+    CONTAINERS.into_iter().find_map(|container| {
+        let status = status(pod, container)?;
+        let reason = text(status, "/state/waiting/reason");
+        let may_pass = PULLING.contains(&reason);
+        (may_pass || HOPELESS.contains(&reason)).then(|| Obstacle {
+            container,
+            reason: reason.to_owned(),
+            message: text(status, "/state/waiting/message").to_owned(),
+            may_pass,
+        })
+    })
+}
+
+/// Why a pod that has ended has not ended well; `None` where it has.
+pub(crate) fn failed(pod: &Value) -> Option<Problem> {
+    if text(pod, "/status/phase") == "Succeeded" {
+        return None;
+    }
+    let ended_badly = |container: &&str| {
+        let ended = status(pod, container)?.pointer("/state/terminated")?;
+        let code = ended.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0)?;
+        let reason = Some(text(ended, "/reason")).filter(|reason| !["", "Error"].contains(reason));
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let message = text(ended, "/message").trim();
+        let message = if message.is_empty() { String::new() } else { format!(": {}", cut(message)) };
+        Some(format!("the container {container} ended with exit code {code}{reason}{message}"))
+    };
+    let of_pod = || {
+        let told: Vec<&str> = ["/status/reason", "/status/message"]
+            .iter()
+            .map(|place| text(pod, place))
+            .filter(|told| !told.is_empty())
+            .collect();
+        if told.is_empty() {
+            "its pod failed without a reason".to_owned()
+        } else {
+            format!("its pod failed, {}", cut(&told.join(": ")))
+        }
+    };
+    // `wait` fails with the program: that comes first.
+    let containers = ["init", "main", "wait"];
+    let why = containers.iter().find_map(ended_badly);
+    let whole = match (why, text(pod, "/status/reason")) {
+        (Some(why), "") => why,
+        (Some(why), reason) => format!("{why}; its pod was ended: {reason}"),
+        (None, _) => of_pod(),
+    };
+    Some(failure(whole))
+}
+
+/// A failure that no code of the field says.
+pub(crate) fn failure(message: String) -> Problem {
+    Problem { code: String::new(), message, at: None }
+}
+
+fn cut(words: &str) -> String {
+    let count = words.chars().count();
+    if count <= LONGEST_WORDS {
+        return words.to_owned();
+    }
+    // The end of a log says more than its begin.
+    let end: String = words.chars().skip(count - LONGEST_WORDS).collect();
+    format!("… {end}")
+}
+
+fn status<'p>(pod: &'p Value, container: &str) -> Option<&'p Value> {
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let all = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
+    all.into_iter().find(|status| text(status, "/name") == container)
+}
+
+fn text<'v>(of: &'v Value, pointer: &str) -> &'v str {
+    of.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `podStatus` of the provider status (contract B). A pod that was never there has a name alone.
+pub(crate) fn pod_status(name: &str, pod: Option<&Value>, succeeded: Option<&str>) -> Value {
+    let mut told = Map::from_iter([("podName".to_owned(), json!(name))]);
+    if let Some(pod) = pod {
+        told.insert("lastRun".to_owned(), json!(text(pod, "/metadata/creationTimestamp")));
+        let fields = [("main", "containerStatus"), ("init", "initContainerStatus"), ("wait", "waitContainerStatus")];
+        for (container, field) in fields {
+            told.extend(status(pod, container).map(|status| (field.to_owned(), container_status(status))));
+        }
+    }
+    told.extend(succeeded.map(|job| ("lastSuccessfulJobID".to_owned(), json!(job))));
+    Value::Object(told)
+}
+
+fn container_status(status: &Value) -> Value {
+    let mut told = Map::from_iter([
+        ("image".to_owned(), json!(text(status, "/image"))),
+        ("imageID".to_owned(), json!(text(status, "/imageID"))),
+        ("state".to_owned(), json!({})),
+    ]);
+    let mut put = |name: &str, text: &str| {
+        if !text.is_empty() {
+            told.insert(name.to_owned(), json!(cut(text)));
+        }
+    };
+    for state in ["waiting", "terminated"] {
+        if let Some(state) = status.pointer(&format!("/state/{state}")) {
+            put("reason", text(state, "/reason"));
+            put("message", text(state, "/message"));
+        }
+    }
+    if status.pointer("/state/running").is_some() {
+        put("reason", "Running");
+    }
+    if let Some(code) = status.pointer("/state/terminated/exitCode") {
+        told.insert("exitCode".to_owned(), code.clone());
+    }
+    Value::Object(told)
+}
+
+/// What `wait` has written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct RunResult {
+    /// How many Secrets have the state of this run; none where it left the folder empty.
+    pub(crate) state_pieces: usize,
+    /// The document that the program exported.
+    #[serde(skip)]
+    pub(crate) exports: Option<Value>,
+}
+
+/// What a Secret says that `wait` has filled; `None` where it has not.
+pub(crate) fn result(secret: &Value) -> Option<RunResult> {
+    let decoded = |key: &str| {
+        let text = secret.pointer(&format!("/data/{key}"))?.as_str()?;
+        serde_json::from_slice::<Value>(&BASE64.decode(text.as_bytes()).ok()?).ok()
+    };
+    let result: RunResult = serde_json::from_value(decoded("result")?).ok()?;
+    Some(RunResult { exports: decoded("config"), ..result })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(phase: &str, main: Value, wait: Value) -> Value {
+        json!({"status": {"phase": phase,
+            "initContainerStatuses": [{"name": "init", "state": {"terminated": {"exitCode": 0}}}],
+            "containerStatuses": [{"name": "main", "state": main}, {"name": "wait", "state": wait}]}})
+    }
+
+    fn ended(code: i64, message: &str) -> Value {
+        json!({"terminated": {"exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" }, "message": message}})
+    }
+
+    #[test]
+    fn con_07_a_program_that_fails_is_named_with_its_exit_code_and_its_last_words() {
+        let failed = |pod: &Value| failed(pod).map(|problem| problem.message);
+        assert_eq!(failed(&pod("Succeeded", ended(0, ""), ended(0, ""))), None);
+        assert_eq!(
+            failed(&pod("Failed", ended(3, "no disk\n"), ended(1, "main ended with exit code 3"))).unwrap(),
+            "the container main ended with exit code 3: no disk"
+        );
+        let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
+        assert_eq!(
+            failed(&pod("Failed", killed, ended(0, ""))).unwrap(),
+            "the container main ended with exit code 137 (OOMKilled)"
+        );
+        assert_eq!(
+            failed(
+                &json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"}})
+            )
+            .unwrap(),
+            "its pod failed, Evicted: the node was low on memory"
+        );
+    }
+
+    #[test]
+    fn con_08_what_keeps_a_container_from_beginning_is_told_and_whether_it_may_pass() {
+        let waits = |reason: &str| json!({"waiting": {"reason": reason, "message": "m"}});
+        let creating = waits("ContainerCreating");
+        assert_eq!(kept(&pod("Pending", creating.clone(), creating.clone())), None);
+        for (reason, may_pass) in
+            [("ImagePullBackOff", true), ("ErrImageNeverPull", false), ("InvalidImageName", false)]
+        {
+            let kept = kept(&pod("Pending", waits(reason), creating.clone())).unwrap();
+            assert_eq!((kept.container, kept.may_pass), ("main", may_pass), "{reason}");
+            assert_eq!(
+                kept.problem().message,
+                format!("the container main cannot begin, {reason}: m; correct its image, or the credentials for it")
+            );
+        }
+    }
+
+    #[test]
+    fn limits_words_of_a_container_the_end_of_them_is_told() {
+        let cut_at = |length: usize| cut(&format!("{}z", "a".repeat(length - 1)));
+        assert_eq!(cut_at(LONGEST_WORDS).chars().count(), LONGEST_WORDS);
+        let longer = cut_at(LONGEST_WORDS + 1);
+        assert!(longer.starts_with("… a") && longer.ends_with('z') && longer.chars().count() == LONGEST_WORDS + 2);
+    }
+
+    #[test]
+    fn con_09_the_status_of_containers_has_the_form_of_the_original() {
+        let running = json!({"running": {"startedAt": "t"}});
+        let status = pod_status("p", Some(&pod("Failed", ended(3, "x"), running)), Some("j"));
+        let expected = json!({
+            "podName": "p", "lastRun": "", "lastSuccessfulJobID": "j",
+            "containerStatus": {"image": "", "imageID": "", "state": {}, "reason": "Error", "message": "x", "exitCode": 3},
+            "initContainerStatus": {"image": "", "imageID": "", "state": {}, "exitCode": 0},
+            "waitContainerStatus": {"image": "", "imageID": "", "state": {}, "reason": "Running"},
+        });
+        assert_eq!(status, expected);
+    }
+}

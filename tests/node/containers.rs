@@ -1,0 +1,192 @@
+//! Container items, whose programs run in pods of the node.
+
+use orangery_tests::tree::API;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    installed::Installed,
+    objects::{TEAM, installation},
+};
+
+const GROUP: &str = "container.deployer.landscaper.gardener.cloud";
+
+/// Counts its runs, and exports what it finds. The first deletion fails.
+const PROGRAM: &str = r#"
+set -e
+n=$(cat $STATE_PATH/count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > $STATE_PATH/count
+if [ "$OPERATION" = DELETE ]; then
+  [ $n -gt 3 ] || { echo not yet > /dev/termination-log; exit 4; }
+  exit 0
+fi
+touch $STATE_PATH/../of-the-program
+cat > $EXPORTS_PATH <<END
+count: $n
+operation: $OPERATION
+user: "$(id -u):$(id -g)"
+imports: $(cat $IMPORTS_PATH)
+target: $(cat $TARGET_PATH)
+content: "$(cd $CONTENT_PATH; find . -type f | sort | tr '\n' ' ')"
+owner: "$(stat -c %u:%g $CONTENT_PATH/blueprint.yaml)"
+secrets: "$(ls -d /var/run/secrets 2>/dev/null || echo none)"
+variables: "$(env | cut -d= -f1 | grep -v KUBERNETES | sort | tr '\n' ' ')"
+END
+"#;
+
+/// An item that runs a script.
+fn item(script: &str, fields: &Value) -> Value {
+    let mut config = json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "ProviderConfiguration", "image": "local/busybox:1",
+        "command": ["sh", "-c", script],
+        "importValues": {"a": [1, "x"]},
+        "blueprint": {"inline": {"filesystem": {"blueprint.yaml": "a: 1\n", "docs": {"a.md": "x"}}}},
+    });
+    if let (Some(config), Some(fields)) = (config.as_object_mut(), fields["config"].as_object()) {
+        config.extend(fields.clone());
+    }
+    json!({"name": "task", "type": "landscaper.gardener.cloud/container", "target": {"import": "cluster"},
+        "timeout": fields["timeout"].as_str().unwrap_or("3m"), "config": config})
+}
+
+/// An operator that runs containers, in a namespace whose service account may.
+async fn installed() -> Installed {
+    let installed = Installed::with(&["containers.enabled=true", "defaultPolicy=compatible"]).await;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "containers", "namespace": TEAM},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "orangery-containers"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": TEAM}],
+    });
+    installed.admin.apply(&binding).await;
+    installed
+}
+
+fn kind(kind: &str) -> Value {
+    json!({"apiVersion": API, "kind": kind, "metadata": {"namespace": TEAM}})
+}
+
+/// Waits until the item has ended a job other than this one in a phase, and answers it.
+async fn ended(installed: &Installed, phase: &str, before: &Value) -> Value {
+    let is_it = |item: &Value| {
+        let status = &item["status"];
+        status["phase"] == phase && status["jobID"] == status["jobIDFinished"] && status["jobID"] != *before
+    };
+    installed.admin.expect_that(&kind("DeployItem"), "has ended its job", is_it).await
+}
+
+async fn asks_again(installed: &Installed, name: &str) {
+    let object = json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": name, "namespace": TEAM}});
+    installed.admin.annotate(&object, json!({"landscaper.gardener.cloud/operation": "reconcile"})).await;
+}
+
+/// What an item has exported.
+async fn exported(installed: &Installed, item: &Value) -> Value {
+    let name = item["status"]["exportRef"]["name"].clone();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": TEAM}});
+    let secret = installed.admin.expect(&secret).await;
+    let text = data_encoding::BASE64.decode(secret["data"]["config"].as_str().expect("exports").as_bytes());
+    serde_json::from_slice(&text.expect("base64")).expect("JSON")
+}
+
+/// What is left of an item's objects: kind and name of each.
+async fn left(installed: &Installed) -> Vec<String> {
+    let mut left = Vec::new();
+    let kinds = [
+        ("v1", "Pod"),
+        ("v1", "Secret"),
+        ("v1", "ServiceAccount"),
+        ("rbac.authorization.k8s.io/v1", "Role"),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ];
+    for (version, kind) in kinds {
+        let of_kind = json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": TEAM}});
+        let label = format!("deployitem.{GROUP}/name");
+        let all = installed.admin.list(&of_kind).await;
+        let ours = all.iter().filter(|object| object["metadata"]["labels"].get(&label).is_some());
+        left.extend(ours.map(|object| format!("{kind} {}", object["metadata"]["name"].as_str().unwrap_or_default())));
+    }
+    left
+}
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_19_a_program_gets_what_it_was_promised_and_nothing_else_and_its_state_comes_back() {
+    let installed = installed().await;
+    let begun = Instant::now();
+    installed.succeeds(&installation("task", &[("Jinja", item(PROGRAM, &json!({})))])).await;
+    eprintln!("a container item took {:?}", begun.elapsed());
+    let first = ended(&installed, "Succeeded", &Value::Null).await;
+    let exports = exported(&installed, &first).await;
+    let told = |name: &str| exports[name].as_str().unwrap_or_default().trim().to_owned();
+    assert_eq!((&exports["count"], &exports["imports"]), (&json!(1), &json!({"a": [1, "x"]})), "{exports:#}");
+    assert_eq!(
+        exports["target"]["target"]["metadata"]["name"].as_str().map(|name| name.contains("cluster")),
+        Some(true)
+    );
+    let words = ["operation", "user", "content", "owner", "secrets"].map(told);
+    assert_eq!(words, ["RECONCILE", "1000:3000", "./blueprint.yaml ./docs/a.md", "1000:2000", "none"]);
+    let told = told("variables");
+    let variables: Vec<&str> =
+        told.split(' ').filter(|name| !["HOME", "HOSTNAME", "PATH", "PWD", "SHLVL", "_"].contains(name)).collect();
+    let promised = [
+        "COMPONENT_DESCRIPTOR_PATH",
+        "CONTENT_PATH",
+        "EXPORTS_PATH",
+        "IMPORTS_PATH",
+        "OPERATION",
+        "POD_NAME",
+        "POD_NAMESPACE",
+        "STATE_PATH",
+        "TARGET_PATH",
+    ];
+    assert_eq!(variables, promised);
+    let left_first = left(&installed).await;
+    assert!(left_first.len() == 1 && left_first[0].starts_with("Secret state-"), "{left_first:?}");
+    asks_again(&installed, "task").await;
+    let second = ended(&installed, "Succeeded", &first["status"]["jobID"]).await;
+    assert_eq!(exported(&installed, &second).await["count"], json!(2));
+    let left_second = left(&installed).await;
+    assert!(left_second.len() == 1 && left_second != left_first, "{left_second:?}");
+
+    // The deletion runs with the last state, and fails once.
+    let object = json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": "task", "namespace": TEAM}});
+    installed.admin.delete(&object).await;
+    let failed = ended(&installed, "DeleteFailed", &Value::Null).await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("the container main ended with exit code 4: not yet"), "{message}");
+    asks_again(&installed, "task").await;
+    installed.admin.expect_absent(&object).await;
+    assert_eq!(left(&installed).await, Vec::<String>::new());
+    installed.ends().await;
+}
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_20_what_ends_a_run_is_told_and_nothing_of_it_stays() {
+    let installed = installed().await;
+    let fails = async |name: &str, script: &str, fields: Value, words: &str| {
+        installed.admin.apply(&installation(name, &[("Jinja", item(script, &fields))])).await;
+        let failed = ended(&installed, "Failed", &Value::Null).await;
+        let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(words), "{name}: {message}");
+        installed.deletes(name).await;
+        assert_eq!(left(&installed).await, Vec::<String>::new(), "{name}");
+        failed
+    };
+    let no_exports = "echo 'a: 1' > $EXPORTS_PATH; echo gone; echo no disk > /dev/termination-log; exit 3";
+    let failed = fails("code", no_exports, json!({}), "the container main ended with exit code 3: no disk").await;
+    assert_eq!(failed["status"].get("exportRef"), None);
+    assert_eq!(failed["status"]["providerStatus"]["podStatus"]["containerStatus"]["exitCode"], json!(3));
+    let link = "ln -s /etc/passwd $EXPORTS_PATH";
+    fails(
+        "link",
+        link,
+        json!({}),
+        "the container wait ended with exit code 1: /data/ls/shared/exports/values leads out of",
+    )
+    .await;
+    let stops = "trap 'exit 0' TERM; sleep 3600 & wait";
+    fails("time", stops, json!({"timeout": "20s"}), "the item did not finish within its timeout of 20s").await;
+    fails("image", "", json!({"config": {"image": "127.0.0.1:1/absent:1"}}), "the container main cannot begin, ").await;
+    installed.ends().await;
+}
