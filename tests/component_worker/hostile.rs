@@ -76,7 +76,7 @@ fn pretend(mut host: File, what: &str) -> io::Result<()> {
             crash_with(&mut host)?;
         }
         "reads-an-artifact-that-it-does-not-hold" => {
-            send(&mut host, &[ASK, 15, 7, 0, 1])?;
+            send(&mut host, &[ASK, 16, 7, 0, 1])?;
             receive(&mut host)?;
             send(&mut host, &[END, 1, 2])?;
         }
