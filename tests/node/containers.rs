@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     installed::Installed,
-    objects::{TEAM, installation},
+    objects::{TEAM, installation, namespace},
 };
 
 const GROUP: &str = "container.deployer.landscaper.gardener.cloud";
@@ -88,6 +88,35 @@ async fn exported(installed: &Installed, item: &Value) -> Value {
     serde_json::from_slice(&text.expect("base64")).expect("JSON")
 }
 
+/// A pod of an item that does this, once it does.
+async fn pod_that(installed: &Installed, what: &str, does: impl Fn(&Value) -> bool) -> Value {
+    let of_kind = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": TEAM}});
+    let label = format!("deployitem.{GROUP}/name");
+    let is_ours = |pod: &Value| pod["metadata"]["labels"].get(&label).is_some();
+    installed.admin.expect_that(&of_kind, what, |pod| is_ours(pod) && does(pod)).await
+}
+
+/// Whether the program of a pod runs.
+fn runs(pod: &Value) -> bool {
+    let statuses = pod["status"]["containerStatuses"].as_array();
+    let mut statuses = statuses.into_iter().flatten();
+    statuses.any(|status| status["name"] == "main" && status["state"].get("running").is_some())
+}
+
+/// The Secrets with states: UUID and number of each piece.
+async fn pieces(installed: &Installed) -> Vec<(String, String)> {
+    let of_kind = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": TEAM}});
+    let secrets = installed.admin.list(&of_kind).await;
+    let is_state = |secret: &&Value| secret["metadata"]["labels"][format!("{GROUP}/type")] == "state";
+    let annotation = |secret: &Value, name: &str| {
+        secret["metadata"]["annotations"][format!("{GROUP}/{name}")].as_str().unwrap_or_default().to_owned()
+    };
+    let mut found: Vec<(String, String)> =
+        secrets.iter().filter(is_state).map(|secret| (annotation(secret, "uuid"), annotation(secret, "num"))).collect();
+    found.sort();
+    found
+}
+
 /// What is left of an item's objects: kind and name of each.
 async fn left(installed: &Installed) -> Vec<String> {
     let mut left = Vec::new();
@@ -112,9 +141,20 @@ async fn left(installed: &Installed) -> Vec<String> {
 #[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
 async fn con_19_a_program_gets_what_it_was_promised_and_nothing_else_and_its_state_comes_back() {
     let installed = installed().await;
+    let bare = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare", "namespace": TEAM},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "local/busybox:1", "command": ["true"]}]},
+    });
+    let begun = Instant::now();
+    installed.admin.apply(&bare).await;
+    let mut ended_pod = bare.clone();
+    ended_pod["status"] = json!({"phase": "Succeeded"});
+    installed.admin.expect(&ended_pod).await;
+    eprintln!("a bare pod took {:?}", begun.elapsed());
+    installed.admin.delete(&bare).await;
     let begun = Instant::now();
     installed.succeeds(&installation("task", &[("Jinja", item(PROGRAM, &json!({})))])).await;
-    eprintln!("a container item took {:?}", begun.elapsed());
+    eprintln!("an Installation of one container item took {:?}", begun.elapsed());
     let first = ended(&installed, "Succeeded", &Value::Null).await;
     let exports = exported(&installed, &first).await;
     let told = |name: &str| exports[name].as_str().unwrap_or_default().trim().to_owned();
@@ -177,7 +217,7 @@ async fn con_20_what_ends_a_run_is_told_and_nothing_of_it_stays() {
     let failed = fails("code", no_exports, json!({}), "the container main ended with exit code 3: no disk").await;
     assert_eq!(failed["status"].get("exportRef"), None);
     assert_eq!(failed["status"]["providerStatus"]["podStatus"]["containerStatus"]["exitCode"], json!(3));
-    let link = "ln -s /etc/passwd $EXPORTS_PATH";
+    let link = "ln -s /var/run/secrets/kubernetes.io/serviceaccount/token $EXPORTS_PATH";
     fails(
         "link",
         link,
@@ -188,5 +228,126 @@ async fn con_20_what_ends_a_run_is_told_and_nothing_of_it_stays() {
     let stops = "trap 'exit 0' TERM; sleep 3600 & wait";
     fails("time", stops, json!({"timeout": "20s"}), "the item did not finish within its timeout of 20s").await;
     fails("image", "", json!({"config": {"image": "127.0.0.1:1/absent:1"}}), "the container main cannot begin, ").await;
+    installed.ends().await;
+}
+
+/// Keeps more than a Secret holds, and exports what it finds of it and what it leaves.
+const LARGE: &str = r#"
+set -e
+found=none; [ ! -f $STATE_PATH/blob ] || found=$(sha256sum < $STATE_PATH/blob | cut -d' ' -f1)
+[ -f $STATE_PATH/blob ] || head -c 1500000 /dev/urandom > $STATE_PATH/blob
+printf 'found: %s\nleft: %s\n' "$found" "$(sha256sum < $STATE_PATH/blob | cut -d' ' -f1)" > $EXPORTS_PATH
+"#;
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_12_a_state_of_more_than_a_mebibyte_comes_back_byte_for_byte_and_one_is_kept() {
+    let installed = installed().await;
+    installed.succeeds(&installation("task", &[("Jinja", item(LARGE, &json!({})))])).await;
+    let first = ended(&installed, "Succeeded", &Value::Null).await;
+    let left = exported(&installed, &first).await["left"].clone();
+    let (mut job, mut before) = (first["status"]["jobID"].clone(), Vec::new());
+    for _ in 0..2 {
+        let now = pieces(&installed).await;
+        let uuids = now.iter().map(|(uuid, _)| uuid.as_str());
+        assert!(uuids.clone().all(|uuid| uuid == now[0].0 && !uuid.is_empty()), "{now:?}");
+        assert_eq!(now.iter().map(|(_, number)| number.as_str()).collect::<Vec<_>>(), ["0", "1"]);
+        assert_ne!(now, before);
+        before = now;
+        asks_again(&installed, "task").await;
+        let again = ended(&installed, "Succeeded", &job).await;
+        assert_eq!(exported(&installed, &again).await, json!({"found": left, "left": left}));
+        job = again["status"]["jobID"].clone();
+    }
+    installed.deletes("task").await;
+    assert_eq!(pieces(&installed).await, Vec::new());
+    installed.ends().await;
+}
+
+/// Runs until it is told to end.
+const ENDLESS: &str = "trap 'exit 0' TERM; sleep 3600 & wait";
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn c_277_an_interrupt_ends_the_pod_and_the_next_job_has_one_of_its_own() {
+    let installed = installed().await;
+    let endless = installation("task", &[("Jinja", item(ENDLESS, &json!({})))]);
+    installed.admin.apply(&endless).await;
+    let first = pod_that(&installed, "runs", runs).await;
+    let interrupted = installed.admin.list(&kind("DeployItem")).await[0]["status"]["jobID"].clone();
+    installed.admin.annotate(&endless, json!({"landscaper.gardener.cloud/operation": "interrupt"})).await;
+    let failed = ended(&installed, "Failed", &Value::Null).await;
+    assert_eq!(
+        (&failed["status"]["jobID"], &failed["status"]["lastError"]["reason"]),
+        (&interrupted, &json!("InterruptOperation"))
+    );
+    let name = first["metadata"]["name"].clone();
+    installed
+        .admin
+        .expect_absent(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": TEAM, "name": name}}))
+        .await;
+    let ends = "echo 'job: two' > $EXPORTS_PATH";
+    installed.admin.apply(&installation("task", &[("Jinja", item(ends, &json!({})))])).await;
+    let second = ended(&installed, "Succeeded", &interrupted).await;
+    assert_eq!(exported(&installed, &second).await, json!({"job": "two"}));
+    assert_ne!(second["status"]["providerStatus"]["podStatus"]["podName"], name);
+    installed.deletes("task").await;
+    assert_eq!(left(&installed).await, Vec::<String>::new());
+    installed.ends().await;
+}
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_20_a_pod_that_is_deleted_or_killed_ends_its_item_and_one_whose_operator_goes_is_gone_on_with() {
+    let installed = installed().await;
+    let begins = async |script: &str| {
+        installed.admin.apply(&installation("task", &[("Jinja", item(script, &json!({})))])).await;
+        pod_that(&installed, "runs", runs).await
+    };
+    let fails = async |words: &str| {
+        let failed = ended(&installed, "Failed", &Value::Null).await;
+        let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(words), "{message}");
+        installed.deletes("task").await;
+        assert_eq!(left(&installed).await, Vec::<String>::new());
+    };
+    let pod = begins(ENDLESS).await;
+    let at_once = kube::api::DeleteParams { grace_period_seconds: Some(0), ..Default::default() };
+    installed.admin.delete_with(&pod, &at_once).await;
+    fails("was deleted before its end was seen").await;
+    let pod = begins(ENDLESS).await;
+    let statuses = pod["status"]["containerStatuses"].as_array().expect("it runs");
+    let main = statuses.iter().find(|status| status["name"] == "main").expect("it is there");
+    installed.node.signal(main["containerID"].as_str().expect("its id"), "SIGKILL").await;
+    fails("the container main ended with exit code 137").await;
+    let pod = begins("sleep 8; echo 'a: 1' > $EXPORTS_PATH").await;
+    let operator = installed.pods().await;
+    installed.admin.delete_with(&operator[0], &at_once).await;
+    let gone_on = ended(&installed, "Succeeded", &Value::Null).await;
+    assert_eq!(exported(&installed, &gone_on).await, json!({"a": 1}));
+    assert_eq!(gone_on["status"]["providerStatus"]["podStatus"]["podName"], pod["metadata"]["name"]);
+    installed.deletes("task").await;
+    installed.ends().await;
+}
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_22_a_pod_runs_on_the_cluster_of_the_target_and_nothing_of_it_stays() {
+    let installed = installed().await;
+    let elsewhere = "tasks";
+    installed.admin.apply(&namespace(elsewhere, json!({}))).await;
+    let fields = json!({"config": {"pod": {"cluster": "target", "namespace": elsewhere}}});
+    let script = "echo \"in: $POD_NAMESPACE\" > $EXPORTS_PATH; echo kept > $STATE_PATH/a";
+    installed.succeeds(&installation("task", &[("Jinja", item(script, &fields))])).await;
+    let done = ended(&installed, "Succeeded", &Value::Null).await;
+    assert_eq!(exported(&installed, &done).await, json!({"in": elsewhere}));
+    installed.deletes("task").await;
+    let label = format!("deployitem.{GROUP}/name");
+    for kind in ["Pod", "Secret", "ServiceAccount"] {
+        let of_kind = json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": elsewhere}});
+        let all = installed.admin.list(&of_kind).await;
+        assert!(all.iter().all(|object| object["metadata"]["labels"].get(&label).is_none()), "{kind}");
+    }
+    installed.admin.delete(&namespace(elsewhere, json!({}))).await;
     installed.ends().await;
 }

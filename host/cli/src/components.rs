@@ -70,6 +70,10 @@ impl ContainerItems {
         if !is_one {
             return Err(unusable(format!("it is no {CONTAINER_GROUP}/v1alpha1 Configuration")));
         }
+        if value.get("targetSelector").and_then(Value::as_array).is_some_and(|selected| !selected.is_empty()) {
+            let why = "all items of the type are worked on here, so targetSelector would say what does not hold; leave it out";
+            return Err(unusable(why.to_owned()));
+        }
         Ok(Self::Configured(value))
     }
 
@@ -214,5 +218,8 @@ mod tests {
         let error = read(&format!("{version}\nkind: ProviderConfiguration")).unwrap_err();
         let why = "it is no container.deployer.landscaper.gardener.cloud/v1alpha1 Configuration";
         assert!(error.contains(why) && error.ends_with("name a file with `--container-deployer`"), "{error}");
+        let selects = |of: &str| read(&format!("{version}\nkind: Configuration\ntargetSelector: {of}"));
+        assert!(selects("[{annotations: []}]").unwrap_err().contains("leave it out"));
+        assert!(selects("[]").is_ok());
     }
 }

@@ -22,7 +22,7 @@ use orangery_proposal::item::decide;
 use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
 
 use self::{
-    apply::{Applied, apply, former::release},
+    apply::{Applied, apply, ended::end_after_job, former::release},
     gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
@@ -146,9 +146,10 @@ impl DeployItemController {
             }
             ItemTrigger::Job(job) => job,
             ItemTrigger::Done(next) => return Ok(next),
-            ItemTrigger::None => {
+            ItemTrigger::None(deployer) => {
+                let ended = end_after_job(&self.host, &self.pool, item, deployer).await;
                 self.forget(&Key::of(item.as_ref()));
-                return Ok(NextCall::Settled);
+                return ended.map(|()| NextCall::Settled);
             }
         };
         // Gather: the item, its component, its clusters, and where its job stands.
@@ -157,9 +158,8 @@ impl DeployItemController {
         let action = decide(reconciliation.facts(&self.limiter));
         // Apply: the component's proposal, as far as it goes without waiting.
         // Answers of components, readiness and exports of objects take as long as their authors like.
-        let tenant = Some(Key::of(item.as_ref()).namespace);
         let applied = in_this_slot(apply(&mut reconciliation, action));
-        let applied = self.host.computations.run(&tenant, applied).await?;
+        let applied = self.host.computations.run(&Some(Key::of(item.as_ref()).namespace), applied).await?;
         // Status: where the job rests.
         self.finish(reconciliation, applied).await
     }

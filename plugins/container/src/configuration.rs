@@ -28,6 +28,8 @@ pub(crate) struct ProviderConfiguration {
     /// As an installation has it.
     pub(crate) descriptor: Option<Value>,
     pub(crate) pull_secrets: Vec<SecretName>,
+    /// The namespace of the target's cluster that the pod is in; `None` runs it where the deployer does.
+    pub(crate) target_namespace: Option<String>,
 }
 
 /// The files for `CONTENT_PATH`.
@@ -62,7 +64,21 @@ impl ProviderConfiguration {
             blueprint,
             descriptor: descriptor.map(|place| source(&place)).transpose()?,
             pull_secrets: config.items_of("registryPullSecrets")?.iter().map(secret_name).collect::<Result<_, _>>()?,
+            target_namespace: config.field("pod")?.map(|place| target_namespace(&place)).transpose()?.flatten(),
         })
+    }
+}
+
+/// Where the pod runs: `{"cluster": "target", "namespace": …}`. Without it, and on the cluster `host`, the deployer says it.
+fn target_namespace(place: &Place<'_>) -> Result<Option<String>, Problem> {
+    let namespace = place.field("namespace")?.map(|place| place.name().map(str::to_owned)).transpose()?;
+    match (place.text_of("cluster")?, namespace) {
+        (Some("target"), namespace) => Ok(Some(namespace.unwrap_or_else(|| "default".to_owned()))),
+        (None | Some("host"), None) => Ok(None),
+        (None | Some("host"), Some(_)) => Err(place.problem(
+            "the namespace of pods on the cluster of the operator is what its administrator says; leave it out, or write cluster: target",
+        )),
+        (Some(other), _) => Err(place.problem(format!("{other:?} is no cluster that pods run on; write host or target"))),
     }
 }
 
@@ -241,6 +257,10 @@ pub(crate) fn schema() -> Value {
                 },
             },
             "continuousReconcile": {"type": "object"},
+            "pod": {
+                "type": "object",
+                "properties": {"cluster": {"enum": ["host", "target"]}, "namespace": {"type": "string"}},
+            },
         },
     })
 }
@@ -285,6 +305,23 @@ mod tests {
         let files =
             [("blueprint.yaml", "a: 1"), ("docs/a.md", "x")].map(|(path, text)| (path.to_owned(), text.to_owned()));
         assert_eq!(config.blueprint, Some(Blueprint::Files(files.into())));
+    }
+
+    #[test]
+    fn con_22_a_pod_on_the_cluster_of_the_target_is_asked_for() {
+        let place = |pod: Value| read(json!({"pod": pod})).map(|config| config.target_namespace);
+        assert_eq!(place(json!({"cluster": "target", "namespace": "tasks"})), Ok(Some("tasks".to_owned())));
+        assert_eq!(place(json!({"cluster": "target"})), Ok(Some("default".to_owned())));
+        assert_eq!([place(json!({"cluster": "host"})), place(json!({}))], [Ok(None), Ok(None)]);
+        assert_eq!(
+            place(json!({"cluster": "moon"})).unwrap_err(),
+            "\"moon\" is no cluster that pods run on; write host or target (at /pod)"
+        );
+        assert_eq!(
+            place(json!({"namespace": "a"})).unwrap_err(),
+            "the namespace of pods on the cluster of the operator is what its administrator says; leave it out, or write cluster: \
+             target (at /pod)"
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@
 #[expect(unsafe_code, reason = "generated: what the component exports")]
 mod bindings;
 mod configuration;
+mod former;
 mod inputs;
 mod names;
 mod objects;

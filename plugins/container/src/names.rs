@@ -15,7 +15,7 @@ const LONGEST_LABEL: usize = 63;
 const LONGEST_ITEM: usize = 180;
 
 /// How many letters of a hash make a name one of its own.
-const HASH: usize = 10;
+pub(crate) const HASH: usize = 10;
 
 /// The first letters of the digest of a text.
 pub(crate) fn hash(text: &str) -> String {
@@ -48,6 +48,11 @@ pub(crate) fn item_name() -> String {
 /// The label of the item's namespace.
 pub(crate) fn item_namespace() -> String {
     format!("deployitem.{GROUP}/namespace")
+}
+
+/// The label of the item's generation.
+pub(crate) fn item_generation() -> String {
+    format!("deployitem.{GROUP}/generation")
 }
 
 /// A label or an annotation of the deployer.

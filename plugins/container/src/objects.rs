@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// Where a run is, and what it is called.
+#[derive(Clone)]
 pub(crate) struct Run<'a> {
     pub(crate) item: &'a Item,
     pub(crate) deployer: &'a DeployerConfiguration,
@@ -23,7 +24,22 @@ pub(crate) struct Run<'a> {
     pub(crate) operation: &'static str,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// The run of the item's job.
+    pub(crate) fn new(
+        item: &'a Item,
+        deployer: &'a DeployerConfiguration,
+        (on, namespace): (ClusterRef, String),
+        operation: &'static str,
+    ) -> Self {
+        Self { item, deployer, on, namespace, name: names::pod(item, operation), operation }
+    }
+
+    /// The same with a pod that another deployer has made.
+    pub(crate) fn with_pod(&self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self.clone() }
+    }
+
     /// The Secret that `wait` fills.
     pub(crate) fn result(&self) -> String {
         format!("{}-result", self.name)

@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    configuration::{GROUP, OwnContainer},
-    objects::Run,
-};
+use crate::{configuration::OwnContainer, names::item_generation, objects::Run};
 
 /// The folder that all containers share.
 const SHARED: &str = "/data/ls/shared";
@@ -45,7 +42,7 @@ pub(crate) struct Program<'a> {
 pub(crate) fn pod(run: &Run<'_>, program: &Program<'_>) -> Value {
     let mut metadata = run.metadata(&run.name, None);
     if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
-        labels.insert(format!("deployitem.{GROUP}/generation"), json!(run.item.generation.to_string()));
+        labels.insert(item_generation(), json!(run.item.generation.to_string()));
     }
     metadata.insert("annotations".to_owned(), json!({JOB: run.item.job}));
     let mut spec = json!({

@@ -10,12 +10,15 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     configuration::{DeployerConfiguration, ProviderConfiguration},
-    inputs, names,
+    former, inputs, names,
     objects::{Run, status_head},
     outcome::{self, RunResult},
     pod::{Program, pod},
     state::{self, Piece},
 };
+
+/// What Landscaper's deployer has left, as a stage is called.
+const LEFTOVERS: &str = "what another deployer has left";
 
 /// How long an image may not be pulled before the item fails, in milliseconds: registries have bad moments.
 const PULLED_WITHIN: u64 = 60_000;
@@ -39,17 +42,46 @@ impl Operation {
 }
 
 /// What a call hands to the next one of its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Checkpoint {
     /// The pod was made.
     Run,
     /// An image could not be pulled, and there was time for that since.
     Pull,
+    /// A pod of Landscaper's deployer runs for this job.
+    Former(String),
+    /// The same of an image of that pod.
+    FormerPull(String),
 }
 
 impl Checkpoint {
-    fn written(self) -> Vec<u8> {
+    /// The same where an image could not be pulled and there was time for that since; `None` where this is that.
+    fn after_pull(&self) -> Option<Self> {
+        match self {
+            Self::Run => Some(Self::Pull),
+            Self::Former(pod) => Some(Self::FormerPull(pod.clone())),
+            Self::Pull | Self::FormerPull(_) => None,
+        }
+    }
+
+    /// The same before that.
+    fn of_run(&self) -> Self {
+        match self {
+            Self::Run | Self::Pull => Self::Run,
+            Self::Former(pod) | Self::FormerPull(pod) => Self::Former(pod.clone()),
+        }
+    }
+
+    /// The pod of Landscaper's deployer, where it is one.
+    fn former(&self) -> Option<&str> {
+        match self {
+            Self::Run | Self::Pull => None,
+            Self::Former(pod) | Self::FormerPull(pod) => Some(pod),
+        }
+    }
+
+    fn written(&self) -> Vec<u8> {
         json!(self).to_string().into_bytes()
     }
 
@@ -61,30 +93,54 @@ impl Checkpoint {
 
 /// What an item needs.
 pub(crate) fn plan(item: &Item, operation: Operation, host: &impl Host) -> Result<Proposal, Fault> {
-    if operation == Operation::Delete && item.checkpoint.is_none() && !must_run(item) {
+    let is_first = operation == Operation::Delete && item.checkpoint.is_none();
+    let is_of_former = former::is_of_former(&status(item));
+    if is_first && (is_forced(item) || !(has_run(item) || is_of_former)) {
         return nothing_to_run(item, host);
     }
     let deployer = DeployerConfiguration::read(item)?;
-    let config = ProviderConfiguration::read(&item.config()?)?;
-    let run = Run {
-        item,
-        namespace: deployer.namespace.clone().unwrap_or_else(|| item.namespace.clone()),
-        deployer: &deployer,
-        on: ClusterRef::Host,
-        name: names::pod(item, operation.word()),
-        operation: operation.word(),
-    };
+    let config = ProviderConfiguration::read(&item.config()?);
+    if is_first && !has_run(item) && !has_pieces(item, place(item, &deployer, config.as_ref().ok()), host)? {
+        return nothing_to_run(item, host);
+    }
+    let config = config?;
+    if config.target_namespace.is_some() && item.target.is_none() {
+        let problem =
+            "the pod is to run on the cluster of the target, and the item has none; give it a target, or leave pod out";
+        return Err(Problem::configuration("/pod/cluster", problem).into());
+    }
+    let run = Run::new(item, &deployer, place(item, &deployer, Some(&config)), operation.word());
     match item.checkpoint.as_deref().map(Checkpoint::read).transpose()? {
         None => begin(&run, &config, operation, host),
-        Some(checkpoint) => go_on(&run, operation, checkpoint, host),
+        Some(checkpoint) => go_on(&run, operation, &checkpoint, host),
     }
 }
 
-/// Whether a deletion runs the program: not where the item never had a run that succeeded or left a state, and not where somebody
-/// does not want it.
-fn must_run(item: &Item) -> bool {
-    let is_forced = item.annotations.iter().any(|(name, _)| *name == names::deployer_label("force-cleanup"));
-    !is_forced && (last_success(item).is_some() || status(item).pointer("/podStatus/hasState").is_some())
+/// Where the pod of an item runs.
+fn place(
+    item: &Item,
+    deployer: &DeployerConfiguration,
+    config: Option<&ProviderConfiguration>,
+) -> (ClusterRef, String) {
+    match config.and_then(|config| config.target_namespace.clone()) {
+        Some(namespace) => (ClusterRef::Target, namespace),
+        None => (ClusterRef::Host, deployer.namespace.clone().unwrap_or_else(|| item.namespace.clone())),
+    }
+}
+
+/// Whether somebody does not want the program to run for a deletion.
+fn is_forced(item: &Item) -> bool {
+    item.annotations.iter().any(|(name, _)| *name == names::deployer_label("force-cleanup"))
+}
+
+/// Whether the item had a run that succeeded or left a state: its deletion runs the program, and no other one does.
+fn has_run(item: &Item) -> bool {
+    last_success(item).is_some() || has_state(item)
+}
+
+/// Whether there is a state: the status of Landscaper's deployer does not say it.
+fn has_pieces(item: &Item, (on, namespace): (ClusterRef, String), host: &impl Host) -> Result<bool, Fault> {
+    Ok(!state::newest(&state::pieces(item, (&on, &namespace), host)?).is_empty())
 }
 
 /// The job whose run was the last one that succeeded.
@@ -101,11 +157,14 @@ fn nothing_to_run(item: &Item, host: &impl Host) -> Result<Proposal, Fault> {
     let Ok(deployer) = DeployerConfiguration::read(item) else {
         return Ok(Proposal::finish(Vec::new(), Completion::default()));
     };
-    let namespace = deployer.namespace.unwrap_or_else(|| item.namespace.clone());
-    let on = ClusterRef::Host;
-    let place = (&on, namespace.as_str());
-    let pieces = state::pieces(item, place, host)?;
-    let stages = removal(state::removals(pieces.iter().map(|piece| &piece.name), place), "state");
+    let config = item.config().ok().and_then(|config| ProviderConfiguration::read(&config).ok());
+    let run = Run::new(item, &deployer, place(item, &deployer, config.as_ref()), Operation::Delete.word());
+    let pieces = state::pieces(item, run.place(), host)?;
+    let mut stages = removal(state::removals(pieces.iter().map(|piece| &piece.name), run.place()), "state");
+    if former::is_of_former(&status(item)) {
+        stages.extend(removal(pods_but(&run, &pods(&run, host)?, None), "pods of earlier jobs"));
+        stages.extend(removal(former::leftovers(&run, host)?, LEFTOVERS));
+    }
     Ok(Proposal::finish(stages, Completion::default()))
 }
 
@@ -133,7 +192,10 @@ fn begin(
     let parts = inputs::parts(config, host)?;
     let (pull_secrets, foreign) = pull_secrets(run, config, host)?;
     let states = state::newest(&state::pieces(run.item, run.place(), host)?);
-    let earlier = earlier_pods(run, host)?;
+    let pods = pods(run, host)?;
+    if let Some(former) = former::pod_of_job(&pods, run) {
+        return Ok(wait_for_former(run, operation, &pods, former));
+    }
     let program = Program {
         image,
         command: &config.command,
@@ -145,20 +207,34 @@ fn begin(
     let object = pod(run, &program);
     let owned = if run.deployer.keeps_pods { Ownership::Kept } else { Ownership::Ephemeral };
     let write = ObjectWrite { owned, ..run.of_run(&object) };
-    let mut stages = removal(earlier, "pods of earlier jobs");
+    let mut stages = removal(pods_but(run, &pods, Some(&run.name)), "pods of earlier jobs");
+    if former::is_of_former(&status(run.item)) {
+        stages.extend(removal(former::leftovers(run, host)?, LEFTOVERS));
+    }
     stages.push(Stage::new("what the pod needs", run.prerequisites(&parts, foreign.as_ref()), Gate::Accepted));
-    stages.push(Stage { writes: vec![write], ..until_settled(run) });
+    stages.push(Stage { writes: vec![write], ..until_settled(run, &run.name) });
     let mut proposal = Proposal::new(stages, Next::ContinueWith(Checkpoint::Run.written()));
     proposal.status = Some(provider_status(run, operation, None, last_success(run.item), has_state(run.item)));
     Ok(proposal)
 }
 
+/// The pod that Landscaper's deployer has made for this job counts for it. What else there is of pods ends.
+fn wait_for_former(run: &Run<'_>, operation: Operation, pods: &[Value], former: String) -> Proposal {
+    let mut stages = removal(pods_but(run, pods, Some(&former)), "pods of earlier jobs");
+    stages.push(until_settled(run, &former));
+    let pod = pods.iter().find(|pod| pod.pointer("/metadata/name").is_some_and(|name| *name == former));
+    let run = &run.with_pod(&former);
+    let mut proposal = Proposal::new(stages, Next::ContinueWith(Checkpoint::Former(former).written()));
+    proposal.status = Some(provider_status(run, operation, pod, last_success(run.item), has_state(run.item)));
+    proposal
+}
+
 /// The pod of the run until it has ended, or cannot begin.
-fn until_settled(run: &Run<'_>) -> Stage {
+fn until_settled(run: &Run<'_>, pod: &str) -> Stage {
     let check = Readiness {
-        name: format!("the end of pod {}", run.name),
+        name: format!("the end of pod {pod}"),
         on: run.on.clone(),
-        scope: Scope::Keys(vec![key(run, "Pod", &run.name)]),
+        scope: Scope::Keys(vec![key(run, "Pod", pod)]),
         rule: ReadinessRule::Expression(outcome::settled()),
         timeout: None,
     };
@@ -174,8 +250,8 @@ fn key(run: &Run<'_>, kind: &str, name: &str) -> ObjectKey {
     }
 }
 
-/// The removal of pods that earlier jobs of the item have left. Those of the original have a finalizer of its own.
-fn earlier_pods(run: &Run<'_>, host: &impl Host) -> Result<Vec<ObjectRemoval>, Fault> {
+/// The pods of the item.
+fn pods(run: &Run<'_>, host: &impl Host) -> Result<Vec<Value>, Fault> {
     let what = Selection {
         api_version: "v1".to_owned(),
         kind: "Pod".to_owned(),
@@ -184,9 +260,14 @@ fn earlier_pods(run: &Run<'_>, host: &impl Host) -> Result<Vec<ObjectRemoval>, F
         labels: Some(names::selector(run.item)),
         fields: None,
     };
-    let pods = host.list(&run.on, &what)?;
-    let names = pods.iter().filter_map(|pod| pod.pointer("/metadata/name")?.as_str()).filter(|name| *name != run.name);
-    Ok(names.map(|name| ObjectRemoval { key: key(run, "Pod", name), on: run.on.clone(), force: true }).collect())
+    host.list(&run.on, &what)
+}
+
+/// The removal of pods but for one. Those of Landscaper's deployer have a finalizer of its own.
+fn pods_but(run: &Run<'_>, pods: &[Value], but: Option<&str>) -> Vec<ObjectRemoval> {
+    let names = pods.iter().filter_map(|pod| pod.pointer("/metadata/name")?.as_str());
+    let names = names.filter(|name| Some(*name) != but);
+    names.map(|name| ObjectRemoval { key: key(run, "Pod", name), on: run.on.clone(), force: true }).collect()
 }
 
 /// The names of the Secrets with credentials for images, and one that is made of those in other namespaces.
@@ -229,10 +310,12 @@ fn logins(secret: &Value) -> Option<Map<String, Value>> {
 }
 
 /// A later call: the pod has ended, or cannot begin.
-fn go_on(run: &Run<'_>, operation: Operation, checkpoint: Checkpoint, host: &impl Host) -> Result<Proposal, Fault> {
-    let keys = [key(run, "Pod", &run.name), key(run, "Secret", &run.result())];
-    let mut found = host.get_many(&run.on, &keys)?.into_iter();
-    let (pod, result) = (found.next().flatten(), found.next().flatten());
+fn go_on(run: &Run<'_>, operation: Operation, checkpoint: &Checkpoint, host: &impl Host) -> Result<Proposal, Fault> {
+    let former = checkpoint.former();
+    let run = &former.map_or_else(|| run.clone(), |pod| run.with_pod(pod));
+    let of_exports = if former.is_some() { former::exports_key(run) } else { key(run, "Secret", &run.result()) };
+    let mut found = host.get_many(&run.on, &[key(run, "Pod", &run.name), of_exports])?.into_iter();
+    let (pod, left) = (found.next().flatten(), found.next().flatten());
     let Some(pod) = pod else {
         let message = format!(
             "its pod {} was deleted before its end was seen; find out who deletes it, and reconcile again",
@@ -248,12 +331,22 @@ fn go_on(run: &Run<'_>, operation: Operation, checkpoint: Checkpoint, host: &imp
             Some(provider_status(run, operation, Some(&pod), last_success(run.item), has_state(run.item)));
         return Ok(proposal);
     }
-    let result = result.as_ref().and_then(outcome::result);
     let pieces = state::pieces(run.item, run.place(), host)?;
-    let (stages, is_stored) = in_order(run, &pieces, result.as_ref());
+    let (mut stages, is_stored, exported) = if former.is_some() {
+        let exported = left.as_ref().and_then(|left| former::exports(left, &pod)).transpose();
+        (Vec::new(), !state::newest(&pieces).is_empty(), exported.map_err(not_a_document))
+    } else {
+        let result = left.as_ref().and_then(outcome::result);
+        let (stages, is_stored) = in_order(run, &pieces, result.as_ref());
+        (stages, is_stored, Ok(result.and_then(|result| result.exports)))
+    };
+    if former.is_some() {
+        stages.extend(removal(pods_but(run, std::slice::from_ref(&pod), None), "the pod"));
+        stages.extend(removal(former::leftovers(run, host)?, LEFTOVERS));
+    }
     let ended = match outcome::failed(&pod) {
         Some(problem) => Err(problem),
-        None => exports(result),
+        None => exported.and_then(exports),
     };
     let (next, succeeded) = match ended {
         Ok(exports) => (Next::Finish(Completion { exports, afterwards: Vec::new() }), Some(run.item.job.clone())),
@@ -264,14 +357,23 @@ fn go_on(run: &Run<'_>, operation: Operation, checkpoint: Checkpoint, host: &imp
     Ok(proposal)
 }
 
+fn not_a_document(error: String) -> Problem {
+    outcome::failure(format!(
+        "what the program has exported is neither JSON nor YAML: {error}; write one document to EXPORTS_PATH"
+    ))
+}
+
 /// What is done while a pod has not ended: its images have some time, and then it is waited for again.
-fn unfinished(run: &Run<'_>, checkpoint: Checkpoint, pod: &Value) -> Proposal {
-    match outcome::kept(pod) {
-        Some(kept) if kept.may_pass && checkpoint == Checkpoint::Run => {
-            Proposal::new(Vec::new(), Next::AgainIn((PULLED_WITHIN, Checkpoint::Pull.written())))
+fn unfinished(run: &Run<'_>, checkpoint: &Checkpoint, pod: &Value) -> Proposal {
+    match (outcome::kept(pod), checkpoint.after_pull()) {
+        (Some(kept), Some(after)) if kept.may_pass => {
+            Proposal::new(Vec::new(), Next::AgainIn((PULLED_WITHIN, after.written())))
         }
-        Some(kept) => Proposal::new(Vec::new(), Next::Fail(kept.problem())),
-        None => Proposal::new(vec![until_settled(run)], Next::ContinueWith(Checkpoint::Run.written())),
+        (Some(kept), _) => Proposal::new(Vec::new(), Next::Fail(kept.problem())),
+        (None, _) => {
+            let next = Next::ContinueWith(checkpoint.of_run().written());
+            Proposal::new(vec![until_settled(run, &run.name)], next)
+        }
     }
 }
 
@@ -293,8 +395,8 @@ fn in_order(run: &Run<'_>, pieces: &[Piece], result: Option<&RunResult>) -> (Vec
 }
 
 /// What the program has exported: an object, or nothing.
-fn exports(result: Option<RunResult>) -> Result<Vec<ExportRule>, Problem> {
-    match result.and_then(|result| result.exports) {
+fn exports(document: Option<Value>) -> Result<Vec<ExportRule>, Problem> {
+    match document {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(document @ Value::Object(_)) => {
             Ok(vec![ExportRule { key: String::new(), source: ExportSource::Value(document.to_string()) }])

@@ -101,7 +101,13 @@ impl ProgramPaths {
         }
         let shared = self.state.parent().unwrap_or(&self.state);
         let root = fs::canonicalize(shared).map_err(|error| unseen(&error))?;
-        let real = fs::canonicalize(path).map_err(|error| unseen(&error))?;
+        let real = fs::canonicalize(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => ContainerError(format!(
+                "{} is a link that leads nowhere in this container; leave a file of the program there",
+                path.display()
+            )),
+            _ => unseen(&error),
+        })?;
         if real.starts_with(&root) {
             return Ok(Some(real));
         }
@@ -155,6 +161,12 @@ mod tests {
         symlink(&token, &paths.exports).unwrap();
         let error = paths.shared(&paths.exports).unwrap_err().to_string();
         assert!(error.contains(" leads out of ") && error.ends_with("leave a file of the program there"), "{error}");
+        fs::remove_file(&token).unwrap();
+        let error = paths.shared(&paths.exports).unwrap_err().to_string();
+        assert!(
+            error.ends_with("is a link that leads nowhere in this container; leave a file of the program there"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ use super::{
 use crate::{event, kept_credentials, refresh, seal::SealError, secret_values::reader};
 
 mod charts;
-mod ended;
+pub(super) mod ended;
 pub(super) mod former;
 mod successors;
 mod uninstall;

@@ -37,8 +37,8 @@ mod quota;
 
 /// What an item is called for.
 pub(super) enum ItemTrigger {
-    /// Nothing: no job is under way.
-    None,
+    /// No job is under way; with the component that claims the item.
+    None(Arc<dyn Deployer>),
     /// All is done already.
     Done(NextCall),
     /// A job is to be worked on.
@@ -101,7 +101,7 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
         return Ok(ItemTrigger::Done(start(host, item, now).await?));
     }
     Ok(match work {
-        Work::None | Work::Start => ItemTrigger::None,
+        Work::None | Work::Start => ItemTrigger::None(deployer),
         Work::Continue { job } => {
             let item = add_finalizer(host, item).await?;
             ItemTrigger::Job(TriggeredJob { id: job, item, deployer, is_orphaned })
