@@ -314,7 +314,7 @@ async fn con_20_a_pod_that_is_deleted_or_killed_ends_its_item_and_one_whose_oper
     let pod = begins(ENDLESS).await;
     let at_once = kube::api::DeleteParams { grace_period_seconds: Some(0), ..Default::default() };
     installed.admin.delete_with(&pod, &at_once).await;
-    fails("was deleted before its end was seen").await;
+    fails("was deleted by somebody else while this job waited for it").await;
     let pod = begins(ENDLESS).await;
     let statuses = pod["status"]["containerStatuses"].as_array().expect("it runs");
     let main = statuses.iter().find(|status| status["name"] == "main").expect("it is there");

@@ -24,7 +24,10 @@ use orangery_core::{
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::machine::{OsChance, SystemClock};
+use crate::{
+    machine::{OsChance, SystemClock},
+    stop::StopSignal,
+};
 
 /// The most bytes of a document that is exported: it has to have room in a Secret.
 const MOST_EXPORT_BYTES: u64 = 1_000_000;
@@ -40,6 +43,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The labels and annotations of the deployer begin so.
 const GROUP: &str = "container.deployer.landscaper.gardener.cloud";
+
+/// Why nothing is stored of a pod that goes.
+const TOLD_TO_END: &str =
+    "the pod was told to end before its program had ended, so nothing of that is stored; the last state stays";
 
 /// Carries `orangery container` out: the sentence of a failure is in the log and in the status of the container.
 pub(crate) async fn execute(command: ContainerCommand, terminal: &mut Terminal) -> Exit {
@@ -70,7 +77,14 @@ async fn wait(environment: &dyn Fn(&str) -> Option<String>) -> Result<(), Contai
         |error: String| ContainerError(format!("the API server cannot be reached from this pod: {error}"));
     let config = Config::incluster().map_err(|error| unreachable(error.to_string()))?;
     let client = Client::try_from(config).map_err(|error| unreachable(error.to_string()))?;
-    let code = exit_code(&Api::namespaced(client.clone(), &namespace), &pod).await?;
+    let mut stop =
+        StopSignal::new().map_err(|error| ContainerError(format!("signals cannot be waited for: {error}")))?;
+    let pods = Api::namespaced(client.clone(), &namespace);
+    // Of a pod that is deleted the API server is told no end of a container before the last one.
+    let code = tokio::select! {
+        code = exit_code(&pods, &pod) => code?,
+        () = stop.asked() => return Err(ContainerError(TOLD_TO_END.to_owned())),
+    };
     let secrets = Secrets(Api::namespaced(client, &namespace));
     let state = stored(&secrets, &paths, &states).await;
     // What became of the program comes first: the rest may follow from it.
