@@ -84,10 +84,19 @@ const MOST_SCHEMAS: usize = 100;
 /// The most bytes of memory that these take.
 const MOST_SCHEMA_BYTES: u64 = 48 << 20;
 
+/// The most bytes of memory that what the executions of one blueprint answer takes, with their states.
+pub const MOST_ANSWERED_BYTES: u64 = 64 << 20;
+
+/// Holds so many bytes of memory in all from now on; whether there is room for them.
+pub type HoldMemory<'a> = Box<dyn FnMut(u64) -> bool + Send + 'a>;
+
 /// The rendering of one blueprint in one job.
 pub struct Rendering<'a> {
     subject: RenderedSubject<'a>,
     states: States,
+    /// The memory of what executions have answered, and of the states from before.
+    bytes: u64,
+    hold: HoldMemory<'a>,
     warnings: Vec<Warning>,
     /// How many more there were.
     omitted: usize,
@@ -122,7 +131,13 @@ impl FetchedSchemas {
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
     pub fn new(subject: RenderedSubject<'a>, states: States) -> Self {
-        Self { subject, states, warnings: Vec::new(), omitted: 0, schemas: FetchedSchemas::default() }
+        let (bytes, hold) = (states.bytes(), Box::new(|_| true));
+        Self { subject, states, bytes, hold, warnings: Vec::new(), omitted: 0, schemas: FetchedSchemas::default() }
+    }
+
+    /// Shares the memory of what executions answer with other renderings; it is free when this is dropped.
+    pub fn sharing(self, hold: HoldMemory<'a>) -> Self {
+        Self { hold, ..self }
     }
 
     /// What executions keep, also of a job that failed.
@@ -321,7 +336,29 @@ impl<'a> Rendering<'a> {
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
         let message = std::mem::take(&mut rendered.warnings);
         self.warn(message.into_iter().map(|text| Warning { place: place.clone(), text }));
+        self.count(&place, rendered.bytes).map_err(RenderError::Memory)?;
         Ok(rendered)
+    }
+
+    /// Counts what an execution has answered, for as long as the rendering is there (C-324).
+    fn count(&mut self, place: &str, bytes: u64) -> Result<(), Fault> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let sum = self.bytes;
+        if sum > MOST_ANSWERED_BYTES {
+            let message = format!(
+                "{place}: its answer takes more than the {MOST_ANSWERED_BYTES} bytes of memory that are allowed, with what the \
+                 executions before it have answered, and their states; answer less, or divide the blueprint"
+            );
+            return Err(Fault::invalid(Code::LimitExceeded, message));
+        }
+        if (self.hold)(sum) {
+            return Ok(());
+        }
+        let message = format!(
+            "{place}: its answer takes {sum} bytes of memory, with what the executions before it have answered, and their states, and \
+             others have what is left; it is tried again"
+        );
+        Err(Fault::later(Code::LimitExceeded, message))
     }
 
     fn schemas(&self) -> Schemas<'_> {

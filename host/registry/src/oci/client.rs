@@ -8,6 +8,7 @@ use orangery_core::{
     error::{Code, Fault},
 };
 use orangery_ocm::AllowedSources;
+use orangery_turns::{Tenant, Turns};
 use serde::Deserialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use url::Url;
@@ -15,6 +16,7 @@ use url::Url;
 use super::{
     auth::{self, SessionKey, Sessions},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    content::{Content, HeldRoom},
     fetch_memory::{FetchMemory, FetchShare, ReservedMemory, overdue},
     fetched::FetchedBytes,
     flight::Flights,
@@ -30,6 +32,8 @@ use super::{
 const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 /// Credentials that are tried for one answer.
 pub(super) const MOST_TRIED: usize = 10;
+/// Exchanges with registries and web servers that are under way at once, whose waiting callers have lent their slots (C-323).
+const MOST_EXCHANGES: usize = 128;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
 /// A blob of so many bytes has the time of a manifest.
@@ -63,14 +67,25 @@ pub trait Pull: Send + Sync {
         keyring: &Keyring,
     ) -> impl Future<Output = Result<Option<Arc<Manifest>>, Fault>> + Send;
 
-    /// A blob that is kept in memory: at most `most` bytes.
+    /// A blob that is kept in memory, of at most `most` bytes, with its room there.
+    fn content(
+        &self,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> impl Future<Output = Result<Content, Fault>> + Send;
+
+    /// The same for one who reads it at once.
     fn small_blob(
         &self,
         repository: &OciRepository,
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send {
+        async move { Ok(self.content(repository, blob, most, keyring).await?.into_vec()) }
+    }
 }
 
 /// An artifact, the fingerprint of the credentials, and what the policies of who asks say.
@@ -83,6 +98,8 @@ pub struct Client {
     sessions: Sessions,
     manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, NoAnswer>>,
     pauses: Pauses,
+    /// Of exchanges, each until its content has come.
+    places: Arc<Turns>,
     /// The bytes that may come in at once.
     memory: Arc<FetchMemory>,
     fetched: Arc<FetchedBytes>,
@@ -99,8 +116,13 @@ impl Client {
         })?;
         let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
         let memory = FetchMemory::new(&settings.limits);
-        let fetched = Arc::default();
-        Ok(Self { connections, settings, sessions, manifests, pauses, memory, fetched })
+        let (fetched, places) = (Arc::default(), Turns::new(MOST_EXCHANGES));
+        Ok(Self { connections, settings, sessions, manifests, pauses, places, memory, fetched })
+    }
+
+    /// The places of exchanges.
+    pub(super) fn places(&self) -> &Arc<Turns> {
+        &self.places
     }
 
     pub(super) fn connections(&self) -> &RegistryConnections {
@@ -110,6 +132,13 @@ impl Client {
     /// The bytes that may come in at once.
     pub(super) fn memory(&self) -> &Arc<FetchMemory> {
         &self.memory
+    }
+
+    /// Room in memory for content of so many bytes that is kept on this machine, in the same turns as for what a server sends.
+    pub(crate) async fn room(&self, bytes: u64, tenant: &Tenant, subject: &str) -> Result<HeldRoom, Fault> {
+        let share = FetchShare { tenant: tenant.clone(), server: String::new() };
+        let reserved = self.memory.reserve(&share, bytes).await;
+        reserved.map(|reserved| Some(reserved).into()).map_err(|refusal| refusal.fault(subject))
     }
 
     /// What the operator says about registries.
@@ -151,7 +180,7 @@ impl Client {
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<u64, Fault> {
         let poured = self.pour_blob(repository, (digest, size), keyring, None, into).await;
-        poured.map_err(|refusal| refusal.fault(&message_of(repository, digest)))
+        poured.map(|(size, _)| size).map_err(|refusal| refusal.fault(&message_of(repository, digest)))
     }
 
     async fn pour_blob(
@@ -161,7 +190,7 @@ impl Client {
         keyring: &Keyring,
         reserved: Option<ReservedMemory>,
         into: &mut (dyn AsyncWrite + Send + Unpin),
-    ) -> Result<u64, ExchangeRefusal> {
+    ) -> Result<(u64, Option<ReservedMemory>), ExchangeRefusal> {
         let most = self.settings.limits.blob;
         if let Some(size) = size.filter(|size| *size > most) {
             return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
@@ -176,7 +205,8 @@ impl Client {
             answer = self.get(repository, &path, "*/*", keyring, until) => answer?,
         };
         answer.reserved = reserved;
-        pour(&mut answer, Some(digest), size, most, into).await
+        let size = pour(&mut answer, Some(digest), size, most, into).await?;
+        Ok((size, answer.reserved))
     }
 
     async fn pull_manifest(
@@ -188,7 +218,7 @@ impl Client {
         let (mut selector, mut artifact) = (reference.selector.clone(), None);
         for _ in 0..MOST_LEVELS {
             let document = self.raw_document(&reference.repository, &selector, keyring, until).await;
-            let (bytes, digest, kind) = document.map_err(|refusal| match refusal {
+            let RawDocument { bytes, digest, kind, room: _room } = document.map_err(|refusal| match refusal {
                 // What an index names is pushed before it: without that it is broken, and nobody waits for it (C-148).
                 ExchangeRefusal::NotFound { .. } if artifact.is_some() => ExchangeRefusal::Malformed(format!(
                     "its index names the manifest {selector}, which the registry does not have; push it again"
@@ -217,27 +247,27 @@ impl Client {
         repository: &OciRepository,
         digest: &ContentDigest,
         keyring: &Keyring,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Content, Fault> {
         let until = Deadline::after(self.settings.limits.manifest_time);
         let selector = ArtifactSelector::Digest(digest.clone());
         let raw = self.raw_document(repository, &selector, keyring, until).await;
-        let (bytes, _, _) = raw.map_err(|refusal| refusal.fault(&format!("the manifest of {repository}@{digest}")))?;
-        Ok(bytes)
+        let raw = raw.map_err(|refusal| refusal.fault(&format!("the manifest of {repository}@{digest}")))?;
+        Ok(Content::new(raw.bytes, raw.room))
     }
 
-    /// The bytes, their digest, and what the server says they are.
+    /// What a registry has under a tag or a digest.
     async fn raw_document(
         &self,
         repository: &OciRepository,
         selector: &ArtifactSelector,
         keyring: &Keyring,
         until: Deadline,
-    ) -> Result<(Vec<u8>, ContentDigest, String), ExchangeRefusal> {
+    ) -> Result<RawDocument, ExchangeRefusal> {
         let path = format!("manifests/{selector}");
         let answer = self.get(repository, &path, manifest::ACCEPTED, keyring, until).await?;
         let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default().chars().take(200).collect();
-        let bytes = answer.bytes(self.settings.limits.manifest).await?;
+        let kind = content_type.unwrap_or_default().chars().take(200).collect();
+        let (bytes, room) = self.document(answer, repository, keyring).await?;
         let algorithm = match selector {
             ArtifactSelector::Digest(digest) => digest.algorithm(),
             ArtifactSelector::Tag(_) => Algorithm::Sha256,
@@ -247,8 +277,23 @@ impl Client {
             ArtifactSelector::Digest(expected) if *expected != got => {
                 Err(ExchangeRefusal::WrongDigest { expected: expected.clone(), got })
             }
-            _ => Ok((bytes, got, content_type)),
+            _ => Ok(RawDocument { bytes, digest: got, kind, room }),
         }
+    }
+
+    /// A document of the size of a manifest, and its room in memory, which a server that is slow gives back (C-133).
+    pub(super) async fn document(
+        &self,
+        mut answer: RegistryResponse,
+        repository: &OciRepository,
+        keyring: &Keyring,
+    ) -> Result<(Vec<u8>, HeldRoom), ExchangeRefusal> {
+        let (most, expected) = (self.settings.limits.manifest, answer.expected());
+        if expected.is_none_or(|size| size <= most) {
+            let share = FetchShare { tenant: keyring.tenant().clone(), server: repository.registry.authority() };
+            answer.reserved = Some(self.memory.reserve_file(&share, expected, most).await?);
+        }
+        answer.reserved_bytes(most).await
     }
 
     /// Asks with each of the credentials that are for the repository until one is accepted; without any, without.
@@ -281,6 +326,7 @@ impl Client {
         keyring: &Keyring,
         until: Deadline,
     ) -> Result<(RegistryResponse, Vec<String>), ExchangeRefusal> {
+        let (place, until) = until.in_turn(&self.places, keyring.tenant()).await;
         let keys = keyring.matching(repository);
         let mut attempts: Vec<Option<&KeyringEntry>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -293,7 +339,7 @@ impl Client {
                 tried.push(key.message_of());
             }
             match answer {
-                Some(answer) if !is_refused(answer.status) => return Ok((answer, tried)),
+                Some(answer) if !is_refused(answer.status) => return Ok((answer.in_place(place), tried)),
                 Some(answer) => last = answer.status,
                 None => {}
             }
@@ -369,6 +415,15 @@ impl Client {
     }
 }
 
+/// A manifest or an index that came, with its room in memory until it is read.
+struct RawDocument {
+    bytes: Vec<u8>,
+    digest: ContentDigest,
+    /// What the server says that it is.
+    kind: String,
+    room: HeldRoom,
+}
+
 impl Pull for Client {
     async fn manifest_if_any(
         &self,
@@ -382,13 +437,13 @@ impl Pull for Client {
         }
     }
 
-    async fn small_blob(
+    async fn content(
         &self,
         repository: &OciRepository,
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Content, Fault> {
         let most = most.min(self.settings.limits.at_once);
         if blob.size > most {
             let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
@@ -400,8 +455,8 @@ impl Pull for Client {
             // As much as it will be: a buffer that grows is twice as large for a while.
             let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
             let of = (&blob.digest, Some(blob.size));
-            self.pour_blob(repository, of, keyring, Some(reserved), &mut bytes).await?;
-            Ok(bytes)
+            let (_, reserved) = self.pour_blob(repository, of, keyring, Some(reserved), &mut bytes).await?;
+            Ok(Content::new(bytes, reserved.into()))
         };
         pulled.await.map_err(|refusal: ExchangeRefusal| refusal.fault(&message_of(repository, &blob.digest)))
     }

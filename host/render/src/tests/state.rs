@@ -81,6 +81,53 @@ fn executions_of_one_name_in_different_lists_have_states_of_their_own() {
     assert_eq!(kept, BTreeMap::from(expected));
 }
 
+/// 350 KB that take some 36 MiB of memory.
+fn large() -> String {
+    format!("{{\"big\": [{}0]}}", "{\"\":0},".repeat(40_000))
+}
+
+#[test]
+fn c_324_states_that_were_stored_have_a_sum() {
+    let mut states = loaded("one", &large());
+    let refused = states.load(key(ExecutionKind::Deploy, "two"), large().as_bytes()).unwrap_err().to_string();
+    assert_eq!(refused, "with the others it takes more than the 67108864 bytes of memory that are allowed");
+    assert_eq!(states.values().count(), 1);
+}
+
+/// Two deploy executions that answer large documents, after the state of another one.
+fn rendered(states: States, hold: Option<u64>) -> Result<usize, RenderError> {
+    let world = World::of(json!({
+        "blueprint.yaml": "deployExecutions: [{name: a, type: Echo, file: /big.json}, {name: b, type: Echo, file: /big.json}]",
+        "big.json": format!("{{\"big\": [{}0]}}", "{\"\":0},".repeat(20_000)),
+    }));
+    let mut rendering = world.rendering_after(states);
+    if let Some(most) = hold {
+        rendering = rendering.sharing(Box::new(move |bytes| bytes <= most));
+    }
+    block_on(rendering.items(&serde_json::Map::new(), &BTreeMap::new())).map(|items| items.len())
+}
+
+#[test]
+fn c_324_limits_blueprint_what_executions_answer_has_a_sum() {
+    assert_eq!(rendered(States::default(), None), Ok(0));
+    let refused = rendered(loaded("one", &large()), None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "deployExecutions \"b\" (Echo, file /big.json): its answer takes more than the 67108864 bytes of memory that are \
+         allowed, with what the executions before it have answered, and their states; answer less, or divide the blueprint"
+    );
+    assert!(!refused.is_transient());
+}
+
+#[test]
+fn c_324_what_others_have_of_the_memory_of_answers_is_waited_for() {
+    let refused = rendered(States::default(), Some(30 << 20)).unwrap_err();
+    assert!(refused.is_transient());
+    let told = refused.to_string();
+    let begin = "deployExecutions \"b\" (Echo, file /big.json): its answer takes ";
+    assert!(told.starts_with(begin) && told.ends_with(", and others have what is left; it is tried again"), "{told}");
+}
+
 #[test]
 fn a_stored_state_that_is_no_yaml_is_refused() {
     let mut states = States::default();
