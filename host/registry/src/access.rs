@@ -25,7 +25,7 @@ use self::{
 use crate::{
     graph::GraphNode,
     image,
-    oci::{ArtifactReference, ArtifactSelector, Content, HeldRoom, Keyring, Manifest, OciDescriptor},
+    oci::{ArtifactReference, ArtifactSelector, HeldMemory, Keyring, Manifest, OciDescriptor, ReservedContent},
     registry::Registries,
 };
 
@@ -42,13 +42,13 @@ pub(crate) struct ResourceAccess {
 /// What a resource is.
 pub(crate) enum Fetched {
     /// Bytes, and the room that they hold in memory.
-    Blob(ResourceContent, HeldRoom),
+    Blob(ResourceContent, HeldMemory),
     /// An artifact in a registry.
     Artifact { reference: ArtifactReference, manifest: Arc<Manifest> },
 }
 
 impl Fetched {
-    fn of(content: Content, media_type: String) -> Self {
+    fn of(content: ReservedContent, media_type: String) -> Self {
         let (bytes, room) = content.into_parts();
         Fetched::Blob(ResourceContent { bytes, media_type }, room)
     }
@@ -122,7 +122,7 @@ impl ResourceAccess {
             ))
         })?;
         let digest = resource.digest.as_ref();
-        let blob = |content: Content, media_type| Ok(Fetched::of(content, media_type));
+        let blob = |content: ReservedContent, media_type| Ok(Fetched::of(content, media_type));
         match kind {
             AccessKind::LocalBlob => blob(node.blobs.local(&access.local_reference).await?, access.media_type),
             AccessKind::LocalOciBlob => blob(node.blobs.local(&access.digest).await?, access.media_type),
@@ -149,7 +149,7 @@ impl ResourceAccess {
     }
 
     /// A blob that is named by its digest alone: nothing shows that its reader may read it but asking.
-    async fn blob(&self, access: &Access) -> Result<Content, Fault> {
+    async fn blob(&self, access: &Access) -> Result<ReservedContent, Fault> {
         let invalid = |why: String| Fault::invalid(Code::ConfigurationProblem, format!("its access is invalid: {why}"));
         let repository = access.repository.parse().map_err(|error| invalid(format!("{error}")))?;
         let digest = access.digest.parse().map_err(|error| invalid(format!("{error}")))?;
@@ -209,7 +209,7 @@ impl ResourceAccess {
         reference: &ArtifactReference,
         manifest: &Manifest,
         wanted: impl Fn(&str) -> bool,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         let layer = image::layer(manifest, wanted);
         let layer = layer.map_err(|why| Fault::invalid(Code::ConfigurationProblem, format!("{reference} {why}")))?;
         self.registries.blob(&reference.repository, layer, &self.keyring).await

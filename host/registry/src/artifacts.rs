@@ -13,7 +13,7 @@ use crate::{
     access::ResourceAccess,
     cache::Bytes,
     named::{self, NamedContent},
-    oci::{ArtifactReference, CHART, Content, Manifest, OciDescriptor, OciRepository, PROVENANCE},
+    oci::{ArtifactReference, CHART, Manifest, OciDescriptor, OciRepository, PROVENANCE, ReservedContent},
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -42,7 +42,7 @@ impl Artifacts for Remote {
             let parsed = named::artifact(&reference.to_string())?;
             let manifest = registries.manifest(&parsed, keyring).await?;
             let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{reference} {why}")))?;
-            registries.blob(&parsed.repository, layer, keyring).await.map(Content::into_vec)
+            registries.blob(&parsed.repository, layer, keyring).await.map(ReservedContent::into_vec)
         })
     }
 
@@ -131,7 +131,9 @@ impl Artifact for RegistryLayer {
 
     fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
         let ResourceAccess { registries, keyring } = &self.reach;
-        Box::pin(async { registries.blob(&self.repository, &self.layer, keyring).await.map(Content::into_bytes) })
+        Box::pin(async {
+            registries.blob(&self.repository, &self.layer, keyring).await.map(ReservedContent::into_bytes)
+        })
     }
 
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {

@@ -28,7 +28,7 @@ use orangery_ocm::AllowedSources;
 use orangery_turns::{Tenant, blocking};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 
-use crate::oci::{Client, Content, Flights, HeldRoom};
+use crate::oci::{Client, Flights, HeldMemory, ReservedContent};
 
 /// The bytes of one blob, held once however many use them.
 pub(crate) type Bytes = Arc<Vec<u8>>;
@@ -46,7 +46,7 @@ pub(crate) struct ContentCache {
     most: u64,
     index: Mutex<CacheIndex>,
     /// By file and by who asks: an error names the credentials of the one who asked, and a namespace waits for memory of its own.
-    flights: Flights<ContentQuestion, Result<Content, Fault>>,
+    flights: Flights<ContentQuestion, Result<ReservedContent, Fault>>,
     /// Names of answers are made with it.
     key: ring::hmac::Key,
 }
@@ -126,9 +126,9 @@ impl ContentCache {
     /// time share one fetch. `fetch` has checked nothing: the digest is compared here.
     ///
     /// What is read from disk waits for its room in memory as what a server sends does.
-    pub(crate) async fn blob<F>(&self, blob: &Blob<'_>, fetch: impl FnOnce() -> F) -> Result<Content, Fault>
+    pub(crate) async fn blob<F>(&self, blob: &Blob<'_>, fetch: impl FnOnce() -> F) -> Result<ReservedContent, Fault>
     where
-        F: Future<Output = Result<Content, Fault>>,
+        F: Future<Output = Result<ReservedContent, Fault>>,
     {
         let file = blob.file();
         let ask = || async {
@@ -142,22 +142,22 @@ impl ContentCache {
     }
 
     /// What is on disk.
-    async fn kept(&self, blob: &Blob<'_>, file: &str) -> Result<Option<Content>, Fault> {
+    async fn kept(&self, blob: &Blob<'_>, file: &str) -> Result<Option<ReservedContent>, Fault> {
         let Some(size) = self.lock().use_now(file) else { return Ok(None) };
-        let room = match blob.client {
-            Some(client) => client.room(size, blob.tenant, &format!("the blob {}", blob.digest)).await?,
-            None => HeldRoom::default(),
+        let memory = match blob.client {
+            Some(client) => client.reserve(size, blob.tenant, &format!("the blob {}", blob.digest)).await?,
+            None => HeldMemory::default(),
         };
         let wanted = blob.digest.clone();
         let whole = move |bytes: Vec<u8>| {
             let found = ContentDigest::of(wanted.algorithm(), &bytes);
             if found == wanted { Some(bytes) } else { None }
         };
-        Ok(self.read(file, whole).await.map(|bytes| Content::new(bytes, room)))
+        Ok(self.read(file, whole).await.map(|bytes| ReservedContent::new(bytes, memory)))
     }
 
     /// Keeps what was fetched, once its digest has been compared.
-    pub(crate) async fn keep(&self, blob: &Blob<'_>, content: Content) -> Result<Content, Fault> {
+    pub(crate) async fn keep(&self, blob: &Blob<'_>, content: ReservedContent) -> Result<ReservedContent, Fault> {
         let digest = blob.digest;
         let found = ContentDigest::of(digest.algorithm(), content.bytes());
         if found != *digest {

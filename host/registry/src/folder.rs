@@ -7,7 +7,7 @@ use orangery_core::{digest::content::ContentDigest, error::Fault, port::BoxFutur
 use orangery_turns::blocking;
 
 use crate::{
-    oci::Content,
+    oci::ReservedContent,
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, ReadDescriptor, VersionSource},
     store::BlobStore,
     version_memory::HeldVersionMemory,
@@ -83,7 +83,7 @@ async fn searched(
 struct FolderBlobs(BlobStore);
 
 impl Blobs for FolderBlobs {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Content, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let (store, reference) = (self.0.clone(), reference.to_owned());
             let read = blocking(move || {
@@ -94,7 +94,7 @@ impl Blobs for FolderBlobs {
                     if message.is_some_and(|digest| ContentDigest::of(digest.algorithm(), &bytes) != digest) {
                         return Err(store.fault(&format!("its blob {reference} has another content")));
                     }
-                    return Ok(Content::from(bytes));
+                    return Ok(ReservedContent::from(bytes));
                 }
                 Err(store.fault(&format!("it has no blob {reference:?}")))
             });

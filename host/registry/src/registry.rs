@@ -20,8 +20,8 @@ use crate::{
     charts::{self, ChartLocation},
     memory::Memory,
     oci::{
-        ArtifactReference, ArtifactSelector, Client, Content, FileRequest, Flights, FoundArtifact, Keyring,
-        Manifest, NoAnswer, OciDescriptor, OciRepository, Pull, RegistryVersions,
+        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, FoundArtifact, Keyring, Manifest, NoAnswer,
+        OciDescriptor, OciRepository, Pull, RegistryVersions, ReservedContent,
     },
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, ReadDescriptor, VersionSource},
     version_memory::{HeldVersionMemory, VersionMemory},
@@ -33,6 +33,8 @@ const MOST_KEPT: usize = 4096;
 const MOST_OF_MANIFESTS: u64 = 16 << 20;
 /// Bytes of the index of a chart repository; the greatest known ones have about 20 MiB.
 const MOST_OF_AN_INDEX: u64 = 64 << 20;
+/// Bytes of the name of a chart, and of its version.
+const LONGEST_OF_A_CHART: usize = 253;
 /// How long it counts where an index said that a chart is. A version that it does not have is looked for at once.
 const INDEX_COUNTS: Duration = Duration::from_secs(5 * 60);
 
@@ -65,8 +67,8 @@ pub(crate) struct Registries {
     versions: Memory<VersionKey, FoundVersion>,
     /// Blobs that were fetched by their digest alone: repository, credentials, what policies say, digest.
     proven: Memory<(OciRepository, ContentDigest, Arc<AllowedSources>, ContentDigest), ()>,
-    /// Charts of classic repositories: index, chart and version in one text, and the rest of the question.
-    charts: Memory<IndexQuestion, (Instant, ChartLocation)>,
+    /// Charts of classic repositories, by the digest of index, chart and version, and by the rest of the question.
+    charts: Memory<ChartQuestion, (Instant, ChartLocation)>,
     /// Indexes that are being read, each for one namespace: nobody waits until another one has memory for it (C-133).
     indexes: Flights<(IndexQuestion, Tenant), Result<Arc<Value>, Fault>>,
 }
@@ -74,6 +76,9 @@ pub(crate) struct Registries {
 /// Repository, credentials, what policies say, the namespace, and version: its blobs are fetched as these policies allow, and take
 /// the memory of this namespace.
 type VersionKey = (OciRepository, ContentDigest, Arc<AllowedSources>, Tenant, String);
+
+/// The digest of an index with a chart and its version, the fingerprint of the credentials, and what the policies of who asks say.
+type ChartQuestion = (ContentDigest, ContentDigest, Arc<AllowedSources>);
 
 /// An index, the fingerprint of the credentials, and what the policies of who asks say.
 type IndexQuestion = (String, ContentDigest, Arc<AllowedSources>);
@@ -144,8 +149,16 @@ impl Registries {
         keyring: &Keyring,
     ) -> Result<ChartLocation, Fault> {
         index.is_allowed(keyring)?;
+        if chart.len() > LONGEST_OF_A_CHART || version.len() > LONGEST_OF_A_CHART {
+            let message = format!(
+                "a chart of {} has a name or a version of more than {LONGEST_OF_A_CHART} bytes, which none has",
+                index.display()
+            );
+            return Err(Fault::invalid(Code::ConfigurationProblem, message));
+        }
         let asker = index.fingerprint(keyring);
-        let key = (format!("{} {chart}:{version}", index.identity()), asker.clone(), keyring.sources());
+        let question = format!("{} {chart}:{version}", index.identity());
+        let key = (ContentDigest::of(Algorithm::Sha256, question.as_bytes()), asker.clone(), keyring.sources());
         if let Some((since, place)) = self.charts.get(&key)
             && since.elapsed() < INDEX_COUNTS
         {
@@ -215,7 +228,7 @@ impl Registries {
         at: &OciRepository,
         blob: &OciDescriptor,
         keyring: &Keyring,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
         self.bounded_blob(at, blob, most, keyring).await
     }
@@ -226,7 +239,7 @@ impl Registries {
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
         let kept = Blob {
@@ -246,7 +259,7 @@ impl Registries {
         at: &OciRepository,
         digest: &ContentDigest,
         keyring: &Keyring,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
         let kept = Blob {
@@ -268,9 +281,9 @@ impl Registries {
         (asker, keyring): (&ContentDigest, &Keyring),
         digest: Option<ContentDigest>,
         fetch: impl FnOnce() -> F,
-    ) -> Result<Content, Fault>
+    ) -> Result<ReservedContent, Fault>
     where
-        F: Future<Output = Result<Content, Fault>>,
+        F: Future<Output = Result<ReservedContent, Fault>>,
     {
         let Some(digest) = digest else { return lending(fetch()).await };
         let place = self.cache.named(question, asker);
@@ -284,7 +297,7 @@ impl Registries {
         at: &OciRepository,
         blob: &OciDescriptor,
         keyring: &Keyring,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let key = (at.clone(), keyring.fingerprint(at), keyring.sources(), blob.digest.clone());
         if self.proven.get(&key).is_some() {
@@ -334,7 +347,7 @@ impl Pull for Registries {
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         self.bounded_blob(repository, blob, most, keyring).await
     }
 }
@@ -411,7 +424,7 @@ struct ManifestLayers {
 }
 
 impl Blobs for ManifestLayers {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Content, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let missing = |why: String| {
                 let message = format!("the local blob {reference:?} is not in {}: {why}", self.repository);

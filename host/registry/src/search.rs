@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     folder::{ComponentArchive, Local},
-    oci::{Content, Keyring, OcmConfig},
+    oci::{Keyring, OcmConfig, ReservedContent},
     registry::RegistrySource,
     shared::SharedRepositories,
     source::{Blobs, FoundVersion, VersionSource},
@@ -77,11 +77,7 @@ impl DescriptorSearch {
         self.look_for(reference, &self.memory).await
     }
 
-    async fn look_for(
-        &self,
-        reference: &VersionReference,
-        memory: &HeldVersionMemory,
-    ) -> Result<FoundVersion, Fault> {
+    async fn look_for(&self, reference: &VersionReference, memory: &HeldVersionMemory) -> Result<FoundVersion, Fault> {
         let VersionReference { repository_context, name, version } = reference;
         if let Some(descriptor) = self.inline.get(&(name.clone(), version.clone())) {
             return self.of_inline(Arc::clone(descriptor), repository_context.as_ref());
@@ -185,7 +181,7 @@ struct StoredVersionBlobs {
 }
 
 impl Blobs for StoredVersionBlobs {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Content, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let place = format!("the local blob {reference:?} of a component written in the installation");
             // For as long as the blob takes to come.

@@ -10,7 +10,7 @@ use orangery_core::{
 };
 use orangery_ocm::Descriptor;
 
-use crate::{oci::Content, version_memory::HeldVersionMemory};
+use crate::{oci::ReservedContent, version_memory::HeldVersionMemory};
 
 /// The most bytes of one descriptor.
 pub(crate) const MOST_OF_A_DESCRIPTOR: u64 = 16 << 20;
@@ -47,7 +47,7 @@ pub(crate) struct ReadDescriptor {
 /// The blobs that are kept together with a component version.
 pub(crate) trait Blobs: Send + Sync {
     /// A blob by its `localReference`.
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Content, Fault>>;
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>>;
     /// The repository of an artifact with a reference relative to this repository (`relativeOciReference`), where it is
     /// a registry.
     fn relative(&self, reference: &str) -> Option<String>;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::{
     cache::{Blob, ContentCache},
-    oci::{Content, DescriptorLayer, Manifest, ManifestDocument, manifest_document, tag_of_version},
+    oci::{DescriptorLayer, Manifest, ManifestDocument, ReservedContent, manifest_document, tag_of_version},
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, ReadDescriptor, VersionSource},
     store::BlobStore,
     version_memory::HeldVersionMemory,
@@ -73,7 +73,7 @@ impl TransportArchive {
 
 impl TransportContent {
     /// A blob by its digest, which is compared.
-    async fn blob(self: &Arc<Self>, digest: &ContentDigest, most: u64) -> Result<Content, Fault> {
+    async fn blob(self: &Arc<Self>, digest: &ContentDigest, most: u64) -> Result<ReservedContent, Fault> {
         let fetch = || {
             let (content, digest) = (Arc::clone(self), digest.clone());
             async move {
@@ -83,7 +83,7 @@ impl TransportContent {
                     let found = content.store.read(&name, most)?;
                     found.ok_or_else(|| content.store.fault(&format!("it has no blob {digest}")))
                 });
-                read.await.map_err(|error| crate::interrupted(&text, &error))?.map(Content::from)
+                read.await.map_err(|error| crate::interrupted(&text, &error))?.map(ReservedContent::from)
             }
         };
         if self.store.is_folder() {
@@ -162,7 +162,7 @@ struct LocalBlobs {
 }
 
 impl Blobs for LocalBlobs {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Content, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let digest = reference.replacen("sha256.", "sha256:", 1);
             let digest = digest.parse().map_err(|error| self.content.store.fault(&format!("a local blob: {error}")))?;

@@ -24,7 +24,7 @@ use crate::{
     blueprint::blueprint_layer,
     graph::{Graph, GraphNode, unknown},
     image::{self, Packed},
-    oci::{CHART, Content},
+    oci::{CHART, ReservedContent},
     shared::SharedRepositories,
 };
 
@@ -129,7 +129,7 @@ impl OpenedVersion {
         }
     }
 
-    async fn schema_bytes(&self, node: &GraphNode, resource: &Resource) -> Result<Content, Fault> {
+    async fn schema_bytes(&self, node: &GraphNode, resource: &Resource) -> Result<ReservedContent, Fault> {
         let is_schema = |media_type: &str| [media::JSON_SCHEMA_LAYER, media::JSON_SCHEMA_LEGACY].contains(&media_type);
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content, room) if image::is_archive(&content.media_type) => {
@@ -139,9 +139,9 @@ impl OpenedVersion {
                     Packed::open(&content.bytes)?.layer(is_schema)
                 };
                 let layer = self.reach.in_turn(place, schema).await?;
-                Ok(Content::from(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
+                Ok(ReservedContent::from(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
             }
-            Fetched::Blob(content, room) => Ok(Content::of_parts(content.bytes, room)),
+            Fetched::Blob(content, room) => Ok(ReservedContent::of_parts(content.bytes, room)),
             Fetched::Artifact { reference, manifest } => self.reach.layer(&reference, &manifest, is_schema).await,
         }
     }

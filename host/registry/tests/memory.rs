@@ -181,7 +181,8 @@ async fn c_133_blobs_that_wait_to_be_unpacked_hold_their_room() {
         .map(|content| (ContentDigest::of(Algorithm::Sha256, &content).to_string(), content))
         .collect();
     let digests: Vec<String> = by_digest.keys().cloned().collect();
-    let sizes: HashMap<String, usize> = by_digest.iter().map(|(digest, content)| (digest.clone(), content.len())).collect();
+    let sizes: HashMap<String, usize> =
+        by_digest.iter().map(|(digest, content)| (digest.clone(), content.len())).collect();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let app = Router::new().fallback(move |request: Request| {

@@ -24,7 +24,7 @@ use crate::{
     error::{ExecutionError, ExecutionFault, RenderError},
     execution::{self, ExecutionOutput},
     inputs::{ExportValues, InputDefinitions},
-    state::States,
+    state::{MOST_ANSWERED_BYTES, States},
 };
 
 /// What is rendered, and with what.
@@ -83,9 +83,6 @@ const MOST_WARNINGS: usize = 20;
 const MOST_SCHEMAS: usize = 100;
 /// The most bytes of memory that these take.
 const MOST_SCHEMA_BYTES: u64 = 48 << 20;
-
-/// The most bytes of memory that what the executions of one blueprint answer takes, with their states.
-pub const MOST_ANSWERED_BYTES: u64 = 64 << 20;
 
 /// Holds so many bytes of memory in all from now on; whether there is room for them.
 pub type HoldMemory<'a> = Box<dyn FnMut(u64) -> bool + Send + 'a>;

@@ -9,7 +9,8 @@ use orangery_core::{
 };
 use serde_json::Value;
 
-use crate::rendering::MOST_ANSWERED_BYTES;
+/// The most bytes of memory that what the executions of one blueprint answer takes, with their states.
+pub const MOST_ANSWERED_BYTES: u64 = 64 << 20;
 
 /// Whose state it is: the list that an execution stands in, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -58,7 +58,8 @@ fn superseded() -> Halt {
 
 /// Others have the memory for what is proposed.
 fn crowded(bytes: u64) -> Halt {
-    let message = format!("what is proposed takes {bytes} bytes of memory, and others have what is left; it is tried again");
+    let message =
+        format!("what is proposed takes {bytes} bytes of memory, and others have what is left; it is tried again");
     Halt::Retry(Failure::new("Plan", "MemoryTaken", message).with_code(Code::LimitExceeded))
 }
 
@@ -246,7 +247,9 @@ impl ItemReconciliation {
         let recovers_until = state.progress.as_ref().and_then(|progress| progress.recovers_until);
         let end = recovers_until.or(self.deadline).filter(|_| purpose == Purpose::Install);
         for _ in 0..MOST_CALLS_IN_A_ROW {
-            let Some((proposal, room)) = self.proposal_with_room(purpose, state).await? else { return Ok(Verdict::Done) };
+            let Some((proposal, memory)) = self.proposal_with_memory(purpose, state).await? else {
+                return Ok(Verdict::Done);
+            };
             let before = planned(state);
             let carried_out = self.carry_out(&proposal, purpose, state).await?;
             match carried_out {
@@ -267,14 +270,14 @@ impl ItemReconciliation {
                 Outcome::Call => {}
             }
             drop(proposal);
-            room.takes(0).await;
+            memory.takes(0).await;
         }
         Err(Halt::Stall(endless(self.gathered.deployer.as_ref())))
     }
 
-    /// The proposal that is carried out next, with its room in memory. One that has none now is dropped, and asked for again when
+    /// The proposal that is carried out next, with its memory. One that has none now is dropped, and asked for again when
     /// there is some (C-325).
-    async fn proposal_with_room(
+    async fn proposal_with_memory(
         &mut self,
         purpose: Purpose,
         state: &mut ItemState,
@@ -285,12 +288,12 @@ impl ItemReconciliation {
         if bytes < SMALL_PROPOSAL {
             return Ok(Some((proposal, ReservedForReading::default())));
         }
-        if let Some(room) = reserve_now(&namespace, bytes).await {
-            return Ok(Some((proposal, room)));
+        if let Some(memory) = reserve_now(&namespace, bytes).await {
+            return Ok(Some((proposal, memory)));
         }
         drop(proposal);
-        let Some(room) = reserve_when_free(&namespace, bytes).await else { return Err(crowded(bytes)) };
-        Ok(self.proposal(purpose, state).await?.map(|proposal| (proposal, room)))
+        let Some(memory) = reserve_when_free(&namespace, bytes).await else { return Err(crowded(bytes)) };
+        Ok(self.proposal(purpose, state).await?.map(|proposal| (proposal, memory)))
     }
 
     /// The proposal that is carried out next; `None` where the component has none.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Fetched, ResourceAccess, compare::algorithm};
 use crate::{
     charts::ChartLocation,
-    oci::{ArtifactReference, CHART, Consumer, Content, FileRequest, PROVENANCE},
+    oci::{ArtifactReference, CHART, Consumer, FileRequest, PROVENANCE, ReservedContent},
 };
 
 const TGZ: &str = "application/x-tgz";
@@ -89,7 +89,7 @@ impl ResourceAccess {
         version: &str,
         digest: Option<ContentDigest>,
         unusable: impl Fn(String) -> Fault,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         self.keyring.can_ask_charts()?;
         let index = index_of(repository).map_err(unusable)?;
         index.is_allowed(&self.keyring)?;
@@ -125,7 +125,12 @@ impl ResourceAccess {
         Ok(ResourceContent { media_type: PROVENANCE.to_owned(), bytes })
     }
 
-    async fn chart_at(&self, index: &FileRequest, chart: &str, place: &ChartLocation) -> Result<Content, Fault> {
+    async fn chart_at(
+        &self,
+        index: &FileRequest,
+        chart: &str,
+        place: &ChartLocation,
+    ) -> Result<ReservedContent, Fault> {
         let file = index.beside(&place.url).map_err(|why| {
             let message =
                 format!("the index {} has the address {:?} for {chart}, which {why}", index.display(), place.url);
@@ -135,12 +140,12 @@ impl ResourceAccess {
     }
 
     /// A file with its room in memory.
-    async fn content(&self, file: &FileRequest) -> Result<Content, Fault> {
+    async fn content(&self, file: &FileRequest) -> Result<ReservedContent, Fault> {
         let (got, room) = self.registries.client().reserved_file(file, &self.keyring).await?;
-        Ok(Content::new(got.bytes, room))
+        Ok(ReservedContent::new(got.bytes, room))
     }
 
-    async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
+    async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<ReservedContent, Fault> {
         let reference: ArtifactReference =
             pushed_as(repository, chart, version).parse().map_err(|error| invalid(format!("{error}")))?;
         let manifest = self.registries.manifest(&reference, &self.keyring).await?;
@@ -164,7 +169,7 @@ impl ResourceAccess {
         let Some(media_type) = media_type else {
             let (got, room) = self.registries.client().reserved_file(&file, &self.keyring).await?;
             let media_type = if got.media_type.is_empty() { media::OCTET_STREAM.to_owned() } else { got.media_type };
-            return Ok(Fetched::of(Content::new(got.bytes, room), media_type));
+            return Ok(Fetched::of(ReservedContent::new(got.bytes, room), media_type));
         };
         // What the cache has is not to be had either.
         file.is_allowed(&self.keyring)?;

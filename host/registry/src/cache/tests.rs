@@ -27,8 +27,14 @@ async fn fetched_from(cache: &ContentCache, place: &str, content: &[u8]) -> bool
         count.fetch_add(1, Ordering::SeqCst);
         Ok(content.to_vec().into())
     };
-    let blob =
-        Blob { place, digest: &digest(content), asker: &digest(b"asker"), sources: Arc::default(), tenant: &None, client: None };
+    let blob = Blob {
+        place,
+        digest: &digest(content),
+        asker: &digest(b"asker"),
+        sources: Arc::default(),
+        tenant: &None,
+        client: None,
+    };
     let got = cache.blob(&blob, fetch).await.unwrap();
     assert_eq!(got.bytes().as_slice(), content);
     count.into_inner() == 1
@@ -41,9 +47,10 @@ async fn fetched(cache: &ContentCache, content: &[u8]) -> bool {
 /// The file of a content, of [`PLACE`].
 fn path(cache: &ContentCache, content: &[u8]) -> PathBuf {
     let (digest, asker) = (digest(content), digest(b"asker"));
-    cache
-        .folder
-        .join(Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant: &None, client: None }.file())
+    cache.folder.join(
+        Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant: &None, client: None }
+            .file(),
+    )
 }
 
 #[tokio::test]
@@ -70,7 +77,7 @@ async fn a_blob_of_one_place_is_not_there_for_another() {
         client: None,
     };
     let nothing = Fault::invalid(Code::ConfigurationProblem, "there is none");
-    let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await.map(Content::into_bytes);
+    let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await.map(ReservedContent::into_bytes);
     assert_eq!(message, Err(nothing.clone()));
 }
 
@@ -82,8 +89,14 @@ async fn an_error_is_told_to_those_with_the_same_credentials() {
         let cache = &cache;
         async move {
             let (wanted, asker_digest) = (digest(b"x"), digest(asker));
-            let blob =
-                Blob { place: PLACE, digest: &wanted, asker: &asker_digest, sources: Arc::default(), tenant: &None, client: None };
+            let blob = Blob {
+                place: PLACE,
+                digest: &wanted,
+                asker: &asker_digest,
+                sources: Arc::default(),
+                tenant: &None,
+                client: None,
+            };
             let fetch = || async {
                 tokio::task::yield_now().await;
                 Err(Fault::invalid(Code::Unauthorized, String::from_utf8_lossy(asker)))
@@ -205,12 +218,13 @@ async fn c_133_a_namespace_waits_for_no_fetch_of_another_one() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(&folder);
     let (digest, asker, of_a, of_b) = (digest(b"abc"), digest(b"asker"), Some("a".into()), Some("b".into()));
-    let blob = |tenant| Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant, client: None };
+    let blob =
+        |tenant| Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant, client: None };
     let (first, second) = (blob(&of_a), blob(&of_b));
     let mut slow = Box::pin(cache.blob(&first, std::future::pending));
     assert!(futures::poll!(&mut slow).is_pending());
     let found = cache.blob(&second, || async { Ok(b"abc".to_vec().into()) }).await;
-    assert_eq!(found.map(Content::into_vec), Ok(b"abc".to_vec()));
+    assert_eq!(found.map(ReservedContent::into_vec), Ok(b"abc".to_vec()));
 }
 
 #[test]
@@ -251,5 +265,5 @@ async fn c_133_what_is_read_from_disk_waits_for_its_room_in_memory() {
         )
     );
     drop(held);
-    assert_eq!(read(&of_b).await.map(Content::into_vec), Ok(b"abc".to_vec()));
+    assert_eq!(read(&of_b).await.map(ReservedContent::into_vec), Ok(b"abc".to_vec()));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{StatusCode, header};
+use http::StatusCode;
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
@@ -16,14 +16,14 @@ use url::Url;
 use super::{
     auth::{self, SessionKey, Sessions},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
-    content::{Content, HeldRoom},
+    content::{HeldMemory, ReservedContent},
     fetch_memory::{FetchMemory, FetchShare, ReservedMemory, overdue},
     fetched::FetchedBytes,
     flight::Flights,
     keyring::{Keyring, KeyringEntry, Login},
-    manifest::{self, Manifest, ManifestDocument, OciDescriptor},
+    manifest::{Manifest, OciDescriptor},
     pause::Pauses,
-    reference::{ArtifactReference, ArtifactSelector, OciRepository},
+    reference::{ArtifactReference, OciRepository},
     refusal::{ExchangeRefusal, is_passing},
     settings::{PullLimits, RegistrySettings},
 };
@@ -34,8 +34,6 @@ const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 pub(super) const MOST_TRIED: usize = 10;
 /// Exchanges with registries and web servers that are under way at once, whose waiting callers have lent their slots (C-323).
 const MOST_EXCHANGES: usize = 128;
-/// The manifests of an index may be indexes themselves.
-const MOST_LEVELS: usize = 3;
 /// A blob of so many bytes has the time of a manifest.
 const SMALL: u64 = 1 << 20;
 
@@ -74,7 +72,7 @@ pub trait Pull: Send + Sync {
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> impl Future<Output = Result<Content, Fault>> + Send;
+    ) -> impl Future<Output = Result<ReservedContent, Fault>> + Send;
 
     /// The same for one who reads it at once.
     fn small_blob(
@@ -98,8 +96,8 @@ pub struct Client {
     sessions: Sessions,
     manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, NoAnswer>>,
     pauses: Pauses,
-    /// Of exchanges, each until its content has come.
-    places: Arc<Turns>,
+    /// Exchanges that are under way, each until its content has come.
+    exchanges: Arc<Turns>,
     /// The bytes that may come in at once.
     memory: Arc<FetchMemory>,
     fetched: Arc<FetchedBytes>,
@@ -116,13 +114,13 @@ impl Client {
         })?;
         let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
         let memory = FetchMemory::new(&settings.limits);
-        let (fetched, places) = (Arc::default(), Turns::new(MOST_EXCHANGES));
-        Ok(Self { connections, settings, sessions, manifests, pauses, places, memory, fetched })
+        let (fetched, exchanges) = (Arc::default(), Turns::new(MOST_EXCHANGES));
+        Ok(Self { connections, settings, sessions, manifests, pauses, exchanges, memory, fetched })
     }
 
-    /// The places of exchanges.
-    pub(super) fn places(&self) -> &Arc<Turns> {
-        &self.places
+    /// What exchanges take turns for.
+    pub(super) fn exchanges(&self) -> &Arc<Turns> {
+        &self.exchanges
     }
 
     pub(super) fn connections(&self) -> &RegistryConnections {
@@ -134,8 +132,8 @@ impl Client {
         &self.memory
     }
 
-    /// Room in memory for content of so many bytes that is kept on this machine, in the same turns as for what a server sends.
-    pub(crate) async fn room(&self, bytes: u64, tenant: &Tenant, subject: &str) -> Result<HeldRoom, Fault> {
+    /// Memory for content of so many bytes that is kept on this machine, in the same turns as for what a server sends.
+    pub(crate) async fn reserve(&self, bytes: u64, tenant: &Tenant, subject: &str) -> Result<HeldMemory, Fault> {
         let share = FetchShare { tenant: tenant.clone(), server: String::new() };
         let reserved = self.memory.reserve(&share, bytes).await;
         reserved.map(|reserved| Some(reserved).into()).map_err(|refusal| refusal.fault(subject))
@@ -209,95 +207,8 @@ impl Client {
         Ok((size, answer.reserved))
     }
 
-    async fn pull_manifest(
-        &self,
-        reference: &ArtifactReference,
-        keyring: &Keyring,
-    ) -> Result<Arc<Manifest>, ExchangeRefusal> {
-        let until = Deadline::after(self.settings.limits.manifest_time);
-        let (mut selector, mut artifact) = (reference.selector.clone(), None);
-        for _ in 0..MOST_LEVELS {
-            let document = self.raw_document(&reference.repository, &selector, keyring, until).await;
-            let RawDocument { bytes, digest, kind, room: _room } = document.map_err(|refusal| match refusal {
-                // What an index names is pushed before it: without that it is broken, and nobody waits for it (C-148).
-                ExchangeRefusal::NotFound { .. } if artifact.is_some() => ExchangeRefusal::Malformed(format!(
-                    "its index names the manifest {selector}, which the registry does not have; push it again"
-                )),
-                refusal => refusal,
-            })?;
-            let artifact = artifact.get_or_insert_with(|| digest.clone());
-            match manifest::read(&bytes, digest, &kind).map_err(ExchangeRefusal::Malformed)? {
-                ManifestDocument::Manifest(manifest) => {
-                    return Ok(Arc::new(Manifest { artifact: artifact.clone(), ..*manifest }));
-                }
-                ManifestDocument::Index(manifests) => {
-                    let first = manifests.into_iter().next();
-                    let first =
-                        first.ok_or_else(|| ExchangeRefusal::Malformed("its index names no manifest".to_owned()))?;
-                    selector = ArtifactSelector::Digest(first.digest);
-                }
-            }
-        }
-        Err(ExchangeRefusal::Malformed(format!("more than {MOST_LEVELS} indexes stand in one another")))
-    }
-
-    /// A manifest or an index as it is, its digest checked: for who keeps it and reads it with [`manifest::read`].
-    pub async fn manifest_bytes(
-        &self,
-        repository: &OciRepository,
-        digest: &ContentDigest,
-        keyring: &Keyring,
-    ) -> Result<Content, Fault> {
-        let until = Deadline::after(self.settings.limits.manifest_time);
-        let selector = ArtifactSelector::Digest(digest.clone());
-        let raw = self.raw_document(repository, &selector, keyring, until).await;
-        let raw = raw.map_err(|refusal| refusal.fault(&format!("the manifest of {repository}@{digest}")))?;
-        Ok(Content::new(raw.bytes, raw.room))
-    }
-
-    /// What a registry has under a tag or a digest.
-    async fn raw_document(
-        &self,
-        repository: &OciRepository,
-        selector: &ArtifactSelector,
-        keyring: &Keyring,
-        until: Deadline,
-    ) -> Result<RawDocument, ExchangeRefusal> {
-        let path = format!("manifests/{selector}");
-        let answer = self.get(repository, &path, manifest::ACCEPTED, keyring, until).await?;
-        let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let kind = content_type.unwrap_or_default().chars().take(200).collect();
-        let (bytes, room) = self.document(answer, repository, keyring).await?;
-        let algorithm = match selector {
-            ArtifactSelector::Digest(digest) => digest.algorithm(),
-            ArtifactSelector::Tag(_) => Algorithm::Sha256,
-        };
-        let got = ContentDigest::of(algorithm, &bytes);
-        match selector {
-            ArtifactSelector::Digest(expected) if *expected != got => {
-                Err(ExchangeRefusal::WrongDigest { expected: expected.clone(), got })
-            }
-            _ => Ok(RawDocument { bytes, digest: got, kind, room }),
-        }
-    }
-
-    /// A document of the size of a manifest, and its room in memory, which a server that is slow gives back (C-133).
-    pub(super) async fn document(
-        &self,
-        mut answer: RegistryResponse,
-        repository: &OciRepository,
-        keyring: &Keyring,
-    ) -> Result<(Vec<u8>, HeldRoom), ExchangeRefusal> {
-        let (most, expected) = (self.settings.limits.manifest, answer.expected());
-        if expected.is_none_or(|size| size <= most) {
-            let share = FetchShare { tenant: keyring.tenant().clone(), server: repository.registry.authority() };
-            answer.reserved = Some(self.memory.reserve_file(&share, expected, most).await?);
-        }
-        answer.reserved_bytes(most).await
-    }
-
     /// Asks with each of the credentials that are for the repository until one is accepted; without any, without.
-    async fn get(
+    pub(super) async fn get(
         &self,
         repository: &OciRepository,
         path: &str,
@@ -326,7 +237,7 @@ impl Client {
         keyring: &Keyring,
         until: Deadline,
     ) -> Result<(RegistryResponse, Vec<String>), ExchangeRefusal> {
-        let (place, until) = until.in_turn(&self.places, keyring.tenant()).await;
+        let (place, until) = until.in_turn(&self.exchanges, keyring.tenant()).await;
         let keys = keyring.matching(repository);
         let mut attempts: Vec<Option<&KeyringEntry>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -415,15 +326,6 @@ impl Client {
     }
 }
 
-/// A manifest or an index that came, with its room in memory until it is read.
-struct RawDocument {
-    bytes: Vec<u8>,
-    digest: ContentDigest,
-    /// What the server says that it is.
-    kind: String,
-    room: HeldRoom,
-}
-
 impl Pull for Client {
     async fn manifest_if_any(
         &self,
@@ -443,7 +345,7 @@ impl Pull for Client {
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         let most = most.min(self.settings.limits.at_once);
         if blob.size > most {
             let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
@@ -456,7 +358,7 @@ impl Pull for Client {
             let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
             let of = (&blob.digest, Some(blob.size));
             let (_, reserved) = self.pour_blob(repository, of, keyring, Some(reserved), &mut bytes).await?;
-            Ok(Content::new(bytes, reserved.into()))
+            Ok(ReservedContent::new(bytes, reserved.into()))
         };
         pulled.await.map_err(|refusal: ExchangeRefusal| refusal.fault(&message_of(repository, &blob.digest)))
     }

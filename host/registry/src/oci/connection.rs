@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{
-    content::HeldRoom,
+    content::HeldMemory,
     fetch_memory::{ReservedMemory, overdue},
     fetched::FetchMeter,
     reference::{Registry, Scheme},
@@ -122,9 +122,9 @@ impl Deadline {
     }
 
     /// Waits for a place among the exchanges under way; the time begins with it.
-    pub(super) async fn in_turn(self, places: &Arc<Turns>, tenant: &Tenant) -> (Turn, Self) {
+    pub(super) async fn in_turn(self, exchanges: &Arc<Turns>, tenant: &Tenant) -> (Turn, Self) {
         let since = Instant::now();
-        let place = places.acquire(tenant).await;
+        let place = exchanges.acquire(tenant).await;
         (place, Self { at: self.at + since.elapsed(), ..self })
     }
 
@@ -370,7 +370,7 @@ impl RegistryResponse {
     }
 
     /// The same with the memory that is reserved for it.
-    pub(super) async fn reserved_bytes(mut self, most: u64) -> Result<(Vec<u8>, HeldRoom), ExchangeRefusal> {
+    pub(super) async fn reserved_bytes(mut self, most: u64) -> Result<(Vec<u8>, HeldMemory), ExchangeRefusal> {
         if let Some(size) = self.expected.filter(|size| *size > most) {
             return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
         }

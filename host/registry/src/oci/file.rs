@@ -15,7 +15,7 @@ use super::{
     auth,
     client::{Client, MOST_TRIED, pour},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse, authority},
-    content::HeldRoom,
+    content::HeldMemory,
     fetch_memory::FetchShare,
     keyring::{self, Consumer, Keyring, KeyringEntry, Login},
     refusal::ExchangeRefusal,
@@ -174,7 +174,7 @@ impl Client {
         &self,
         file: &FileRequest,
         keyring: &Keyring,
-    ) -> Result<(ReceivedFile, HeldRoom), Fault> {
+    ) -> Result<(ReceivedFile, HeldMemory), Fault> {
         file.is_allowed(keyring)?;
         let got = lending(self.receive(file, keyring)).await;
         got.map_err(|refusal| refusal.of_a_server(&file.display()))
@@ -184,7 +184,7 @@ impl Client {
         &self,
         file: &FileRequest,
         keyring: &Keyring,
-    ) -> Result<(ReceivedFile, HeldRoom), ExchangeRefusal> {
+    ) -> Result<(ReceivedFile, HeldMemory), ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.blob_time);
         let mut answer = self.answered(file, keyring, until).await?;
@@ -218,7 +218,7 @@ impl Client {
         until: Deadline,
     ) -> Result<RegistryResponse, ExchangeRefusal> {
         self.connections().named_only(&file.url)?;
-        let (place, until) = until.in_turn(self.places(), keyring.tenant()).await;
+        let (place, until) = until.in_turn(self.exchanges(), keyring.tenant()).await;
         let mut attempts: Vec<Option<&KeyringEntry>> =
             file.keys(keyring).into_iter().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {

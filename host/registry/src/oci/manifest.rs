@@ -91,7 +91,10 @@ impl OciDescriptor {
 }
 
 fn of_annotations(annotations: &BTreeMap<String, String>) -> u64 {
-    annotations.iter().map(|(name, value)| ANNOTATION + memory::of_text(name.len()) + memory::of_text(value.len())).sum()
+    annotations
+        .iter()
+        .map(|(name, value)| ANNOTATION + memory::of_text(name.len()) + memory::of_text(value.len()))
+        .sum()
 }
 
 impl Manifest {

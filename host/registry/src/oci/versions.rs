@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{
     client::{Client, Pull},
-    content::{Content, HeldRoom},
+    content::{HeldMemory, ReservedContent},
     keyring::Keyring,
     manifest::{Manifest, OciDescriptor},
     reference::{ArtifactReference, ArtifactSelector, OciRepository, Registry, split_base},
@@ -67,7 +67,7 @@ pub struct FoundArtifact {
     pub descriptor: String,
     /// The room in memory of that text.
     #[expect(dead_code, reason = "it is held for as long as the text is there")]
-    room: HeldRoom,
+    room: HeldMemory,
 }
 
 #[derive(Deserialize)]
@@ -161,7 +161,12 @@ impl<P: Pull> RegistryVersions<P> {
         (&self.from, &self.keyring)
     }
 
-    async fn content(&self, repository: &OciRepository, blob: &OciDescriptor, most: u64) -> Result<Content, Fault> {
+    async fn content(
+        &self,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
+        most: u64,
+    ) -> Result<ReservedContent, Fault> {
         self.from.content(repository, blob, most, &self.keyring).await
     }
 }

@@ -35,8 +35,10 @@ async fn with_a_component() -> (FilledRegistry, Value) {
 async fn refused(filled: &FilledRegistry, document: &Value) -> String {
     filled.put(&manifest_path(), StatusCode::OK, document.to_string().as_bytes());
     let folder = tempfile::tempdir().expect("a folder");
-    let settings =
-        RegistrySettings { limits: PullLimits { blob: 64 << 20, manifest: 4 << 20, ..limits() }, ..RegistrySettings::default() };
+    let settings = RegistrySettings {
+        limits: PullLimits { blob: 64 << 20, manifest: 4 << 20, ..limits() },
+        ..RegistrySettings::default()
+    };
     let opened = start_with(&folder, settings).open(&filled.request("example.org/a")).await;
     opened.err().expect("refused").to_string()
 }
@@ -131,6 +133,22 @@ async fn limits_registry_the_index_of_a_chart_repository_has_a_size() {
     let repository = format!("http://{}", server.address);
     let fault = artifacts.helm_repository(&repository, "shop", "1.0.0").await.err().expect("refused").to_string();
     assert!(fault.ends_with("it has more than 67108864 bytes, which is the limit"), "{fault}");
+}
+
+#[tokio::test]
+async fn limits_registry_the_name_of_a_chart_has_a_length() {
+    let server = Server::start(|_: Request| async { status(200, "entries: {}") }).await;
+    let plain_http = [server.address.to_string()].into();
+    let settings = RegistrySettings { limits: limits(), plain_http, ..RegistrySettings::default() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifacts = start_with(&folder, settings).artifacts(&Credentials::default()).expect("artifacts");
+    let repository = format!("http://{}", server.address);
+    let long = "x".repeat(254);
+    for (chart, version) in [(long.as_str(), "1"), ("shop", &long)] {
+        let fault = artifacts.helm_repository(&repository, chart, version).await.err().expect("refused").to_string();
+        assert!(fault.ends_with("has a name or a version of more than 253 bytes, which none has"), "{fault}");
+    }
+    assert_eq!(server.seen().len(), 0);
 }
 
 #[tokio::test]
