@@ -8,6 +8,7 @@ use std::{
 
 use orangery_core::{
     error::{Code, Fault},
+    memory,
     port::BoxFuture,
 };
 use orangery_ocm::{Descriptor, Repository, VersionReference};
@@ -57,6 +58,8 @@ impl DescriptorSearch {
         let mut waiting = vec![root];
         while let Some(descriptor) = waiting.pop() {
             for nested in descriptor.nested() {
+                // Each level has all below it once more.
+                self.memory.add(memory::of(nested))?;
                 let nested = Descriptor::parse(nested).map_err(|error| {
                     let message = format!("a descriptor in the references of {descriptor}: {error}");
                     Fault::invalid(Code::ConfigurationProblem, message)

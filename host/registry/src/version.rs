@@ -192,14 +192,14 @@ impl ComponentVersion for OpenedVersion {
     fn json_schema<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
             let (node, resource) = self.find(resource)?;
-            let bytes = self.schema_bytes(node, resource).await?;
-            let unusable = |why: String| unknown(&format!("the schema in {}: {why}", display(node, resource)));
-            let bytes = plain(bytes.bytes()).map_err(unusable)?;
-            if memory::of_json(&bytes) > MOST_UNFOLDED_SCHEMA_BYTES {
-                let most = MOST_UNFOLDED_SCHEMA_BYTES;
-                return Err(unusable(format!("it takes more than the {most} bytes of memory that are allowed")));
-            }
-            serde_json::from_slice(&bytes).map_err(|error| unusable(format!("it is no JSON: {error}")))
+            let content = self.schema_bytes(node, resource).await?;
+            let place = || format!("the schema in {}", display(node, resource));
+            let read = self.reach.in_turn(place, move || read_schema(content.bytes())).await?;
+            let (digest, schema) = read.map_err(|why| unknown(&format!("{}: {why}", place())))?;
+            // As long as the version is open: a rendering keeps what it has fetched.
+            let bytes = usize::try_from(memory::of(&schema)).unwrap_or(usize::MAX);
+            self.graph.memory.add_once(digest, bytes).map_err(|fault| crate::within(fault, &place()))?;
+            Ok(schema)
         })
     }
 
@@ -247,6 +247,16 @@ impl ComponentVersion for OpenedVersion {
     fn templates(self: Arc<Self>) -> Arc<dyn Components> {
         Arc::new(Templates(self))
     }
+}
+
+/// A JSON schema and the digest of its content. The error is the end of a sentence.
+fn read_schema(content: &[u8]) -> Result<(ContentDigest, Value), String> {
+    let bytes = plain(content)?;
+    if memory::of_json(&bytes) > MOST_UNFOLDED_SCHEMA_BYTES {
+        return Err(format!("it takes more than the {MOST_UNFOLDED_SCHEMA_BYTES} bytes of memory that are allowed"));
+    }
+    let schema = serde_json::from_slice(&bytes).map_err(|error| format!("it is no JSON: {error}"))?;
+    Ok((ContentDigest::of(Algorithm::Sha256, content), schema))
 }
 
 /// A document that may be compressed, within its bound.

@@ -91,7 +91,7 @@ pub type HoldMemory<'a> = Box<dyn FnMut(u64) -> bool + Send + 'a>;
 pub struct Rendering<'a> {
     subject: RenderedSubject<'a>,
     states: States,
-    /// The memory of what executions have answered, and of the states from before.
+    /// The memory of what executions get and have answered.
     bytes: u64,
     hold: HoldMemory<'a>,
     warnings: Vec<Warning>,
@@ -128,7 +128,7 @@ impl FetchedSchemas {
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
     pub fn new(subject: RenderedSubject<'a>, states: States) -> Self {
-        let (bytes, hold) = (states.bytes(), Box::new(|_| true));
+        let (bytes, hold) = (0, Box::new(|_| true));
         Self { subject, states, bytes, hold, warnings: Vec::new(), omitted: 0, schemas: FetchedSchemas::default() }
     }
 
@@ -168,7 +168,9 @@ impl<'a> Rendering<'a> {
         imported: &BTreeMap<String, Imported>,
         mappings: &BTreeMap<String, Value>,
     ) -> Result<Map<String, Value>, RenderError> {
-        let RenderedSubject { blueprint, scope, .. } = self.subject;
+        let RenderedSubject { blueprint, scope, definitions, .. } = self.subject;
+        let before = definitions.memory().saturating_add(self.states.bytes());
+        self.count("what templates get of component descriptors and states", before).map_err(RenderError::Memory)?;
         let mapped = self.mapped(ExecutionKind::ImportMapping, mappings, &import::values(imported)).await?;
         let mut values = loop {
             match import::bind(&blueprint.imports, imported, &mapped, &self.schemas(), &scope) {
@@ -333,18 +335,18 @@ impl<'a> Rendering<'a> {
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
         let message = std::mem::take(&mut rendered.warnings);
         self.warn(message.into_iter().map(|text| Warning { place: place.clone(), text }));
-        self.count(&place, rendered.bytes).map_err(RenderError::Memory)?;
+        self.count(&format!("the answer of {place}"), rendered.bytes).map_err(RenderError::Memory)?;
         Ok(rendered)
     }
 
-    /// Counts what an execution has answered, for as long as the rendering is there (C-324).
-    fn count(&mut self, place: &str, bytes: u64) -> Result<(), Fault> {
+    /// Counts what an execution has answered, or gets, for as long as the rendering is there (C-324).
+    fn count(&mut self, what: &str, bytes: u64) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
         let sum = self.bytes;
         if sum > MOST_ANSWERED_BYTES {
             let message = format!(
-                "{place}: its answer takes more than the {MOST_ANSWERED_BYTES} bytes of memory that are allowed, with what the \
-                 executions before it have answered, and their states; answer less, or divide the blueprint"
+                "{what} takes more than the {MOST_ANSWERED_BYTES} bytes of memory that are allowed, with what was read and answered \
+                 before; use less, or divide the blueprint"
             );
             return Err(Fault::invalid(Code::LimitExceeded, message));
         }
@@ -352,8 +354,7 @@ impl<'a> Rendering<'a> {
             return Ok(());
         }
         let message = format!(
-            "{place}: its answer takes {sum} bytes of memory, with what the executions before it have answered, and their states, and \
-             others have what is left; it is tried again"
+            "{what} takes {sum} bytes of memory, with what was read and answered before, and others have what is left; it is tried again"
         );
         Err(Fault::later(Code::LimitExceeded, message))
     }

@@ -104,7 +104,8 @@ fn rendered(states: States, hold: Option<u64>) -> Result<usize, RenderError> {
     if let Some(most) = hold {
         rendering = rendering.sharing(Box::new(move |bytes| bytes <= most));
     }
-    block_on(rendering.items(&serde_json::Map::new(), &BTreeMap::new())).map(|items| items.len())
+    let values = block_on(rendering.imports(&BTreeMap::new(), &BTreeMap::new()))?;
+    block_on(rendering.items(&values, &BTreeMap::new())).map(|items| items.len())
 }
 
 #[test]
@@ -113,10 +114,25 @@ fn c_324_limits_blueprint_what_executions_answer_has_a_sum() {
     let refused = rendered(loaded("one", &large()), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "deployExecutions \"b\" (Echo, file /big.json): its answer takes more than the 67108864 bytes of memory that are \
-         allowed, with what the executions before it have answered, and their states; answer less, or divide the blueprint"
+        "the answer of deployExecutions \"b\" (Echo, file /big.json) takes more than the 67108864 bytes of memory that are \
+         allowed, with what was read and answered before; use less, or divide the blueprint"
     );
     assert!(!refused.is_transient());
+}
+
+#[test]
+fn c_324_component_descriptors_count_before_anything_is_rendered() {
+    let mut world = deploy("one", "Echo", "{}");
+    world.definitions.components = serde_json::from_str(&large()).unwrap();
+    world.definitions.descriptor = world.definitions.components.clone();
+    let mut rendering = world.rendering();
+    let refused = block_on(rendering.imports(&BTreeMap::new(), &BTreeMap::new())).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "what templates get of component descriptors and states takes more than the 67108864 bytes of memory that are allowed, \
+         with what was read and answered before; use less, or divide the blueprint"
+    );
+    assert_eq!(world.engines.asked().len(), 0);
 }
 
 #[test]
@@ -124,7 +140,7 @@ fn c_324_what_others_have_of_the_memory_of_answers_is_waited_for() {
     let refused = rendered(States::default(), Some(30 << 20)).unwrap_err();
     assert!(refused.is_transient());
     let told = refused.to_string();
-    let begin = "deployExecutions \"b\" (Echo, file /big.json): its answer takes ";
+    let begin = "the answer of deployExecutions \"b\" (Echo, file /big.json) takes ";
     assert!(told.starts_with(begin) && told.ends_with(", and others have what is left; it is tried again"), "{told}");
 }
 

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use orangery_ocm::ResourceContent;
 use serde_json::{Value, json};
 
 use super::*;
