@@ -12,7 +12,8 @@ use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
 use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::{EventRecorder, Key, LeaseDeadline, Store, Watched, Writer};
-use orangery_turns::{Computations, Turns};
+use orangery_render::MOST_ANSWERED_BYTES;
+use orangery_turns::{Computations, SharedBytes, Turns};
 
 use crate::{
     account_tokens::{OwnAddress, Tokens},
@@ -67,6 +68,8 @@ pub struct ControllerContext {
     pub computations: Computations,
     /// Whose turn it is to keep imports in memory that take much of it (C-99).
     pub large_imports: Arc<Turns>,
+    /// The memory of what executions of blueprints answer (C-324).
+    pub rendered: Arc<SharedBytes>,
     /// What is secret, and shown nowhere.
     pub secrets: SecretValues,
     /// What its caches may take.
@@ -95,6 +98,9 @@ pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Installations that keep large imports in memory at once, of two namespaces: what is rendered from imports takes a few times
 /// as much as they do.
 const MOST_LARGE_IMPORTS: usize = 2;
+
+/// The most bytes of memory that what executions of blueprints answer takes; a namespace has half of it.
+const MOST_RENDERED_BYTES: u64 = 2 * MOST_ANSWERED_BYTES;
 
 impl ControllerContext {
     /// A context over a client and its stores, which have the indexes of all kinds.
@@ -128,6 +134,7 @@ impl ControllerContext {
             term: None,
             computations: Computations::default(),
             large_imports: Turns::new(MOST_LARGE_IMPORTS),
+            rendered: SharedBytes::new(MOST_RENDERED_BYTES),
             secrets,
             memory: CacheMemory::default(),
             tokens: Tokens::default(),

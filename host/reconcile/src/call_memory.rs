@@ -38,7 +38,7 @@ pub(crate) async fn reserve_for_object(namespace: &Namespace, object: LongObject
 }
 
 /// What is reserved of one call for something that it reads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[must_use]
 pub struct ReservedForReading(u64);
 
@@ -55,6 +55,34 @@ pub async fn reserve_for_reading(namespace: &Namespace, most: u64) -> ReservedFo
         }
     }
     ReservedForReading(reserved)
+}
+
+/// The same for something that the call has in memory already, beside what it has read: at once, or not at all where there is no
+/// room. More than a namespace gets counts as that.
+pub async fn reserve_now(namespace: &Namespace, bytes: u64) -> Option<ReservedForReading> {
+    let Some(slot) = call_slot() else { return Some(ReservedForReading(0)) };
+    let mut read = slot.read.lock().await;
+    let mut held = read.take().unwrap_or_else(|| READ.none_of(&Some(namespace.clone())));
+    let before = held.bytes();
+    let bytes = bytes.min(READ.most_of_one().saturating_sub(before));
+    let has_room = held.set(before.saturating_add(bytes));
+    *read = (held.bytes() > 0).then_some(held);
+    has_room.then_some(ReservedForReading(bytes))
+}
+
+/// The same when there is room, for one that has dropped what it had; `None` where the call holds something else, and must not wait.
+pub async fn reserve_when_free(namespace: &Namespace, bytes: u64) -> Option<ReservedForReading> {
+    if let Some(slot) = call_slot()
+        && slot.read.lock().await.is_some()
+    {
+        return None;
+    }
+    Some(reserve_for_reading(namespace, bytes).await)
+}
+
+/// The memory that all calls share for what they read.
+pub fn reading_memory() -> &'static Arc<SharedBytes> {
+    &READ
 }
 
 impl ReservedForReading {
@@ -83,6 +111,35 @@ mod tests {
     use super::*;
     use crate::slot::CallSlots;
 
+    #[tokio::test]
+    async fn c_325_what_a_call_has_made_counts_where_there_is_room() {
+        const HALF: u64 = MOST_READ_BYTES / 2;
+        let (a, b) = (Namespace::from_static("a"), Namespace::from_static("b"));
+        let _alone = ALONE.lock().await;
+        Arc::<CallSlots>::default()
+            .carry_out(async {
+                let mut other = READ.none_of(&Some(b.clone()));
+                assert!(other.set(HALF));
+                let reserved = reserve_now(&a, HALF / 4).await.expect("room");
+                assert!(reserve_now(&a, HALF / 2).await.is_some(), "no more than is left");
+                assert!(reserve_now(&a, u64::MAX).await.is_none(), "half of what others leave at most");
+                assert!(reserve_when_free(&a, 1).await.is_none(), "it holds some, and waits for nothing");
+                assert_eq!(READ.taken(), HALF + 3 * HALF / 4);
+                reserved.takes(0).await;
+                assert_eq!(READ.taken(), HALF + HALF / 2);
+                drop(other);
+                assert!(reserve_now(&a, u64::MAX).await.is_some(), "as much as one gets, at most");
+                assert_eq!(READ.taken(), HALF);
+                give_reading_back().await;
+                assert!(reserve_when_free(&a, 1).await.is_some());
+            })
+            .await;
+        assert_eq!(READ.taken(), 0);
+    }
+
+    /// What all calls share is measured by one test at a time.
+    static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
     async fn reads(namespace: &'static str, most: u64) -> ReservedForReading {
         reserve_for_reading(&Namespace::from_static(namespace), most).await
     }
@@ -90,6 +147,7 @@ mod tests {
     #[tokio::test]
     async fn c_132_limits_what_calls_read_shares_a_memory_and_comes_back_with_the_call() {
         const HALF: u64 = MOST_READ_BYTES / 2;
+        let _alone = ALONE.lock().await;
         reads("a", u64::MAX).await.takes(1).await;
         assert_eq!(READ.taken(), 0, "outside of a call nothing is reserved");
         let slots = Arc::<CallSlots>::default();

@@ -31,7 +31,9 @@ mod watched_object;
 mod write;
 
 pub use crate::{
-    call_memory::{ReservedForReading, give_reading_back, reserve_for_reading},
+    call_memory::{
+        ReservedForReading, give_reading_back, reading_memory, reserve_for_reading, reserve_now, reserve_when_free,
+    },
     event::{EventRecorder, Notice, Repeated},
     key::{Key, Watched},
     lease_deadline::{LeaseDeadline, Moment},

@@ -23,10 +23,9 @@ use self::{
     kind::{Access, AccessKind},
 };
 use crate::{
-    cache::Bytes,
     graph::GraphNode,
     image,
-    oci::{ArtifactReference, ArtifactSelector, Keyring, Manifest, OciDescriptor},
+    oci::{ArtifactReference, ArtifactSelector, HeldMemory, Keyring, Manifest, OciDescriptor, ReservedContent},
     registry::Registries,
 };
 
@@ -42,10 +41,17 @@ pub(crate) struct ResourceAccess {
 
 /// What a resource is.
 pub(crate) enum Fetched {
-    /// Bytes.
-    Blob(ResourceContent),
+    /// Bytes, and the room that they hold in memory.
+    Blob(ResourceContent, HeldMemory),
     /// An artifact in a registry.
     Artifact { reference: ArtifactReference, manifest: Arc<Manifest> },
+}
+
+impl Fetched {
+    fn of(content: ReservedContent, media_type: String) -> Self {
+        let (bytes, room) = content.into_parts();
+        Fetched::Blob(ResourceContent { bytes, media_type }, room)
+    }
 }
 
 impl ResourceAccess {
@@ -86,11 +92,11 @@ impl ResourceAccess {
         let fetched = fetched.map_err(|fault| crate::within(fault, &display(node, resource)))?;
         let compared = || compare(resource.digest.as_ref(), &fetched);
         let compared = match &fetched {
-            Fetched::Blob(content) if content.bytes.len() > SMALL || image::is_archive(&content.media_type) => {
+            Fetched::Blob(content, _) if content.bytes.len() > SMALL || image::is_archive(&content.media_type) => {
                 let _turn = lending(self.registries.turns().acquire(self.keyring.tenant())).await;
                 off_the_executor(compared)
             }
-            Fetched::Blob(_) | Fetched::Artifact { .. } => compared(),
+            Fetched::Blob(..) | Fetched::Artifact { .. } => compared(),
         };
         match compared {
             Comparison::Other(found) => Err(other_content(node, resource, &found)),
@@ -116,7 +122,7 @@ impl ResourceAccess {
             ))
         })?;
         let digest = resource.digest.as_ref();
-        let blob = |bytes, media_type| Ok(Fetched::Blob(ResourceContent { bytes, media_type }));
+        let blob = |content: ReservedContent, media_type| Ok(Fetched::of(content, media_type));
         match kind {
             AccessKind::LocalBlob => blob(node.blobs.local(&access.local_reference).await?, access.media_type),
             AccessKind::LocalOciBlob => blob(node.blobs.local(&access.digest).await?, access.media_type),
@@ -129,9 +135,9 @@ impl ResourceAccess {
                 self.artifact(&reference.ok_or_else(missing)?).await
             }
             AccessKind::OciBlob => blob(self.blob(&access).await?, access.media_type),
-            AccessKind::Wget => self.wget(written, digest).await.map(Fetched::Blob),
-            AccessKind::Helm => self.helm(written, digest).await.map(Fetched::Blob),
-            AccessKind::GitHub => self.github(written, digest).await.map(Fetched::Blob),
+            AccessKind::Wget => self.wget(written, digest).await,
+            AccessKind::Helm => self.helm(written, digest).await,
+            AccessKind::GitHub => self.github(written, digest).await,
         }
     }
 
@@ -143,7 +149,7 @@ impl ResourceAccess {
     }
 
     /// A blob that is named by its digest alone: nothing shows that its reader may read it but asking.
-    async fn blob(&self, access: &Access) -> Result<Bytes, Fault> {
+    async fn blob(&self, access: &Access) -> Result<ReservedContent, Fault> {
         let invalid = |why: String| Fault::invalid(Code::ConfigurationProblem, format!("its access is invalid: {why}"));
         let repository = access.repository.parse().map_err(|error| invalid(format!("{error}")))?;
         let digest = access.digest.parse().map_err(|error| invalid(format!("{error}")))?;
@@ -176,10 +182,12 @@ impl ResourceAccess {
         let held = self.registries.memory_of(self.keyring.tenant());
         held.add(size).map_err(of)?;
         let document = self.registries.manifest_bytes(repository, &manifest.digest, &self.keyring).await?;
-        let mut blobs = vec![(manifest.digest.clone(), document)];
+        // What is packed was counted above: content that waits for the room of the next one would hold up all.
+        let mut blobs = vec![(manifest.digest.clone(), document.into_bytes())];
         for blob in manifest.blobs() {
             if blobs.iter().all(|(digest, _)| *digest != blob.digest) {
-                blobs.push((blob.digest.clone(), self.registries.blob(repository, blob, &self.keyring).await?));
+                let content = self.registries.blob(repository, blob, &self.keyring).await?;
+                blobs.push((blob.digest.clone(), content.into_bytes()));
             }
         }
         let tag = match &reference.selector {
@@ -191,7 +199,7 @@ impl ResourceAccess {
         let bytes = self.in_turn(|| reference.to_string(), pack).await?;
         let bytes = bytes
             .map_err(|why| Fault::invalid(Code::InternalProblem, format!("{reference} cannot be packed: {why}")))?;
-        Ok(ResourceContent { media_type: image::archive_type(&manifest.media_type), bytes: Bytes::new(bytes) })
+        Ok(ResourceContent { media_type: image::archive_type(&manifest.media_type), bytes: Arc::new(bytes) })
     }
 
     /// The layer of a blueprint or schema artifact: the first one of a media type that is wanted; where the config says
@@ -201,7 +209,7 @@ impl ResourceAccess {
         reference: &ArtifactReference,
         manifest: &Manifest,
         wanted: impl Fn(&str) -> bool,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         let layer = image::layer(manifest, wanted);
         let layer = layer.map_err(|why| Fault::invalid(Code::ConfigurationProblem, format!("{reference} {why}")))?;
         self.registries.blob(&reference.repository, layer, &self.keyring).await

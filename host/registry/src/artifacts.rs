@@ -13,7 +13,7 @@ use crate::{
     access::ResourceAccess,
     cache::Bytes,
     named::{self, NamedContent},
-    oci::{ArtifactReference, CHART, Manifest, OciDescriptor, OciRepository, PROVENANCE},
+    oci::{ArtifactReference, CHART, Manifest, OciDescriptor, OciRepository, PROVENANCE, ReservedContent},
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -42,7 +42,7 @@ impl Artifacts for Remote {
             let parsed = named::artifact(&reference.to_string())?;
             let manifest = registries.manifest(&parsed, keyring).await?;
             let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{reference} {why}")))?;
-            registries.blob(&parsed.repository, layer, keyring).await.map(Arc::unwrap_or_clone)
+            registries.blob(&parsed.repository, layer, keyring).await.map(ReservedContent::into_vec)
         })
     }
 
@@ -70,7 +70,8 @@ impl Artifacts for Remote {
                 return Err(invalid(message));
             }
             let unusable = |why: String| invalid(format!("the address of the chart repository {why}"));
-            let content = self.0.chart(url, chart, version, None, unusable).await?;
+            let bytes = self.0.chart(url, chart, version, None, unusable).await?.into_bytes();
+            let content = ResourceContent { media_type: CHART.to_owned(), bytes };
             let (url, chart, version) = (url.to_owned(), chart.to_owned(), version.to_owned());
             Ok(Arc::new(OfRepository {
                 chart: CachedContent::new(content),
@@ -130,7 +131,9 @@ impl Artifact for RegistryLayer {
 
     fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
         let ResourceAccess { registries, keyring } = &self.reach;
-        Box::pin(registries.blob(&self.repository, &self.layer, keyring))
+        Box::pin(async {
+            registries.blob(&self.repository, &self.layer, keyring).await.map(ReservedContent::into_bytes)
+        })
     }
 
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {

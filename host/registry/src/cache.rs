@@ -28,7 +28,7 @@ use orangery_ocm::AllowedSources;
 use orangery_turns::{Tenant, blocking};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 
-use crate::oci::Flights;
+use crate::oci::{Client, Flights, HeldMemory, ReservedContent};
 
 /// The bytes of one blob, held once however many use them.
 pub(crate) type Bytes = Arc<Vec<u8>>;
@@ -46,7 +46,7 @@ pub(crate) struct ContentCache {
     most: u64,
     index: Mutex<CacheIndex>,
     /// By file and by who asks: an error names the credentials of the one who asked, and a namespace waits for memory of its own.
-    flights: Flights<ContentQuestion, Result<Bytes, Fault>>,
+    flights: Flights<ContentQuestion, Result<ReservedContent, Fault>>,
     /// Names of answers are made with it.
     key: ring::hmac::Key,
 }
@@ -79,6 +79,8 @@ pub(crate) struct Blob<'a> {
     pub(crate) sources: Arc<AllowedSources>,
     /// For which namespace it is fetched: nobody waits until another one has memory for it.
     pub(crate) tenant: &'a Tenant,
+    /// What gives room in memory to content that is on disk; none for content of this machine.
+    pub(crate) client: Option<&'a Client>,
 }
 
 impl Blob<'_> {
@@ -122,34 +124,51 @@ impl ContentCache {
 
     /// The content of a blob: from disk, or fetched and then on disk. Those who ask with the same credentials at the same
     /// time share one fetch. `fetch` has checked nothing: the digest is compared here.
-    pub(crate) async fn blob<F>(&self, blob: &Blob<'_>, fetch: impl FnOnce() -> F) -> Result<Bytes, Fault>
+    ///
+    /// What is read from disk waits for its room in memory as what a server sends does.
+    pub(crate) async fn blob<F>(&self, blob: &Blob<'_>, fetch: impl FnOnce() -> F) -> Result<ReservedContent, Fault>
     where
-        F: Future<Output = Result<Vec<u8>, Fault>>,
+        F: Future<Output = Result<ReservedContent, Fault>>,
     {
-        let (file, digest) = (blob.file(), blob.digest);
+        let file = blob.file();
         let ask = || async {
-            let wanted = digest.clone();
-            let whole = move |bytes: Vec<u8>| {
-                let found = ContentDigest::of(wanted.algorithm(), &bytes);
-                if found == wanted { Some(bytes) } else { None }
-            };
-            if let Some(bytes) = self.read(&file, whole).await {
-                return Ok(Bytes::new(bytes));
+            if let Some(content) = self.kept(blob, &file).await? {
+                return Ok(content);
             }
-            let bytes = Bytes::new(fetch().await?);
-            let found = ContentDigest::of(digest.algorithm(), &bytes);
-            if found != *digest {
-                let message = format!("the blob {digest} has another content: its digest is {found}; push it again");
-                return Err(Fault::invalid(Code::ConfigurationProblem, message));
-            }
-            if let Err(error) = self.write(&file, &bytes).await {
-                // The job needs the content, not the cache.
-                tracing::warn!(%digest, %error, "a blob cannot be kept in the cache");
-            }
-            Ok(bytes)
+            self.keep(blob, fetch().await?).await
         };
         let key = (file.clone(), blob.asker.clone(), Arc::clone(&blob.sources), blob.tenant.clone());
         self.flights.join(key, ask).await
+    }
+
+    /// What is on disk.
+    async fn kept(&self, blob: &Blob<'_>, file: &str) -> Result<Option<ReservedContent>, Fault> {
+        let Some(size) = self.lock().use_now(file) else { return Ok(None) };
+        let memory = match blob.client {
+            Some(client) => client.reserve(size, blob.tenant, &format!("the blob {}", blob.digest)).await?,
+            None => HeldMemory::default(),
+        };
+        let wanted = blob.digest.clone();
+        let whole = move |bytes: Vec<u8>| {
+            let found = ContentDigest::of(wanted.algorithm(), &bytes);
+            if found == wanted { Some(bytes) } else { None }
+        };
+        Ok(self.read(file, whole).await.map(|bytes| ReservedContent::new(bytes, memory)))
+    }
+
+    /// Keeps what was fetched, once its digest has been compared.
+    pub(crate) async fn keep(&self, blob: &Blob<'_>, content: ReservedContent) -> Result<ReservedContent, Fault> {
+        let digest = blob.digest;
+        let found = ContentDigest::of(digest.algorithm(), content.bytes());
+        if found != *digest {
+            let message = format!("the blob {digest} has another content: its digest is {found}; push it again");
+            return Err(Fault::invalid(Code::ConfigurationProblem, message));
+        }
+        if let Err(error) = self.write(&blob.file(), content.bytes()).await {
+            // The job needs the content, not the cache.
+            tracing::warn!(%digest, %error, "a blob cannot be kept in the cache");
+        }
+        Ok(content)
     }
 
     /// A file, where it is there and `whole` takes it for what it should be.
@@ -260,13 +279,14 @@ impl CacheIndex {
         self.total += size;
     }
 
-    fn use_now(&mut self, file: &str) -> Option<()> {
+    /// Uses a file, and answers what it counts.
+    fn use_now(&mut self, file: &str) -> Option<u64> {
         let used = self.tick();
         let known = self.files.get_mut(file)?;
         let name = self.by_use.remove(&known.used)?;
         known.used = used;
         self.by_use.insert(used, name);
-        Some(())
+        Some(known.size)
     }
 
     fn remove(&mut self, file: &str) {

@@ -7,9 +7,10 @@ use orangery_core::{digest::content::ContentDigest, error::Fault, port::BoxFutur
 use orangery_turns::blocking;
 
 use crate::{
-    cache::Bytes,
+    oci::ReservedContent,
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, ReadDescriptor, VersionSource},
     store::BlobStore,
+    version_memory::HeldVersionMemory,
 };
 
 /// The descriptor of a component archive.
@@ -22,8 +23,12 @@ pub(crate) struct ComponentArchive(pub(crate) BlobStore);
 pub(crate) struct Local(pub(crate) BlobStore);
 
 impl VersionSource for ComponentArchive {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
-        Box::pin(searched(self.0.clone(), name, version, |store, name, version| {
+    fn find<'a>(
+        &'a self,
+        named: (&'a str, &'a str),
+        memory: &'a HeldVersionMemory,
+    ) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
+        Box::pin(searched(self.0.clone(), named, memory, |store, name, version| {
             let text = store.read(FILE, MOST_OF_A_DESCRIPTOR)?;
             let text = text.ok_or_else(|| store.fault(&format!("it has no {FILE}")))?;
             one(store, FILE, text, name, version)
@@ -32,8 +37,12 @@ impl VersionSource for ComponentArchive {
 }
 
 impl VersionSource for Local {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
-        Box::pin(searched(self.0.clone(), name, version, |store, name, version| {
+    fn find<'a>(
+        &'a self,
+        named: (&'a str, &'a str),
+        memory: &'a HeldVersionMemory,
+    ) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
+        Box::pin(searched(self.0.clone(), named, memory, |store, name, version| {
             for file in store.files()? {
                 let Some(text) = store.read(&file, MOST_OF_A_DESCRIPTOR)? else { continue };
                 if let Some(found) = one(store, &file, text, name, version)? {
@@ -58,21 +67,23 @@ fn one(store: &BlobStore, file: &str, text: Vec<u8>, name: &str, version: &str) 
 /// Runs a search where waiting for a disk holds nobody up.
 async fn searched(
     store: BlobStore,
-    name: &str,
-    version: &str,
+    (name, version): (&str, &str),
+    memory: &HeldVersionMemory,
     search: impl FnOnce(&BlobStore, &str, &str) -> Result<Option<FoundVersion>, Fault> + Send + 'static,
 ) -> Result<Option<FoundVersion>, Fault> {
     let (name, version) = (name.to_owned(), version.to_owned());
     let text = store.display();
     let searched = blocking(move || search(&store, &name, &version)).await;
-    searched.map_err(|error| crate::interrupted(&text, &error))?
+    let found = searched.map_err(|error| crate::interrupted(&text, &error))??;
+    memory.add(found.as_ref().map_or(0, |found| found.bytes))?;
+    Ok(found)
 }
 
 /// Blobs by file name, below `blobs`.
 struct FolderBlobs(BlobStore);
 
 impl Blobs for FolderBlobs {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let (store, reference) = (self.0.clone(), reference.to_owned());
             let read = blocking(move || {
@@ -83,7 +94,7 @@ impl Blobs for FolderBlobs {
                     if message.is_some_and(|digest| ContentDigest::of(digest.algorithm(), &bytes) != digest) {
                         return Err(store.fault(&format!("its blob {reference} has another content")));
                     }
-                    return Ok(Bytes::from(bytes));
+                    return Ok(ReservedContent::from(bytes));
                 }
                 Err(store.fault(&format!("it has no blob {reference:?}")))
             });

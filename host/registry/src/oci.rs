@@ -6,6 +6,8 @@
 mod auth;
 mod client;
 mod connection;
+mod content;
+mod documents;
 mod fetch_memory;
 mod fetched;
 mod file;
@@ -22,6 +24,7 @@ mod versions;
 
 pub(crate) use client::NoAnswer;
 pub use client::{Client, Pull};
+pub use content::{HeldMemory, ReservedContent};
 pub use file::{FileRequest, ReceivedFile};
 pub use flight::Flights;
 pub use keyring::{Consumer, CredentialsOwner, DockerConfig, Keyring, OcmConfig, Resolver};

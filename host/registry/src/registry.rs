@@ -1,7 +1,6 @@
 //! Component versions in OCI registries, and other artifacts there: asked once, then from memory and from the cache.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,12 +16,12 @@ use orangery_turns::{Tenant, Turns, blocking, lending};
 use serde_json::Value;
 
 use crate::{
-    cache::{Blob, Bytes, ContentCache},
+    cache::{Blob, ContentCache},
     charts::{self, ChartLocation},
     memory::Memory,
     oci::{
-        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, Keyring, Manifest, NoAnswer, OciDescriptor,
-        OciRepository, Pull, RegistryVersions,
+        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, FoundArtifact, Keyring, Manifest, NoAnswer,
+        OciDescriptor, OciRepository, Pull, RegistryVersions, ReservedContent,
     },
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, ReadDescriptor, VersionSource},
     version_memory::{HeldVersionMemory, VersionMemory},
@@ -34,6 +33,8 @@ const MOST_KEPT: usize = 4096;
 const MOST_OF_MANIFESTS: u64 = 16 << 20;
 /// Bytes of the index of a chart repository; the greatest known ones have about 20 MiB.
 const MOST_OF_AN_INDEX: u64 = 64 << 20;
+/// Bytes of the name of a chart, and of its version.
+const LONGEST_OF_A_CHART: usize = 253;
 /// How long it counts where an index said that a chart is. A version that it does not have is looked for at once.
 const INDEX_COUNTS: Duration = Duration::from_secs(5 * 60);
 
@@ -66,8 +67,8 @@ pub(crate) struct Registries {
     versions: Memory<VersionKey, FoundVersion>,
     /// Blobs that were fetched by their digest alone: repository, credentials, what policies say, digest.
     proven: Memory<(OciRepository, ContentDigest, Arc<AllowedSources>, ContentDigest), ()>,
-    /// Charts of classic repositories: index, chart and version in one text, and the rest of the question.
-    charts: Memory<IndexQuestion, (Instant, ChartLocation)>,
+    /// Charts of classic repositories, by the digest of index, chart and version, and by the rest of the question.
+    charts: Memory<ChartQuestion, (Instant, ChartLocation)>,
     /// Indexes that are being read, each for one namespace: nobody waits until another one has memory for it (C-133).
     indexes: Flights<(IndexQuestion, Tenant), Result<Arc<Value>, Fault>>,
 }
@@ -75,6 +76,9 @@ pub(crate) struct Registries {
 /// Repository, credentials, what policies say, the namespace, and version: its blobs are fetched as these policies allow, and take
 /// the memory of this namespace.
 type VersionKey = (OciRepository, ContentDigest, Arc<AllowedSources>, Tenant, String);
+
+/// The digest of an index with a chart and its version, the fingerprint of the credentials, and what the policies of who asks say.
+type ChartQuestion = (ContentDigest, ContentDigest, Arc<AllowedSources>);
 
 /// An index, the fingerprint of the credentials, and what the policies of who asks say.
 type IndexQuestion = (String, ContentDigest, Arc<AllowedSources>);
@@ -145,8 +149,16 @@ impl Registries {
         keyring: &Keyring,
     ) -> Result<ChartLocation, Fault> {
         index.is_allowed(keyring)?;
+        if chart.len() > LONGEST_OF_A_CHART || version.len() > LONGEST_OF_A_CHART {
+            let message = format!(
+                "a chart of {} has a name or a version of more than {LONGEST_OF_A_CHART} bytes, which none has",
+                index.display()
+            );
+            return Err(Fault::invalid(Code::ConfigurationProblem, message));
+        }
         let asker = index.fingerprint(keyring);
-        let key = (format!("{} {chart}:{version}", index.identity()), asker.clone(), keyring.sources());
+        let question = format!("{} {chart}:{version}", index.identity());
+        let key = (ContentDigest::of(Algorithm::Sha256, question.as_bytes()), asker.clone(), keyring.sources());
         if let Some((since, place)) = self.charts.get(&key)
             && since.elapsed() < INDEX_COUNTS
         {
@@ -216,7 +228,7 @@ impl Registries {
         at: &OciRepository,
         blob: &OciDescriptor,
         keyring: &Keyring,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
         self.bounded_blob(at, blob, most, keyring).await
     }
@@ -227,7 +239,7 @@ impl Registries {
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
         let kept = Blob {
@@ -236,8 +248,9 @@ impl Registries {
             asker: &asker,
             sources: keyring.sources(),
             tenant: keyring.tenant(),
+            client: Some(&self.client),
         };
-        lending(self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring))).await
+        lending(self.cache.blob(&kept, || self.client.content(at, blob, most, keyring))).await
     }
 
     /// A manifest as it is, which the asker could read.
@@ -246,10 +259,17 @@ impl Registries {
         at: &OciRepository,
         digest: &ContentDigest,
         keyring: &Keyring,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob { place: &place, digest, asker: &asker, sources: keyring.sources(), tenant: keyring.tenant() };
+        let kept = Blob {
+            place: &place,
+            digest,
+            asker: &asker,
+            sources: keyring.sources(),
+            tenant: keyring.tenant(),
+            client: Some(&self.client),
+        };
         lending(self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring))).await
     }
 
@@ -261,14 +281,14 @@ impl Registries {
         (asker, keyring): (&ContentDigest, &Keyring),
         digest: Option<ContentDigest>,
         fetch: impl FnOnce() -> F,
-    ) -> Result<Bytes, Fault>
+    ) -> Result<ReservedContent, Fault>
     where
-        F: Future<Output = Result<Vec<u8>, Fault>>,
+        F: Future<Output = Result<ReservedContent, Fault>>,
     {
-        let Some(digest) = digest else { return lending(fetch()).await.map(Bytes::new) };
+        let Some(digest) = digest else { return lending(fetch()).await };
         let place = self.cache.named(question, asker);
-        let (sources, tenant) = (keyring.sources(), keyring.tenant());
-        lending(self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant }, fetch)).await
+        let (sources, tenant, client) = (keyring.sources(), keyring.tenant(), Some(&*self.client));
+        lending(self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant, client }, fetch)).await
     }
 
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
@@ -277,7 +297,7 @@ impl Registries {
         at: &OciRepository,
         blob: &OciDescriptor,
         keyring: &Keyring,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let key = (at.clone(), keyring.fingerprint(at), keyring.sources(), blob.digest.clone());
         if self.proven.get(&key).is_some() {
@@ -291,10 +311,11 @@ impl Registries {
             asker: &key.1,
             sources: keyring.sources(),
             tenant: keyring.tenant(),
+            client: Some(&self.client),
         };
-        let bytes = match lending(self.client.small_blob(at, blob, most, keyring)).await {
-            // Into the cache: what is not there yet is this.
-            Ok(bytes) => self.cache.blob(&kept, || async move { Ok(bytes) }).await?,
+        let content = match lending(self.client.content(at, blob, most, keyring)).await {
+            // It has its room: nobody waits here for room of the same content in the cache.
+            Ok(content) => self.cache.keep(&kept, content).await?,
             Err(fault @ Fault::Later(_)) => {
                 self.cache.answer(&question, &key.1).await.ok_or_else(|| fault.clone())?;
                 self.cache.blob(&kept, || async move { Err(fault) }).await?
@@ -306,7 +327,7 @@ impl Registries {
         };
         self.cache.keep_answer(&question, &key.1, b"").await;
         self.proven.put(key, ());
-        Ok(bytes)
+        Ok(content)
     }
 }
 
@@ -320,14 +341,14 @@ impl Pull for Registries {
         self.answered(reference, keyring, asked).await
     }
 
-    async fn small_blob(
+    async fn content(
         &self,
         repository: &OciRepository,
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Vec<u8>, Fault> {
-        self.bounded_blob(repository, blob, most, keyring).await.map(Arc::unwrap_or_clone)
+    ) -> Result<ReservedContent, Fault> {
+        self.bounded_blob(repository, blob, most, keyring).await
     }
 }
 
@@ -352,7 +373,11 @@ impl RegistrySource {
 }
 
 impl VersionSource for RegistrySource {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
+    fn find<'a>(
+        &'a self,
+        (name, version): (&'a str, &'a str),
+        memory: &'a HeldVersionMemory,
+    ) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(async move {
             let repository = self.versions.repository(name)?;
             self.keyring.allows(&repository)?;
@@ -360,21 +385,28 @@ impl VersionSource for RegistrySource {
             let (sources, tenant) = (self.keyring.sources(), self.keyring.tenant().clone());
             let key = (repository.clone(), asker, sources, tenant, version.to_owned());
             if let Some(found) = self.registries.versions.get(&key) {
+                memory.add(found.bytes)?;
                 return Ok(Some(found));
             }
-            let Some(found) = self.versions.find(name, version).await? else { return Ok(None) };
+            let Some(manifest) = self.versions.manifest(name, version).await? else { return Ok(None) };
+            // It is kept from here on, however long its descriptor takes to come.
+            let of_manifest = manifest.memory();
+            memory.add(of_manifest)?;
+            let found = self.versions.described(name, version, manifest).await?;
             let turn = lending(self.registries.turns().acquire(self.keyring.tenant())).await;
             let ReadDescriptor { descriptor, bytes } =
                 source::read(&found.descriptor, name, version, &repository.to_string())?;
-            drop((turn, found.descriptor));
-            let layers = found.manifest.layers.iter().map(|layer| (layer.digest.clone(), layer.clone())).collect();
+            let FoundArtifact { repository, manifest, .. } = found;
+            drop(turn);
+            memory.add(bytes)?;
             let blobs = ManifestLayers {
                 registries: Arc::clone(&self.registries),
                 keyring: Arc::clone(&self.keyring),
-                repository: found.repository,
-                layers,
+                repository,
+                manifest,
                 base_url: self.base_url.clone(),
             };
+            let bytes = bytes.saturating_add(of_manifest);
             let found = FoundVersion { descriptor: Arc::new(descriptor), bytes, blobs: Arc::new(blobs) };
             self.registries.versions.put_sized(key, found.clone(), bytes);
             Ok(Some(found))
@@ -387,19 +419,19 @@ struct ManifestLayers {
     registries: Arc<Registries>,
     keyring: Arc<Keyring>,
     repository: OciRepository,
-    layers: HashMap<ContentDigest, OciDescriptor>,
+    manifest: Arc<Manifest>,
     base_url: String,
 }
 
 impl Blobs for ManifestLayers {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let missing = |why: String| {
                 let message = format!("the local blob {reference:?} is not in {}: {why}", self.repository);
                 Fault::invalid(Code::ConfigurationProblem, message)
             };
             let digest: ContentDigest = reference.parse().map_err(|error| missing(format!("{error}")))?;
-            let layer = self.layers.get(&digest);
+            let layer = self.manifest.layers.iter().find(|layer| layer.digest == digest);
             let layer =
                 layer.ok_or_else(|| missing("no layer has this digest; push the component again".to_owned()))?;
             self.registries.blob(&self.repository, layer, &self.keyring).await

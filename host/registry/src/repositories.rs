@@ -164,7 +164,7 @@ impl Repositories {
         }
         let layer = found.layer()?;
         let content = registries.blob(&reference.repository, layer, &keyring).await?;
-        Ok(RegistryComponent { artifact, content: Some(Arc::unwrap_or_clone(content)) })
+        Ok(RegistryComponent { artifact, content: Some(content.into_vec()) })
     }
 }
 

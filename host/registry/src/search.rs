@@ -8,6 +8,7 @@ use std::{
 
 use orangery_core::{
     error::{Code, Fault},
+    memory,
     port::BoxFuture,
 };
 use orangery_ocm::{Descriptor, Repository, VersionReference};
@@ -15,9 +16,8 @@ use orangery_turns::blocking;
 use serde_json::Value;
 
 use crate::{
-    cache::Bytes,
     folder::{ComponentArchive, Local},
-    oci::{Keyring, OcmConfig},
+    oci::{Keyring, OcmConfig, ReservedContent},
     registry::RegistrySource,
     shared::SharedRepositories,
     source::{Blobs, FoundVersion, VersionSource},
@@ -58,6 +58,8 @@ impl DescriptorSearch {
         let mut waiting = vec![root];
         while let Some(descriptor) = waiting.pop() {
             for nested in descriptor.nested() {
+                // Each level has all below it once more.
+                self.memory.add(memory::of(nested))?;
                 let nested = Descriptor::parse(nested).map_err(|error| {
                     let message = format!("a descriptor in the references of {descriptor}: {error}");
                     Fault::invalid(Code::ConfigurationProblem, message)
@@ -75,12 +77,10 @@ impl DescriptorSearch {
 
     /// The component version of a reference. Its memory is held by all that is found here.
     pub(crate) async fn find(&self, reference: &VersionReference) -> Result<FoundVersion, Fault> {
-        let found = self.look_for(reference).await?;
-        self.memory.add(found.bytes)?;
-        Ok(found)
+        self.look_for(reference, &self.memory).await
     }
 
-    async fn look_for(&self, reference: &VersionReference) -> Result<FoundVersion, Fault> {
+    async fn look_for(&self, reference: &VersionReference, memory: &HeldVersionMemory) -> Result<FoundVersion, Fault> {
         let VersionReference { repository_context, name, version } = reference;
         if let Some(descriptor) = self.inline.get(&(name.clone(), version.clone())) {
             return self.of_inline(Arc::clone(descriptor), repository_context.as_ref());
@@ -88,7 +88,7 @@ impl DescriptorSearch {
         let mut asked: Vec<String> = Vec::new();
         for context in repository_context.iter().chain(self.config.repositories(name)) {
             let source = self.source(context).await?;
-            if let Some(found) = source.find(name, version).await? {
+            if let Some(found) = source.find((name, version), memory).await? {
                 return Ok(found);
             }
             asked.extend(Repository::parse(context).map(|repository| repository.to_string()));
@@ -184,10 +184,13 @@ struct StoredVersionBlobs {
 }
 
 impl Blobs for StoredVersionBlobs {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let place = format!("the local blob {reference:?} of a component written in the installation");
-            let found = self.search.look_for(&self.reference).await.map_err(|fault| crate::within(fault, &place))?;
+            // For as long as the blob takes to come.
+            let memory = self.search.shared.version_memory.none_of(self.search.keyring.tenant());
+            let found = self.search.look_for(&self.reference, &memory).await;
+            let found = found.map_err(|fault| crate::within(fault, &place))?;
             found.blobs.local(reference).await
         })
     }

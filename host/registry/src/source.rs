@@ -10,7 +10,7 @@ use orangery_core::{
 };
 use orangery_ocm::Descriptor;
 
-use crate::cache::Bytes;
+use crate::{oci::ReservedContent, version_memory::HeldVersionMemory};
 
 /// The most bytes of one descriptor.
 pub(crate) const MOST_OF_A_DESCRIPTOR: u64 = 16 << 20;
@@ -19,8 +19,12 @@ pub(crate) const MOST_OF_A_BLOB: u64 = 512 << 20;
 
 /// A repository of component versions.
 pub(crate) trait VersionSource: Send + Sync {
-    /// A component version; `None` where the repository has none of this name and version.
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>>;
+    /// A component version by its name and version; `None` where the repository has none. What it takes is counted in `memory`.
+    fn find<'a>(
+        &'a self,
+        named: (&'a str, &'a str),
+        memory: &'a HeldVersionMemory,
+    ) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>>;
 }
 
 /// A component version that was found.
@@ -28,7 +32,7 @@ pub(crate) trait VersionSource: Send + Sync {
 pub(crate) struct FoundVersion {
     /// Its descriptor.
     pub(crate) descriptor: Arc<Descriptor>,
-    /// Bytes of memory that the descriptor takes, at most.
+    /// Bytes of memory that it takes, at most: the descriptor, and what names its blobs.
     pub(crate) bytes: u64,
     /// Its local blobs.
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -43,7 +47,7 @@ pub(crate) struct ReadDescriptor {
 /// The blobs that are kept together with a component version.
 pub(crate) trait Blobs: Send + Sync {
     /// A blob by its `localReference`.
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>>;
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>>;
     /// The repository of an artifact with a reference relative to this repository (`relativeOciReference`), where it is
     /// a registry.
     fn relative(&self, reference: &str) -> Option<String>;

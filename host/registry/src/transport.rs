@@ -12,10 +12,11 @@ use orangery_turns::blocking;
 use serde::Deserialize;
 
 use crate::{
-    cache::{Blob, Bytes, ContentCache},
-    oci::{DescriptorLayer, Manifest, ManifestDocument, manifest_document, tag_of_version},
+    cache::{Blob, ContentCache},
+    oci::{DescriptorLayer, Manifest, ManifestDocument, ReservedContent, manifest_document, tag_of_version},
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, ReadDescriptor, VersionSource},
     store::BlobStore,
+    version_memory::HeldVersionMemory,
 };
 
 const INDEX: &str = "artifact-index.json";
@@ -72,7 +73,7 @@ impl TransportArchive {
 
 impl TransportContent {
     /// A blob by its digest, which is compared.
-    async fn blob(self: &Arc<Self>, digest: &ContentDigest, most: u64) -> Result<Bytes, Fault> {
+    async fn blob(self: &Arc<Self>, digest: &ContentDigest, most: u64) -> Result<ReservedContent, Fault> {
         let fetch = || {
             let (content, digest) = (Arc::clone(self), digest.clone());
             async move {
@@ -82,15 +83,15 @@ impl TransportContent {
                     let found = content.store.read(&name, most)?;
                     found.ok_or_else(|| content.store.fault(&format!("it has no blob {digest}")))
                 });
-                read.await.map_err(|error| crate::interrupted(&text, &error))?
+                read.await.map_err(|error| crate::interrupted(&text, &error))?.map(ReservedContent::from)
             }
         };
         if self.store.is_folder() {
-            let bytes = fetch().await?;
-            if ContentDigest::of(digest.algorithm(), &bytes) != *digest {
+            let content = fetch().await?;
+            if ContentDigest::of(digest.algorithm(), content.bytes()) != *digest {
                 return Err(self.store.fault(&format!("its blob {digest} has another content")));
             }
-            return Ok(Bytes::from(bytes));
+            return Ok(content);
         }
         // Whoever may name the archive may read all of it.
         let place = self.store.display();
@@ -102,6 +103,7 @@ impl TransportContent {
                     asker: &ContentDigest::of(Algorithm::Sha256, b""),
                     sources: Arc::default(),
                     tenant: &None,
+                    client: None,
                 },
                 fetch,
             )
@@ -113,7 +115,7 @@ impl TransportContent {
         for _ in 0..MOST_LEVELS {
             let bytes = self.blob(&digest, MOST_OF_A_MANIFEST).await?;
             let unusable = |why: String| self.store.fault(&format!("its manifest {digest} cannot be used: {why}"));
-            match manifest_document(&bytes, digest.clone(), "").map_err(unusable)? {
+            match manifest_document(bytes.bytes(), digest.clone(), "").map_err(unusable)? {
                 ManifestDocument::Manifest(manifest) => return Ok(Arc::from(manifest)),
                 ManifestDocument::Index(all) => {
                     let first = all.into_iter().next();
@@ -126,7 +128,11 @@ impl TransportContent {
 }
 
 impl VersionSource for TransportArchive {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
+    fn find<'a>(
+        &'a self,
+        (name, version): (&'a str, &'a str),
+        memory: &'a HeldVersionMemory,
+    ) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(async move {
             let content = &self.content;
             let tag = tag_of_version(version);
@@ -139,10 +145,11 @@ impl VersionSource for TransportArchive {
                 content.store.fault(&format!("its component version {name}:{version} cannot be used: {why}"))
             };
             let config = content.blob(&manifest.config.digest, MOST_OF_A_MANIFEST).await?;
-            let layer = DescriptorLayer::of_descriptor(&manifest, &config).map_err(unusable)?;
+            let layer = DescriptorLayer::of_descriptor(&manifest, config.bytes()).map_err(unusable)?;
             let bytes = content.blob(&layer.blob.digest, MOST_OF_A_DESCRIPTOR).await?;
-            let text = layer.text(bytes.to_vec()).map_err(unusable)?;
+            let text = layer.text(bytes.into_vec()).map_err(unusable)?;
             let ReadDescriptor { descriptor, bytes } = source::read(&text, name, version, &content.store.display())?;
+            memory.add(bytes)?;
             let blobs = Arc::new(LocalBlobs { content: Arc::clone(content) });
             Ok(Some(FoundVersion { descriptor: Arc::new(descriptor), bytes, blobs }))
         })
@@ -155,7 +162,7 @@ struct LocalBlobs {
 }
 
 impl Blobs for LocalBlobs {
-    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
         Box::pin(async move {
             let digest = reference.replacen("sha256.", "sha256:", 1);
             let digest = digest.parse().map_err(|error| self.content.store.fault(&format!("a local blob: {error}")))?;

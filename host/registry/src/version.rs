@@ -22,10 +22,9 @@ use crate::{
     access::{Fetched, ResourceAccess, display, is_binary},
     artifacts::{held, held_chart},
     blueprint::blueprint_layer,
-    cache::Bytes,
     graph::{Graph, GraphNode, unknown},
     image::{self, Packed},
-    oci::CHART,
+    oci::{CHART, ReservedContent},
     shared::SharedRepositories,
 };
 
@@ -72,13 +71,16 @@ impl OpenedVersion {
     /// A resource as deployers get it: of an artifact, its content.
     async fn artifact(&self, node: &GraphNode, resource: &Resource) -> Result<Arc<dyn Artifact>, Fault> {
         match self.reach.fetch(node, resource).await? {
-            Fetched::Blob(content) if image::is_archive(&content.media_type) => {
+            Fetched::Blob(content, room) if image::is_archive(&content.media_type) => {
                 let place = || display(node, resource);
-                let chart = move || Packed::open(&content.bytes)?.layer(|media_type| media_type == CHART);
+                let chart = move || {
+                    let _room = room;
+                    Packed::open(&content.bytes)?.layer(|media_type| media_type == CHART)
+                };
                 let layer = self.reach.in_turn(place, chart).await?;
                 Ok(held_chart(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
             }
-            Fetched::Blob(content) => Ok(held(content)),
+            Fetched::Blob(content, _) => Ok(held(content)),
             Fetched::Artifact { reference, manifest } => {
                 let layer = self.reach.layer_of(&reference, manifest);
                 layer.map_err(|fault| crate::within(fault, &display(node, resource)))
@@ -90,11 +92,12 @@ impl OpenedVersion {
         let place = || display(node, resource);
         let invalid =
             |why: String| Fault::invalid(Code::ConfigurationProblem, format!("the blueprint in {}: {why}", place()));
-        let (bytes, is_packed) = match self.reach.fetch(node, resource).await? {
-            Fetched::Blob(content) => (content.bytes, image::is_archive(&content.media_type)),
+        let (bytes, room, is_packed) = match self.reach.fetch(node, resource).await? {
+            Fetched::Blob(content, room) => (content.bytes, room, image::is_archive(&content.media_type)),
             Fetched::Artifact { reference, manifest } => {
                 let layer = self.reach.layer(&reference, &manifest, media::is_blueprint).await;
-                (layer.map_err(|fault| crate::within(fault, &place()))?, false)
+                let (bytes, room) = layer.map_err(|fault| crate::within(fault, &place()))?.into_parts();
+                (bytes, room, false)
             }
         };
         let digest = ContentDigest::of(Algorithm::Sha256, &bytes);
@@ -102,7 +105,11 @@ impl OpenedVersion {
             self.graph.memory.add_once(digest, files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
             return Ok(files);
         }
-        let unpacked = self.reach.in_turn(place, move || unpack(&bytes, is_packed)).await?;
+        let unpack = move || {
+            let _room = room;
+            unpack(&bytes, is_packed)
+        };
+        let unpacked = self.reach.in_turn(place, unpack).await?;
         let files = Arc::new(unpacked.map_err(invalid)?);
         self.graph.memory.add_once(digest.clone(), files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
         if files.bytes() <= SMALL {
@@ -114,7 +121,7 @@ impl OpenedVersion {
     async fn fetched(&self, reference: &ResourceReference) -> Result<ResourceContent, Fault> {
         let (node, resource) = self.find(reference)?;
         match self.reach.fetch(node, resource).await? {
-            Fetched::Blob(content) => Ok(content),
+            Fetched::Blob(content, _) => Ok(content),
             Fetched::Artifact { reference, manifest } => {
                 let packed = self.reach.packed(&reference, &manifest).await;
                 packed.map_err(|fault| crate::within(fault, &display(node, resource)))
@@ -122,15 +129,19 @@ impl OpenedVersion {
         }
     }
 
-    async fn schema_bytes(&self, node: &GraphNode, resource: &Resource) -> Result<Bytes, Fault> {
+    async fn schema_bytes(&self, node: &GraphNode, resource: &Resource) -> Result<ReservedContent, Fault> {
         let is_schema = |media_type: &str| [media::JSON_SCHEMA_LAYER, media::JSON_SCHEMA_LEGACY].contains(&media_type);
         match self.reach.fetch(node, resource).await? {
-            Fetched::Blob(content) if image::is_archive(&content.media_type) => {
+            Fetched::Blob(content, room) if image::is_archive(&content.media_type) => {
                 let place = || format!("the schema in {}", display(node, resource));
-                let layer = self.reach.in_turn(place, move || Packed::open(&content.bytes)?.layer(is_schema)).await?;
-                Ok(Bytes::from(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
+                let schema = move || {
+                    let _room = room;
+                    Packed::open(&content.bytes)?.layer(is_schema)
+                };
+                let layer = self.reach.in_turn(place, schema).await?;
+                Ok(ReservedContent::from(layer.map_err(|why| unknown(&format!("{}: {why}", place())))?))
             }
-            Fetched::Blob(content) => Ok(content.bytes),
+            Fetched::Blob(content, room) => Ok(ReservedContent::of_parts(content.bytes, room)),
             Fetched::Artifact { reference, manifest } => self.reach.layer(&reference, &manifest, is_schema).await,
         }
     }
@@ -181,14 +192,14 @@ impl ComponentVersion for OpenedVersion {
     fn json_schema<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
             let (node, resource) = self.find(resource)?;
-            let bytes = self.schema_bytes(node, resource).await?;
-            let unusable = |why: String| unknown(&format!("the schema in {}: {why}", display(node, resource)));
-            let bytes = plain(&bytes).map_err(unusable)?;
-            if memory::of_json(&bytes) > MOST_UNFOLDED_SCHEMA_BYTES {
-                let most = MOST_UNFOLDED_SCHEMA_BYTES;
-                return Err(unusable(format!("it takes more than the {most} bytes of memory that are allowed")));
-            }
-            serde_json::from_slice(&bytes).map_err(|error| unusable(format!("it is no JSON: {error}")))
+            let content = self.schema_bytes(node, resource).await?;
+            let place = || format!("the schema in {}", display(node, resource));
+            let read = self.reach.in_turn(place, move || read_schema(content.bytes())).await?;
+            let (digest, schema) = read.map_err(|why| unknown(&format!("{}: {why}", place())))?;
+            // As long as the version is open: a rendering keeps what it has fetched.
+            let bytes = usize::try_from(memory::of(&schema)).unwrap_or(usize::MAX);
+            self.graph.memory.add_once(digest, bytes).map_err(|fault| crate::within(fault, &place()))?;
+            Ok(schema)
         })
     }
 
@@ -236,6 +247,16 @@ impl ComponentVersion for OpenedVersion {
     fn templates(self: Arc<Self>) -> Arc<dyn Components> {
         Arc::new(Templates(self))
     }
+}
+
+/// A JSON schema and the digest of its content. The error is the end of a sentence.
+fn read_schema(content: &[u8]) -> Result<(ContentDigest, Value), String> {
+    let bytes = plain(content)?;
+    if memory::of_json(&bytes) > MOST_UNFOLDED_SCHEMA_BYTES {
+        return Err(format!("it takes more than the {MOST_UNFOLDED_SCHEMA_BYTES} bytes of memory that are allowed"));
+    }
+    let schema = serde_json::from_slice(&bytes).map_err(|error| format!("it is no JSON: {error}"))?;
+    Ok((ContentDigest::of(Algorithm::Sha256, content), schema))
 }
 
 /// A document that may be compressed, within its bound.

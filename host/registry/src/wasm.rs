@@ -255,7 +255,8 @@ impl WasmArtifacts<'_> {
     /// The document is of no known form, or the registry does not take it.
     pub async fn attach(&self, found: &FoundComponent, document: Vec<u8>) -> Result<&'static str, Fault> {
         let kind = document_type(&document).map_err(invalid)?;
-        let size = self.client.manifest_bytes(&found.repository, found.digest(), self.keyring).await?.len() as u64;
+        let size =
+            self.client.manifest_bytes(&found.repository, found.digest(), self.keyring).await?.bytes().len() as u64;
         let content = (kind, Bytes::from(document));
         self.client.push_referrer(&found.repository, (found.digest(), size), content, self.keyring).await?;
         Ok(kind)

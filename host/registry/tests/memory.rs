@@ -149,3 +149,81 @@ async fn c_320_descriptors_that_are_large_values_are_not_kept_beyond_their_sum()
     let (cost, ()) = cost(open).await;
     assert!(cost < 200 << 20, "{} MiB", cost >> 20);
 }
+
+/// A blueprint of so many bytes that do not pack, in its archive.
+fn large_blueprint(number: u64, bytes: usize) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut state = number + 1;
+    let noise = std::iter::repeat_with(|| {
+        // xorshift64: what is packed has to be as large as it is unpacked.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    let noise: Vec<u8> = noise.take(bytes / 8).flatten().collect();
+    let blueprint = b"apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Blueprint\n".as_slice();
+    for (name, content) in [("blueprint.yaml", blueprint), ("noise", &noise)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, content).expect("an entry");
+    }
+    archive.into_inner().expect("an archive")
+}
+
+#[tokio::test]
+async fn c_133_blobs_that_wait_to_be_unpacked_hold_their_room() {
+    const BLUEPRINTS: u64 = 24;
+    let _measured = MEASURED.lock().await;
+    let by_digest: HashMap<String, Vec<u8>> = (0..BLUEPRINTS)
+        .map(|number| large_blueprint(number, 6 << 20))
+        .map(|content| (ContentDigest::of(Algorithm::Sha256, &content).to_string(), content))
+        .collect();
+    let digests: Vec<String> = by_digest.keys().cloned().collect();
+    let sizes: HashMap<String, usize> =
+        by_digest.iter().map(|(digest, content)| (digest.clone(), content.len())).collect();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let app = Router::new().fallback(move |request: Request| {
+        let digest = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+        let content = by_digest.get(&digest).cloned();
+        async move { content.ok_or(StatusCode::NOT_FOUND) }
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = oci::PullLimits { at_once: 16 << 20, ..oci::PullLimits::default() };
+    let settings = RepositorySettings {
+        folders: Vec::new(),
+        cache: folder.path().to_owned(),
+        cache_bytes: 1 << 30,
+        oci: oci::RegistrySettings { limits, ..oci::RegistrySettings::default() },
+        signatures: SignaturePolicy::default(),
+    };
+    let host = Repositories::new(settings).expect("repositories");
+    let read = |digest: &String| {
+        let access = json!({
+            "type": "ociBlob", "ref": format!("http://{address}/team/app"), "digest": digest, "size": sizes[digest],
+            "mediaType": "application/vnd.gardener.landscaper.blueprint.layer.v1.tar",
+        });
+        let resource = json!({
+            "name": "blueprint", "version": "1", "type": "blueprint", "relation": "external", "access": access,
+        });
+        let request = ComponentRequest::of(ComponentSource::Inline(json!({
+            "meta": {"schemaVersion": "v2"},
+            "component": {"name": "example.org/a", "version": "1", "provider": "us", "resources": [resource]},
+        })));
+        let host = &host;
+        async move {
+            let version = host.open(&request).await.expect("a component");
+            let files = version.blueprint(&ResourceReference::named("blueprint")).await.expect("a blueprint");
+            assert!(files.read("noise").is_ok());
+        }
+    };
+    let all = || futures::future::join_all(digests.iter().map(read));
+    all().await;
+    let (cost, _) = cost(all()).await;
+    println!("{} MiB for {BLUEPRINTS} blueprints of 6 MiB", cost >> 20);
+    assert!(cost < 80 << 20, "{} MiB", cost >> 20);
+}

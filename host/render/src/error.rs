@@ -48,6 +48,9 @@ pub enum RenderError {
     /// The component version lacks what is asked of it, or cannot be reached.
     #[error("{0}")]
     Component(Fault),
+    /// What executions answer takes more memory than there is for it.
+    #[error("{0}")]
+    Memory(Fault),
     /// All deploy items together break a rule, or name a target that is no import.
     #[error("{0}")]
     Items(ItemError),
@@ -67,7 +70,7 @@ impl RenderError {
     pub fn is_transient(&self) -> bool {
         match self {
             RenderError::Execution(error) => error.is_transient(),
-            RenderError::Component(fault) => matches!(fault, Fault::Later(_)),
+            RenderError::Component(fault) | RenderError::Memory(fault) => matches!(fault, Fault::Later(_)),
             _ => false,
         }
     }
@@ -76,7 +79,7 @@ impl RenderError {
     fn operation(&self) -> &'static str {
         match self {
             RenderError::Imports(_) => "ValidateImports",
-            RenderError::Execution(_) => "RenderTemplate",
+            RenderError::Execution(_) | RenderError::Memory(_) => "RenderTemplate",
             RenderError::Refused { .. } => "RunImportExecutions",
             RenderError::Subinstallations(_) | RenderError::NoComponent { .. } => "RenderSubinstallations",
             RenderError::Component(_) => "ReadComponent",
@@ -93,6 +96,7 @@ impl RenderError {
             RenderError::Refused { .. } => "ImportsRefused",
             RenderError::Subinstallations(_) | RenderError::NoComponent { .. } => "InvalidSubinstallations",
             RenderError::Component(_) => "ComponentNotUsable",
+            RenderError::Memory(_) => "TooMuchMemory",
             RenderError::Items(_) => "InvalidDeployItems",
             RenderError::Exports(error) => error.reason(),
         }
@@ -101,7 +105,7 @@ impl RenderError {
     /// As a status shows it.
     pub fn failure(&self) -> Failure {
         let mut failure = Failure::new(self.operation(), self.reason(), self.to_string());
-        if let RenderError::Component(fault) = self {
+        if let RenderError::Component(fault) | RenderError::Memory(fault) = self {
             failure.codes.extend(fault.code());
             return failure;
         }

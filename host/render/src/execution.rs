@@ -7,7 +7,7 @@ use orangery_blueprint::{
     rendering::{ExecutionKind, Output, RenderRequest, Rendered},
     template_engine::TemplateContext,
 };
-use orangery_core::yaml;
+use orangery_core::{memory, yaml};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
 /// What came of an execution.
 pub(crate) struct ExecutionOutput {
     pub(crate) document: Value,
+    /// Bytes of memory that it takes, with the state beside it.
+    pub(crate) bytes: u64,
     pub(crate) warnings: Vec<String>,
     /// What the document was decoded from, and the template; `None` where the engine answers documents.
     text: Option<(String, String)>,
@@ -80,9 +82,10 @@ pub(crate) async fn render(
         }
     };
     let is_text = text.is_some();
+    let bytes = memory::of(&document).saturating_add(state.as_ref().map_or(0, memory::of));
     // Before anything else is made of the output, as in the original: an item with a fault does not undo a state.
     states.keep(list, &execution.name, StateOutput { state: state.as_ref(), is_text, document: &document });
-    Ok(ExecutionOutput { document, warnings, text })
+    Ok(ExecutionOutput { document, bytes, warnings, text })
 }
 
 fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecution) -> ExecutionFault {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use orangery_blueprint::export;
+use orangery_core::memory;
 use serde_json::{Map, Value};
 
 /// What templates see of the installation itself and of the component version that its blueprint belongs to.
@@ -19,6 +20,11 @@ pub struct InputDefinitions {
 }
 
 impl InputDefinitions {
+    /// Bytes of memory that the component descriptors take.
+    pub(crate) fn memory(&self) -> u64 {
+        memory::of(&self.descriptor).saturating_add(memory::of(&self.components))
+    }
+
     /// The inputs that all executions of the blueprint have.
     pub(crate) fn inputs(&self, imports: &Map<String, Value>) -> Map<String, Value> {
         let mut inputs = Map::new();

@@ -20,8 +20,8 @@ pub use self::{
     error::{ExecutionError, ExecutionFault, RenderError},
     inputs::{ExportValues, InputDefinitions},
     loaded::{BlueprintSource, LoadError, LoadedBlueprint, OpenedComponent, TemplateAccess, files},
-    rendering::{DeployItem, RenderedSubject, Rendering, Subinstallation, Warning},
-    state::{StateKey, States},
+    rendering::{DeployItem, HoldMemory, RenderedSubject, Rendering, Subinstallation, Warning},
+    state::{MOST_ANSWERED_BYTES, StateFault, StateKey, States},
 };
 
 #[cfg(test)]

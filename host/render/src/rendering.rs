@@ -24,7 +24,7 @@ use crate::{
     error::{ExecutionError, ExecutionFault, RenderError},
     execution::{self, ExecutionOutput},
     inputs::{ExportValues, InputDefinitions},
-    state::States,
+    state::{MOST_ANSWERED_BYTES, States},
 };
 
 /// What is rendered, and with what.
@@ -84,10 +84,16 @@ const MOST_SCHEMAS: usize = 100;
 /// The most bytes of memory that these take.
 const MOST_SCHEMA_BYTES: u64 = 48 << 20;
 
+/// Holds so many bytes of memory in all from now on; whether there is room for them.
+pub type HoldMemory<'a> = Box<dyn FnMut(u64) -> bool + Send + 'a>;
+
 /// The rendering of one blueprint in one job.
 pub struct Rendering<'a> {
     subject: RenderedSubject<'a>,
     states: States,
+    /// The memory of what executions get and have answered.
+    bytes: u64,
+    hold: HoldMemory<'a>,
     warnings: Vec<Warning>,
     /// How many more there were.
     omitted: usize,
@@ -122,7 +128,13 @@ impl FetchedSchemas {
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
     pub fn new(subject: RenderedSubject<'a>, states: States) -> Self {
-        Self { subject, states, warnings: Vec::new(), omitted: 0, schemas: FetchedSchemas::default() }
+        let (bytes, hold) = (0, Box::new(|_| true));
+        Self { subject, states, bytes, hold, warnings: Vec::new(), omitted: 0, schemas: FetchedSchemas::default() }
+    }
+
+    /// Shares the memory of what executions answer with other renderings; it is free when this is dropped.
+    pub fn sharing(self, hold: HoldMemory<'a>) -> Self {
+        Self { hold, ..self }
     }
 
     /// What executions keep, also of a job that failed.
@@ -156,7 +168,9 @@ impl<'a> Rendering<'a> {
         imported: &BTreeMap<String, Imported>,
         mappings: &BTreeMap<String, Value>,
     ) -> Result<Map<String, Value>, RenderError> {
-        let RenderedSubject { blueprint, scope, .. } = self.subject;
+        let RenderedSubject { blueprint, scope, definitions, .. } = self.subject;
+        let before = definitions.memory().saturating_add(self.states.bytes());
+        self.count("what templates get of component descriptors and states", before).map_err(RenderError::Memory)?;
         let mapped = self.mapped(ExecutionKind::ImportMapping, mappings, &import::values(imported)).await?;
         let mut values = loop {
             match import::bind(&blueprint.imports, imported, &mapped, &self.schemas(), &scope) {
@@ -321,7 +335,28 @@ impl<'a> Rendering<'a> {
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
         let message = std::mem::take(&mut rendered.warnings);
         self.warn(message.into_iter().map(|text| Warning { place: place.clone(), text }));
+        self.count(&format!("the answer of {place}"), rendered.bytes).map_err(RenderError::Memory)?;
         Ok(rendered)
+    }
+
+    /// Counts what an execution has answered, or gets, for as long as the rendering is there (C-324).
+    fn count(&mut self, what: &str, bytes: u64) -> Result<(), Fault> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let sum = self.bytes;
+        if sum > MOST_ANSWERED_BYTES {
+            let message = format!(
+                "{what} takes more than the {MOST_ANSWERED_BYTES} bytes of memory that are allowed, with what was read and answered \
+                 before; use less, or divide the blueprint"
+            );
+            return Err(Fault::invalid(Code::LimitExceeded, message));
+        }
+        if (self.hold)(sum) {
+            return Ok(());
+        }
+        let message = format!(
+            "{what} takes {sum} bytes of memory, with what was read and answered before, and others have what is left; it is tried again"
+        );
+        Err(Fault::later(Code::LimitExceeded, message))
     }
 
     fn schemas(&self) -> Schemas<'_> {

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_blueprint::{Blueprint, rendering::ExecutionKind};
 use orangery_core::{
-    digest,
+    digest, memory,
     yaml::{self, YamlError},
 };
 use serde_json::Value;
+
+/// The most bytes of memory that what the executions of one blueprint answer takes, with their states.
+pub const MOST_ANSWERED_BYTES: u64 = 64 << 20;
 
 /// Whose state it is: the list that an execution stands in, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +33,17 @@ impl StateKey {
     }
 }
 
+/// Why a stored state cannot be used. The text is the end of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StateFault {
+    /// It cannot be read.
+    #[error("{0}")]
+    Yaml(#[from] YamlError),
+    /// All states together have a limit.
+    #[error("with the others it takes more than the {MOST_ANSWERED_BYTES} bytes of memory that are allowed")]
+    TooLarge,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct StateFields {
     value: Value,
@@ -42,6 +56,8 @@ struct StateFields {
 pub struct States {
     states: BTreeMap<StateKey, StateFields>,
     changed: BTreeSet<StateKey>,
+    /// The memory of those that were loaded.
+    bytes: u64,
 }
 
 impl States {
@@ -58,9 +74,16 @@ impl States {
     }
 
     /// Puts in what an earlier job stored.
-    pub fn load(&mut self, key: StateKey, stored: &[u8]) -> Result<(), YamlError> {
+    ///
+    /// # Errors
+    /// It is no YAML, or the states that were loaded take too much memory together.
+    pub fn load(&mut self, key: StateKey, stored: &[u8]) -> Result<(), StateFault> {
         let text = String::from_utf8_lossy(stored).into_owned();
         let value = yaml::decode(&text)?;
+        self.bytes = self.bytes.saturating_add(memory::of(&value)).saturating_add(memory::of_text(text.len()));
+        if self.bytes > MOST_ANSWERED_BYTES {
+            return Err(StateFault::TooLarge);
+        }
         self.states.insert(key, StateFields { value, text });
         Ok(())
     }
@@ -69,6 +92,11 @@ impl States {
     pub fn take_changed(&mut self) -> Vec<(StateKey, String)> {
         let changed = std::mem::take(&mut self.changed);
         changed.into_iter().filter_map(|key| Some((key.clone(), self.states.get(&key)?.text.clone()))).collect()
+    }
+
+    /// Bytes of memory that those take which were loaded.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Every state there is, as a value.

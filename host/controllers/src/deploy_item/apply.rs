@@ -27,6 +27,8 @@ use super::{
     timeout::in_time,
     trigger::of_an_orphan,
 };
+use orangery_reconcile::{ReservedForReading, reserve_now, reserve_when_free};
+
 use crate::{event, kept_credentials, refresh, seal::SealError, secret_values::reader};
 
 mod charts;
@@ -43,10 +45,23 @@ const PART_LOST: &str = "; a part of it is encrypted with a key that is gone: if
 /// item up for ever where that has no timeout.
 const MOST_CALLS_IN_A_ROW: usize = 256;
 
+/// How often the objects of a proposal are in memory while it is carried out: as they were proposed, and as they are written.
+const VALUES_OF_A_PROPOSAL: u64 = 2;
+
+/// Bytes of memory of a proposal that waits for none.
+const SMALL_PROPOSAL: u64 = 1 << 20;
+
 /// The job was interrupted, or is over.
 fn superseded() -> Halt {
     let message = "the job has been superseded or interrupted";
     Halt::Retry(Failure::new("Plan", "Superseded", message))
+}
+
+/// Others have the memory for what is proposed.
+fn crowded(bytes: u64) -> Halt {
+    let message =
+        format!("what is proposed takes {bytes} bytes of memory, and others have what is left; it is tried again");
+    Halt::Retry(Failure::new("Plan", "MemoryTaken", message).with_code(Code::LimitExceeded))
 }
 
 /// The component does not come to an end.
@@ -234,9 +249,12 @@ impl ItemReconciliation {
         let recovers_until = state.progress.as_ref().and_then(|progress| progress.recovers_until);
         let end = recovers_until.or(self.deadline).filter(|_| purpose == Purpose::Install);
         for _ in 0..MOST_CALLS_IN_A_ROW {
-            let Some(proposal) = self.proposal(purpose, state).await? else { return Ok(Verdict::Done) };
+            let Some((proposal, memory)) = self.proposal_with_memory(purpose, state).await? else {
+                return Ok(Verdict::Done);
+            };
             let before = planned(state);
-            match self.carry_out(&proposal, purpose, state).await? {
+            let carried_out = self.carry_out(&proposal, purpose, state).await?;
+            match carried_out {
                 Outcome::Finished => {
                     if purpose == Purpose::Install {
                         self.keep_manifest(&proposal, &before, state).await?;
@@ -253,8 +271,31 @@ impl ItemReconciliation {
                 Outcome::Call if !self.status.is_current() => return Err(superseded()),
                 Outcome::Call => {}
             }
+            drop(proposal);
+            memory.takes(0).await;
         }
         Err(Halt::Stall(endless(self.gathered.deployer.as_ref())))
+    }
+
+    /// The proposal that is carried out next, with its memory. One that has none now is dropped, and asked for again when
+    /// there is some (C-325).
+    async fn proposal_with_memory(
+        &mut self,
+        purpose: Purpose,
+        state: &mut ItemState,
+    ) -> Step<Option<(Arc<Proposal>, ReservedForReading)>> {
+        let Some(proposal) = self.proposal(purpose, state).await? else { return Ok(None) };
+        let namespace = self.gathered.key.namespace.clone();
+        let bytes = proposal_cache::memory_of(&proposal).saturating_mul(VALUES_OF_A_PROPOSAL);
+        if bytes < SMALL_PROPOSAL {
+            return Ok(Some((proposal, ReservedForReading::default())));
+        }
+        if let Some(memory) = reserve_now(&namespace, bytes).await {
+            return Ok(Some((proposal, memory)));
+        }
+        drop(proposal);
+        let Some(memory) = reserve_when_free(&namespace, bytes).await else { return Err(crowded(bytes)) };
+        Ok(self.proposal(purpose, state).await?.map(|proposal| (proposal, memory)))
     }
 
     /// The proposal that is carried out next; `None` where the component has none.

@@ -7,12 +7,12 @@ use std::{
 };
 
 use orangery_core::name::Namespace;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
     deploy_item::items::{Items, proposal},
-    objects::{installation, object, with},
+    objects::{installation, object, of_items, with},
 };
 
 /// How long a test waits for anything.
@@ -96,4 +96,50 @@ async fn c_99_large_imports_are_in_memory_in_turns_and_small_ones_do_not_wait() 
         .await;
     drop(turns);
     objects.ended("Installation", "large", "Succeeded").await;
+}
+
+#[tokio::test]
+async fn c_324_limits_what_executions_answer_is_shared_by_namespaces() {
+    let world = Items::new().await;
+    let (objects, host) = (world.objects(), Arc::clone(world.host.as_ref().unwrap()));
+    let most = host.rendered.most_of_one();
+    let mut held: Vec<_> = ["x", "y"].map(|other| host.rendered.none_of(&Some(other.into()))).into();
+    held.iter_mut().for_each(|held| held.put(most));
+    objects.apply(&installation("waits", &of_items(&[]))).await;
+    let told = |waits: &Value| waits["status"]["lastError"]["message"].as_str().unwrap_or_default().to_owned();
+    let waits = objects.expect("Installation", "waits", |waits| !told(waits).is_empty()).await;
+    let message = told(&waits);
+    assert!(message.ends_with(", and others have what is left; it is tried again"), "{message}");
+    drop(held);
+    objects.ended("Installation", "waits", "Succeeded").await;
+    assert_eq!(host.rendered.taken(), 0);
+}
+
+#[tokio::test]
+async fn c_325_a_proposal_without_room_is_dropped_and_asked_for_again_when_there_is_some() {
+    let world = Items::new().await;
+    let objects = world.objects();
+    let large = json!({"stages": [{"name": "all", "gate": "accepted", "writes": [{"how": "replace", "object": {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large", "namespace": "default"},
+        "data": {"k": "x".repeat(600_000)},
+    }}]}]});
+    let memory = orangery_reconcile::reading_memory();
+    let mut held: Vec<_> = ["x", "y"].map(|other| memory.none_of(&Some(other.into()))).into();
+    held.iter_mut().for_each(|held| held.put(memory.most_of_one()));
+    world.create("large", &[proposal("large", large)], json!({})).await;
+    world.create("small", &[proposal("small", json!({}))], json!({})).await;
+    world.trigger("large", "one").await;
+    let asked = async {
+        while world.calls() == 0 {
+            objects.list("DeployItem").await;
+        }
+    };
+    timeout(DEADLINE, asked).await.expect("the component is asked");
+    world.trigger("small", "one").await;
+    objects.ended("DeployItem", "small", "Succeeded").await;
+    assert!(objects.find("ConfigMap", "large").await.is_none(), "nothing of it is carried out");
+    assert_eq!(world.calls(), 2);
+    drop(held);
+    objects.ended("DeployItem", "large", "Succeeded").await;
+    assert_eq!((world.calls(), objects.find("ConfigMap", "large").await.is_some()), (3, true));
 }

@@ -38,16 +38,16 @@ pub(super) fn compare(digest: Option<&Digest>, fetched: &Fetched) -> Comparison 
         return Comparison::NotCompared(unknown(digest));
     };
     let found = match (digest.normalisation_algorithm.as_str(), fetched) {
-        (GENERIC_BLOB, Fetched::Blob(content)) => Ok(ContentDigest::of(algorithm, &content.bytes)),
+        (GENERIC_BLOB, Fetched::Blob(content, _)) => Ok(ContentDigest::of(algorithm, &content.bytes)),
         (OCI_ARTIFACT, Fetched::Artifact { manifest, .. }) => Ok(manifest.artifact.clone()),
-        (OCI_ARTIFACT, Fetched::Blob(content)) if image::is_archive(&content.media_type) => {
+        (OCI_ARTIFACT, Fetched::Blob(content, _)) if image::is_archive(&content.media_type) => {
             match image::main_digest(&content.bytes) {
                 Ok(main) => Ok(main),
                 Err(why) => return Comparison::Broken(why),
             }
         }
         (GENERIC_BLOB, Fetched::Artifact { .. }) => Err(misfit(digest, "an artifact of a registry")),
-        (OCI_ARTIFACT, Fetched::Blob(_)) => Err(misfit(digest, "a blob that is no archive of an artifact")),
+        (OCI_ARTIFACT, Fetched::Blob(..)) => Err(misfit(digest, "a blob that is no archive of an artifact")),
         _ => Err(unknown(digest)),
     };
     match found {

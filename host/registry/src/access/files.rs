@@ -2,7 +2,7 @@
 //!
 //! What a digest in the descriptor names is kept in the cache, for the same address and credentials.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
@@ -13,11 +13,10 @@ use orangery_ocm::{Digest, ResourceContent, media};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ResourceAccess, compare::algorithm};
+use super::{Fetched, ResourceAccess, compare::algorithm};
 use crate::{
-    cache::Bytes,
     charts::ChartLocation,
-    oci::{ArtifactReference, CHART, Consumer, FileRequest, PROVENANCE},
+    oci::{ArtifactReference, CHART, Consumer, FileRequest, PROVENANCE, ReservedContent},
 };
 
 const TGZ: &str = "application/x-tgz";
@@ -57,7 +56,7 @@ struct GitHub {
 
 impl ResourceAccess {
     /// A file of any web server.
-    pub(super) async fn wget(&self, access: &Value, digest: Option<&Digest>) -> Result<ResourceContent, Fault> {
+    pub(super) async fn wget(&self, access: &Value, digest: Option<&Digest>) -> Result<Fetched, Fault> {
         let access: Wget = decoded(access)?;
         if !matches!(access.verb.as_str(), "" | "GET") || access.body.is_some_and(|body| !body.is_null()) {
             return Err(invalid("only GET without a body is supported".to_owned()));
@@ -70,14 +69,16 @@ impl ResourceAccess {
     }
 
     /// A chart in a chart repository, or in a registry.
-    pub(super) async fn helm(&self, access: &Value, digest: Option<&Digest>) -> Result<ResourceContent, Fault> {
+    pub(super) async fn helm(&self, access: &Value, digest: Option<&Digest>) -> Result<Fetched, Fault> {
         let access: Helm = decoded(access)?;
         let (chart, version) = access.named().map_err(invalid)?;
         if access.helm_repository.starts_with("oci://") {
-            return self.chart_of_registry(&access.helm_repository, chart, version).await;
+            let content = self.chart_of_registry(&access.helm_repository, chart, version).await?;
+            return Ok(Fetched::of(content, CHART.to_owned()));
         }
         let fault = |why: String| invalid(format!("its helmRepository {why}"));
-        self.chart(&access.helm_repository, chart, version, digest_of(digest), fault).await
+        let content = self.chart(&access.helm_repository, chart, version, digest_of(digest), fault).await?;
+        Ok(Fetched::of(content, CHART.to_owned()))
     }
 
     /// A chart of a classic repository. `unusable` makes the fault of an address that is none, of the end of a sentence.
@@ -88,7 +89,7 @@ impl ResourceAccess {
         version: &str,
         digest: Option<ContentDigest>,
         unusable: impl Fn(String) -> Fault,
-    ) -> Result<ResourceContent, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         self.keyring.can_ask_charts()?;
         let index = index_of(repository).map_err(unusable)?;
         index.is_allowed(&self.keyring)?;
@@ -107,8 +108,7 @@ impl ResourceAccess {
             };
             self.chart_at(&index, chart, &place).await
         };
-        let bytes = self.registries.file(&question, (&asker, &self.keyring), digest, fetch).await?;
-        Ok(ResourceContent { media_type: CHART.to_owned(), bytes })
+        self.registries.file(&question, (&asker, &self.keyring), digest, fetch).await
     }
 
     /// The provenance file beside a chart of a classic repository.
@@ -121,29 +121,39 @@ impl ResourceAccess {
         let index = index_of(repository).map_err(invalid)?;
         let found = self.registries.chart(&index, chart, version, &self.keyring).await?;
         let place = ChartLocation { url: format!("{}.prov", found.url), digest: None };
-        let bytes = Bytes::new(self.chart_at(&index, chart, &place).await?);
+        let bytes = self.chart_at(&index, chart, &place).await?.into_bytes();
         Ok(ResourceContent { media_type: PROVENANCE.to_owned(), bytes })
     }
 
-    async fn chart_at(&self, index: &FileRequest, chart: &str, place: &ChartLocation) -> Result<Vec<u8>, Fault> {
+    async fn chart_at(
+        &self,
+        index: &FileRequest,
+        chart: &str,
+        place: &ChartLocation,
+    ) -> Result<ReservedContent, Fault> {
         let file = index.beside(&place.url).map_err(|why| {
             let message =
                 format!("the index {} has the address {:?} for {chart}, which {why}", index.display(), place.url);
             invalid(message)
         })?;
-        Ok(self.registries.client().file(&file.with_digest(place.digest.clone()), &self.keyring).await?.bytes)
+        self.content(&file.with_digest(place.digest.clone())).await
     }
 
-    async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<ResourceContent, Fault> {
+    /// A file with its room in memory.
+    async fn content(&self, file: &FileRequest) -> Result<ReservedContent, Fault> {
+        let (got, room) = self.registries.client().reserved_file(file, &self.keyring).await?;
+        Ok(ReservedContent::new(got.bytes, room))
+    }
+
+    async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<ReservedContent, Fault> {
         let reference: ArtifactReference =
             pushed_as(repository, chart, version).parse().map_err(|error| invalid(format!("{error}")))?;
         let manifest = self.registries.manifest(&reference, &self.keyring).await?;
-        let bytes = self.layer(&reference, &manifest, |media_type| media_type == CHART).await?;
-        Ok(ResourceContent { media_type: CHART.to_owned(), bytes })
+        self.layer(&reference, &manifest, |media_type| media_type == CHART).await
     }
 
     /// All files of a commit, as an archive.
-    pub(super) async fn github(&self, access: &Value, digest: Option<&Digest>) -> Result<ResourceContent, Fault> {
+    pub(super) async fn github(&self, access: &Value, digest: Option<&Digest>) -> Result<Fetched, Fault> {
         let access: GitHub = decoded(access)?;
         let file = access.archive().map_err(invalid)?;
         self.file(file, digest, Some(TGZ)).await
@@ -154,19 +164,19 @@ impl ResourceAccess {
         file: FileRequest,
         digest: Option<&Digest>,
         media_type: Option<&str>,
-    ) -> Result<ResourceContent, Fault> {
+    ) -> Result<Fetched, Fault> {
         // Without a media type in the access the server has to say it each time.
         let Some(media_type) = media_type else {
-            let got = self.registries.client().file(&file, &self.keyring).await?;
+            let (got, room) = self.registries.client().reserved_file(&file, &self.keyring).await?;
             let media_type = if got.media_type.is_empty() { media::OCTET_STREAM.to_owned() } else { got.media_type };
-            return Ok(ResourceContent { media_type, bytes: Arc::new(got.bytes) });
+            return Ok(Fetched::of(ReservedContent::new(got.bytes, room), media_type));
         };
         // What the cache has is not to be had either.
         file.is_allowed(&self.keyring)?;
-        let fetch = || async { Ok(self.registries.client().file(&file, &self.keyring).await?.bytes) };
+        let fetch = || self.content(&file);
         let asker = file.fingerprint(&self.keyring);
-        let bytes = self.registries.file(&file.identity(), (&asker, &self.keyring), digest_of(digest), fetch).await?;
-        Ok(ResourceContent { media_type: media_type.to_owned(), bytes })
+        let content = self.registries.file(&file.identity(), (&asker, &self.keyring), digest_of(digest), fetch).await?;
+        Ok(Fetched::of(content, media_type.to_owned()))
     }
 }
 

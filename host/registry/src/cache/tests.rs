@@ -1,8 +1,12 @@
 //! What is kept, for whom, and what makes room.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use super::*;
+use crate::oci::{PullLimits, RegistrySettings};
 
 const PLACE: &str = "registry.example/team/app";
 /// Two small files.
@@ -21,12 +25,18 @@ async fn fetched_from(cache: &ContentCache, place: &str, content: &[u8]) -> bool
     let count = AtomicUsize::new(0);
     let fetch = || async {
         count.fetch_add(1, Ordering::SeqCst);
-        Ok(content.to_vec())
+        Ok(content.to_vec().into())
     };
-    let blob =
-        Blob { place, digest: &digest(content), asker: &digest(b"asker"), sources: Arc::default(), tenant: &None };
+    let blob = Blob {
+        place,
+        digest: &digest(content),
+        asker: &digest(b"asker"),
+        sources: Arc::default(),
+        tenant: &None,
+        client: None,
+    };
     let got = cache.blob(&blob, fetch).await.unwrap();
-    assert_eq!(got.as_slice(), content);
+    assert_eq!(got.bytes().as_slice(), content);
     count.into_inner() == 1
 }
 
@@ -37,9 +47,10 @@ async fn fetched(cache: &ContentCache, content: &[u8]) -> bool {
 /// The file of a content, of [`PLACE`].
 fn path(cache: &ContentCache, content: &[u8]) -> PathBuf {
     let (digest, asker) = (digest(content), digest(b"asker"));
-    cache
-        .folder
-        .join(Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant: &None }.file())
+    cache.folder.join(
+        Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant: &None, client: None }
+            .file(),
+    )
 }
 
 #[tokio::test]
@@ -63,9 +74,10 @@ async fn a_blob_of_one_place_is_not_there_for_another() {
         asker: &digest(b"asker"),
         sources: Arc::default(),
         tenant: &None,
+        client: None,
     };
     let nothing = Fault::invalid(Code::ConfigurationProblem, "there is none");
-    let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await;
+    let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await.map(ReservedContent::into_bytes);
     assert_eq!(message, Err(nothing.clone()));
 }
 
@@ -77,8 +89,14 @@ async fn an_error_is_told_to_those_with_the_same_credentials() {
         let cache = &cache;
         async move {
             let (wanted, asker_digest) = (digest(b"x"), digest(asker));
-            let blob =
-                Blob { place: PLACE, digest: &wanted, asker: &asker_digest, sources: Arc::default(), tenant: &None };
+            let blob = Blob {
+                place: PLACE,
+                digest: &wanted,
+                asker: &asker_digest,
+                sources: Arc::default(),
+                tenant: &None,
+                client: None,
+            };
             let fetch = || async {
                 tokio::task::yield_now().await;
                 Err(Fault::invalid(Code::Unauthorized, String::from_utf8_lossy(asker)))
@@ -145,8 +163,9 @@ async fn another_content_than_its_digest_is_refused_and_not_kept() {
         asker: &digest(b"asker"),
         sources: Arc::default(),
         tenant: &None,
+        client: None,
     };
-    let message = cache.blob(&blob, || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
+    let message = cache.blob(&blob, || async { Ok(b"evil".to_vec().into()) }).await.unwrap_err();
     assert_eq!(
         message.to_string(),
         format!("the blob {} has another content: its digest is {}; push it again", digest(b"abc"), digest(b"evil"))
@@ -199,11 +218,13 @@ async fn c_133_a_namespace_waits_for_no_fetch_of_another_one() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(&folder);
     let (digest, asker, of_a, of_b) = (digest(b"abc"), digest(b"asker"), Some("a".into()), Some("b".into()));
-    let blob = |tenant| Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant };
+    let blob =
+        |tenant| Blob { place: PLACE, digest: &digest, asker: &asker, sources: Arc::default(), tenant, client: None };
     let (first, second) = (blob(&of_a), blob(&of_b));
     let mut slow = Box::pin(cache.blob(&first, std::future::pending));
     assert!(futures::poll!(&mut slow).is_pending());
-    assert_eq!(cache.blob(&second, || async { Ok(b"abc".to_vec()) }).await, Ok(Bytes::new(b"abc".to_vec())));
+    let found = cache.blob(&second, || async { Ok(b"abc".to_vec().into()) }).await;
+    assert_eq!(found.map(ReservedContent::into_vec), Ok(b"abc".to_vec()));
 }
 
 #[test]
@@ -219,4 +240,30 @@ fn c_320_the_oldest_files_of_many_make_room_without_a_look_at_the_others() {
     let left: Vec<&str> = index.files.keys().map(String::as_str).collect();
     assert_eq!((left, index.total, index.by_use.len()), (vec!["f0", "f1", "f199999"], 4 * BLOCK, 3));
     assert_eq!(index.make_room(4 * BLOCK), [""; 0]);
+}
+
+#[tokio::test]
+async fn c_133_what_is_read_from_disk_waits_for_its_room_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    assert!(fetched(&cache, b"abc").await);
+    let limits = PullLimits { at_once: BLOCK, wait: Duration::from_millis(100), ..PullLimits::default() };
+    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).unwrap();
+    let (digest, asker, of_a, of_b) = (digest(b"abc"), digest(b"asker"), Some("a".into()), Some("b".into()));
+    let read = async |tenant| {
+        let (sources, client) = (Arc::default(), Some(&client));
+        let blob = Blob { place: PLACE, digest: &digest, asker: &asker, sources, tenant, client };
+        cache.blob(&blob, || async { Err(Fault::invalid(Code::ConfigurationProblem, "it is on disk")) }).await
+    };
+    let held = read(&of_a).await.unwrap();
+    let message = read(&of_b).await.unwrap_err().to_string();
+    assert_eq!(
+        message,
+        format!(
+            "cannot get the blob {digest}: there was no room for it within 0 s, for others are on their way; it is asked for \
+             again"
+        )
+    );
+    drop(held);
+    assert_eq!(read(&of_b).await.map(ReservedContent::into_vec), Ok(b"abc".to_vec()));
 }

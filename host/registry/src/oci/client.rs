@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use http::{StatusCode, header};
+use http::StatusCode;
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
 };
 use orangery_ocm::AllowedSources;
+use orangery_turns::{Tenant, Turns};
 use serde::Deserialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use url::Url;
@@ -15,13 +16,14 @@ use url::Url;
 use super::{
     auth::{self, SessionKey, Sessions},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    content::{HeldMemory, ReservedContent},
     fetch_memory::{FetchMemory, FetchShare, ReservedMemory, overdue},
     fetched::FetchedBytes,
     flight::Flights,
     keyring::{Keyring, KeyringEntry, Login},
-    manifest::{self, Manifest, ManifestDocument, OciDescriptor},
+    manifest::{Manifest, OciDescriptor},
     pause::Pauses,
-    reference::{ArtifactReference, ArtifactSelector, OciRepository},
+    reference::{ArtifactReference, OciRepository},
     refusal::{ExchangeRefusal, is_passing},
     settings::{PullLimits, RegistrySettings},
 };
@@ -30,8 +32,8 @@ use super::{
 const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 /// Credentials that are tried for one answer.
 pub(super) const MOST_TRIED: usize = 10;
-/// The manifests of an index may be indexes themselves.
-const MOST_LEVELS: usize = 3;
+/// Exchanges with registries and web servers that are under way at once, whose waiting callers have lent their slots (C-323).
+const MOST_EXCHANGES: usize = 128;
 /// A blob of so many bytes has the time of a manifest.
 const SMALL: u64 = 1 << 20;
 
@@ -63,14 +65,25 @@ pub trait Pull: Send + Sync {
         keyring: &Keyring,
     ) -> impl Future<Output = Result<Option<Arc<Manifest>>, Fault>> + Send;
 
-    /// A blob that is kept in memory: at most `most` bytes.
+    /// A blob that is kept in memory, of at most `most` bytes, with its room there.
+    fn content(
+        &self,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> impl Future<Output = Result<ReservedContent, Fault>> + Send;
+
+    /// The same for one who reads it at once.
     fn small_blob(
         &self,
         repository: &OciRepository,
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send {
+        async move { Ok(self.content(repository, blob, most, keyring).await?.into_vec()) }
+    }
 }
 
 /// An artifact, the fingerprint of the credentials, and what the policies of who asks say.
@@ -83,6 +96,8 @@ pub struct Client {
     sessions: Sessions,
     manifests: Flights<ManifestQuestion, Result<Arc<Manifest>, NoAnswer>>,
     pauses: Pauses,
+    /// Exchanges that are under way, each until its content has come.
+    exchanges: Arc<Turns>,
     /// The bytes that may come in at once.
     memory: Arc<FetchMemory>,
     fetched: Arc<FetchedBytes>,
@@ -99,8 +114,13 @@ impl Client {
         })?;
         let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
         let memory = FetchMemory::new(&settings.limits);
-        let fetched = Arc::default();
-        Ok(Self { connections, settings, sessions, manifests, pauses, memory, fetched })
+        let (fetched, exchanges) = (Arc::default(), Turns::new(MOST_EXCHANGES));
+        Ok(Self { connections, settings, sessions, manifests, pauses, exchanges, memory, fetched })
+    }
+
+    /// What exchanges take turns for.
+    pub(super) fn exchanges(&self) -> &Arc<Turns> {
+        &self.exchanges
     }
 
     pub(super) fn connections(&self) -> &RegistryConnections {
@@ -110,6 +130,13 @@ impl Client {
     /// The bytes that may come in at once.
     pub(super) fn memory(&self) -> &Arc<FetchMemory> {
         &self.memory
+    }
+
+    /// Memory for content of so many bytes that is kept on this machine, in the same turns as for what a server sends.
+    pub(crate) async fn reserve(&self, bytes: u64, tenant: &Tenant, subject: &str) -> Result<HeldMemory, Fault> {
+        let share = FetchShare { tenant: tenant.clone(), server: String::new() };
+        let reserved = self.memory.reserve(&share, bytes).await;
+        reserved.map(|reserved| Some(reserved).into()).map_err(|refusal| refusal.fault(subject))
     }
 
     /// What the operator says about registries.
@@ -151,7 +178,7 @@ impl Client {
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<u64, Fault> {
         let poured = self.pour_blob(repository, (digest, size), keyring, None, into).await;
-        poured.map_err(|refusal| refusal.fault(&message_of(repository, digest)))
+        poured.map(|(size, _)| size).map_err(|refusal| refusal.fault(&message_of(repository, digest)))
     }
 
     async fn pour_blob(
@@ -161,7 +188,7 @@ impl Client {
         keyring: &Keyring,
         reserved: Option<ReservedMemory>,
         into: &mut (dyn AsyncWrite + Send + Unpin),
-    ) -> Result<u64, ExchangeRefusal> {
+    ) -> Result<(u64, Option<ReservedMemory>), ExchangeRefusal> {
         let most = self.settings.limits.blob;
         if let Some(size) = size.filter(|size| *size > most) {
             return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
@@ -176,83 +203,12 @@ impl Client {
             answer = self.get(repository, &path, "*/*", keyring, until) => answer?,
         };
         answer.reserved = reserved;
-        pour(&mut answer, Some(digest), size, most, into).await
-    }
-
-    async fn pull_manifest(
-        &self,
-        reference: &ArtifactReference,
-        keyring: &Keyring,
-    ) -> Result<Arc<Manifest>, ExchangeRefusal> {
-        let until = Deadline::after(self.settings.limits.manifest_time);
-        let (mut selector, mut artifact) = (reference.selector.clone(), None);
-        for _ in 0..MOST_LEVELS {
-            let document = self.raw_document(&reference.repository, &selector, keyring, until).await;
-            let (bytes, digest, kind) = document.map_err(|refusal| match refusal {
-                // What an index names is pushed before it: without that it is broken, and nobody waits for it (C-148).
-                ExchangeRefusal::NotFound { .. } if artifact.is_some() => ExchangeRefusal::Malformed(format!(
-                    "its index names the manifest {selector}, which the registry does not have; push it again"
-                )),
-                refusal => refusal,
-            })?;
-            let artifact = artifact.get_or_insert_with(|| digest.clone());
-            match manifest::read(&bytes, digest, &kind).map_err(ExchangeRefusal::Malformed)? {
-                ManifestDocument::Manifest(manifest) => {
-                    return Ok(Arc::new(Manifest { artifact: artifact.clone(), ..*manifest }));
-                }
-                ManifestDocument::Index(manifests) => {
-                    let first = manifests.into_iter().next();
-                    let first =
-                        first.ok_or_else(|| ExchangeRefusal::Malformed("its index names no manifest".to_owned()))?;
-                    selector = ArtifactSelector::Digest(first.digest);
-                }
-            }
-        }
-        Err(ExchangeRefusal::Malformed(format!("more than {MOST_LEVELS} indexes stand in one another")))
-    }
-
-    /// A manifest or an index as it is, its digest checked: for who keeps it and reads it with [`manifest::read`].
-    pub async fn manifest_bytes(
-        &self,
-        repository: &OciRepository,
-        digest: &ContentDigest,
-        keyring: &Keyring,
-    ) -> Result<Vec<u8>, Fault> {
-        let until = Deadline::after(self.settings.limits.manifest_time);
-        let selector = ArtifactSelector::Digest(digest.clone());
-        let raw = self.raw_document(repository, &selector, keyring, until).await;
-        let (bytes, _, _) = raw.map_err(|refusal| refusal.fault(&format!("the manifest of {repository}@{digest}")))?;
-        Ok(bytes)
-    }
-
-    /// The bytes, their digest, and what the server says they are.
-    async fn raw_document(
-        &self,
-        repository: &OciRepository,
-        selector: &ArtifactSelector,
-        keyring: &Keyring,
-        until: Deadline,
-    ) -> Result<(Vec<u8>, ContentDigest, String), ExchangeRefusal> {
-        let path = format!("manifests/{selector}");
-        let answer = self.get(repository, &path, manifest::ACCEPTED, keyring, until).await?;
-        let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default().chars().take(200).collect();
-        let bytes = answer.bytes(self.settings.limits.manifest).await?;
-        let algorithm = match selector {
-            ArtifactSelector::Digest(digest) => digest.algorithm(),
-            ArtifactSelector::Tag(_) => Algorithm::Sha256,
-        };
-        let got = ContentDigest::of(algorithm, &bytes);
-        match selector {
-            ArtifactSelector::Digest(expected) if *expected != got => {
-                Err(ExchangeRefusal::WrongDigest { expected: expected.clone(), got })
-            }
-            _ => Ok((bytes, got, content_type)),
-        }
+        let size = pour(&mut answer, Some(digest), size, most, into).await?;
+        Ok((size, answer.reserved))
     }
 
     /// Asks with each of the credentials that are for the repository until one is accepted; without any, without.
-    async fn get(
+    pub(super) async fn get(
         &self,
         repository: &OciRepository,
         path: &str,
@@ -281,6 +237,7 @@ impl Client {
         keyring: &Keyring,
         until: Deadline,
     ) -> Result<(RegistryResponse, Vec<String>), ExchangeRefusal> {
+        let (place, until) = until.in_turn(&self.exchanges, keyring.tenant()).await;
         let keys = keyring.matching(repository);
         let mut attempts: Vec<Option<&KeyringEntry>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -293,7 +250,7 @@ impl Client {
                 tried.push(key.message_of());
             }
             match answer {
-                Some(answer) if !is_refused(answer.status) => return Ok((answer, tried)),
+                Some(answer) if !is_refused(answer.status) => return Ok((answer.in_place(place), tried)),
                 Some(answer) => last = answer.status,
                 None => {}
             }
@@ -382,13 +339,13 @@ impl Pull for Client {
         }
     }
 
-    async fn small_blob(
+    async fn content(
         &self,
         repository: &OciRepository,
         blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<ReservedContent, Fault> {
         let most = most.min(self.settings.limits.at_once);
         if blob.size > most {
             let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
@@ -400,8 +357,8 @@ impl Pull for Client {
             // As much as it will be: a buffer that grows is twice as large for a while.
             let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
             let of = (&blob.digest, Some(blob.size));
-            self.pour_blob(repository, of, keyring, Some(reserved), &mut bytes).await?;
-            Ok(bytes)
+            let (_, reserved) = self.pour_blob(repository, of, keyring, Some(reserved), &mut bytes).await?;
+            Ok(ReservedContent::new(bytes, reserved.into()))
         };
         pulled.await.map_err(|refusal: ExchangeRefusal| refusal.fault(&message_of(repository, &blob.digest)))
     }

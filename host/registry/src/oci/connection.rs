@@ -22,11 +22,13 @@ use hyper_util::{
 use orangery_core::network::AllowedNetworks;
 use orangery_egress::{ConnectRefusal, EgressConnector, denial};
 use orangery_ocm::AllowedSources;
+use orangery_turns::{Tenant, Turn, Turns};
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{
+    content::HeldMemory,
     fetch_memory::{ReservedMemory, overdue},
     fetched::FetchMeter,
     reference::{Registry, Scheme},
@@ -37,6 +39,9 @@ use crate::memory::Memory;
 
 /// How long a connection is kept that nobody uses.
 const IDLE_CONNECTIONS: Duration = Duration::from_secs(60);
+
+/// Bytes of the head of an answer, of which each connection keeps as many.
+const MOST_HEADER_BYTES: usize = 64 << 10;
 
 /// Clients that are kept, one for all who may connect to the same networks by the same lines.
 const MOST_CLIENTS: usize = 64;
@@ -99,6 +104,9 @@ pub(super) struct RegistryResponse {
     pub(super) meter: Option<FetchMeter>,
     /// The memory that is reserved for it, which is asked back where it comes too slowly.
     pub(super) reserved: Option<ReservedMemory>,
+    /// Its place among the exchanges that are under way.
+    #[expect(dead_code, reason = "it is free when the content has come")]
+    place: Option<Turn>,
 }
 
 /// When the whole of something has to be there.
@@ -111,6 +119,13 @@ pub(super) struct Deadline {
 impl Deadline {
     pub(super) fn after(after: Duration) -> Self {
         Self { at: Instant::now() + after, after }
+    }
+
+    /// Waits for a place among the exchanges under way; the time begins with it.
+    pub(super) async fn in_turn(self, exchanges: &Arc<Turns>, tenant: &Tenant) -> (Turn, Self) {
+        let since = Instant::now();
+        let place = exchanges.acquire(tenant).await;
+        (place, Self { at: self.at + since.elapsed(), ..self })
     }
 
     /// Waits for the next step; the longest wait is `idle`.
@@ -154,6 +169,7 @@ impl RegistryConnections {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTIONS)
+            .http1_max_buf_size(MOST_HEADER_BYTES)
             .build(https.https_or_http().enable_http1().wrap_connector(connector));
         self.clients.put(Arc::clone(networks), client.clone());
         client
@@ -297,12 +313,30 @@ impl RegistryConnections {
         let (Parts { status, headers, .. }, body) = response.into_parts();
         let is_of_another = is_another(&url, first);
         let (expected, idle) = (body.size_hint().exact(), self.settings.limits.idle);
-        let (meter, reserved) = (None, None);
-        RegistryResponse { status, headers, url, is_of_another, body, expected, got: 0, idle, until, meter, reserved }
+        let (got, meter, reserved, place) = (0, None, None, None);
+        RegistryResponse {
+            status,
+            headers,
+            url,
+            is_of_another,
+            body,
+            expected,
+            got,
+            idle,
+            until,
+            meter,
+            reserved,
+            place,
+        }
     }
 }
 
 impl RegistryResponse {
+    /// The same, which keeps its place until it is dropped.
+    pub(super) fn in_place(self, place: Turn) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
     /// How long the body says it is.
     pub(super) fn expected(&self) -> Option<u64> {
         self.expected
@@ -331,7 +365,12 @@ impl RegistryResponse {
     }
 
     /// The whole body, where it is not longer than `most`.
-    pub(super) async fn bytes(mut self, most: u64) -> Result<Vec<u8>, ExchangeRefusal> {
+    pub(super) async fn bytes(self, most: u64) -> Result<Vec<u8>, ExchangeRefusal> {
+        self.reserved_bytes(most).await.map(|(bytes, _)| bytes)
+    }
+
+    /// The same with the memory that is reserved for it.
+    pub(super) async fn reserved_bytes(mut self, most: u64) -> Result<(Vec<u8>, HeldMemory), ExchangeRefusal> {
         if let Some(size) = self.expected.filter(|size| *size > most) {
             return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
         }
@@ -342,7 +381,7 @@ impl RegistryResponse {
             }
             all.extend_from_slice(&piece);
         }
-        Ok(all)
+        Ok((all, self.reserved.into()))
     }
 }
 

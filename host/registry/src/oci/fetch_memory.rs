@@ -1,4 +1,5 @@
-//! Bytes of content that is on its way into memory at once, shared by the namespaces that it is for (C-88, C-133).
+//! Bytes of content that is on its way into memory at once, or waits there until it is read, shared by the namespaces that it is for
+//! (C-88, C-133).
 //!
 //! One namespace gets more while it holds no more than is left, so that what it asks for leaves room for others, however many
 //! registries it names and whomever it asks. Of its own registries the one that holds least is next. What is slow gives its room
@@ -147,6 +148,11 @@ impl ReservedMemory {
         let more = self.of.reserve_beside(&self.share, self.bytes, more, self.of.limits.grace).await?;
         self.bytes += more.into_bytes();
         Ok(())
+    }
+
+    /// How many bytes it holds.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Hands the bytes on: they are not free when this is dropped.

@@ -15,7 +15,8 @@ use super::{
     auth,
     client::{Client, MOST_TRIED, pour},
     connection::{Ask, Deadline, RegistryConnections, RegistryResponse, authority},
-    fetch_memory::{FetchShare, ReservedMemory},
+    content::HeldMemory,
+    fetch_memory::FetchShare,
     keyring::{self, Consumer, Keyring, KeyringEntry, Login},
     refusal::ExchangeRefusal,
 };
@@ -173,7 +174,7 @@ impl Client {
         &self,
         file: &FileRequest,
         keyring: &Keyring,
-    ) -> Result<(ReceivedFile, Option<ReservedMemory>), Fault> {
+    ) -> Result<(ReceivedFile, HeldMemory), Fault> {
         file.is_allowed(keyring)?;
         let got = lending(self.receive(file, keyring)).await;
         got.map_err(|refusal| refusal.of_a_server(&file.display()))
@@ -183,7 +184,7 @@ impl Client {
         &self,
         file: &FileRequest,
         keyring: &Keyring,
-    ) -> Result<(ReceivedFile, Option<ReservedMemory>), ExchangeRefusal> {
+    ) -> Result<(ReceivedFile, HeldMemory), ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.blob_time);
         let mut answer = self.answered(file, keyring, until).await?;
@@ -198,7 +199,7 @@ impl Client {
         let media_type = media_type.chars().take(200).collect::<String>().to_ascii_lowercase();
         let mut bytes = Vec::new();
         pour(&mut answer, file.digest.as_ref(), None, most, &mut bytes).await?;
-        Ok((ReceivedFile { media_type, bytes }, answer.reserved))
+        Ok((ReceivedFile { media_type, bytes }, answer.reserved.into()))
     }
 
     /// Connections that trust these authorities as well, for one file: nothing of theirs is used for another.
@@ -217,6 +218,7 @@ impl Client {
         until: Deadline,
     ) -> Result<RegistryResponse, ExchangeRefusal> {
         self.connections().named_only(&file.url)?;
+        let (place, until) = until.in_turn(self.exchanges(), keyring.tenant()).await;
         let mut attempts: Vec<Option<&KeyringEntry>> =
             file.keys(keyring).into_iter().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -253,7 +255,7 @@ impl Client {
                         "to another address, and the access forbids to follow".to_owned(),
                     ));
                 }
-                _ => return self.metered(self.usable(answer, tried, keyring).await?, keyring),
+                _ => return self.metered(self.usable(answer.in_place(place), tried, keyring).await?, keyring),
             }
         }
         Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, owner: keyring.owner() })

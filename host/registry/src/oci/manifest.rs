@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use orangery_core::digest::content::ContentDigest;
+use orangery_core::{digest::content::ContentDigest, memory};
 use serde::{Deserialize, Serialize};
 
 /// The manifests that are asked for.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
+
+/// Bytes of memory of the value of a manifest: some 10,000 layers.
+const MOST_UNFOLDED_BYTES: u64 = 16 << 20;
+
+/// An annotation beside its texts: the first one takes a place for eleven.
+const ANNOTATION: u64 = 640;
 
 /// What a manifest says about a blob or about another manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +82,27 @@ const WASM_LAYERS: [&str; 3] = [
     "application/vnd.wasm.content.layer.v1+wasm",
 ];
 
+impl OciDescriptor {
+    /// Bytes of memory that it takes, at most.
+    fn memory(&self) -> u64 {
+        let texts = memory::of_text(self.media_type.len()) + memory::of_text(self.digest.hex().len());
+        size_of::<Self>() as u64 + texts + of_annotations(&self.annotations)
+    }
+}
+
+fn of_annotations(annotations: &BTreeMap<String, String>) -> u64 {
+    annotations
+        .iter()
+        .map(|(name, value)| ANNOTATION + memory::of_text(name.len()) + memory::of_text(value.len()))
+        .sum()
+}
+
 impl Manifest {
+    /// Bytes of memory that it takes, at most.
+    pub(crate) fn memory(&self) -> u64 {
+        self.blobs().map(OciDescriptor::memory).sum::<u64>() + of_annotations(&self.annotations)
+    }
+
     /// The config and the layers.
     pub fn blobs(&self) -> impl Iterator<Item = &OciDescriptor> {
         std::iter::once(&self.config).chain(&self.layers)
@@ -122,6 +148,9 @@ struct ManifestFields {
 /// Reads what came under a digest; `content_type` counts where the document does not say what it is. The error is the
 /// rest of a sentence.
 pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<ManifestDocument, String> {
+    if memory::of_json(bytes) > MOST_UNFOLDED_BYTES {
+        return Err(format!("it takes more than the {MOST_UNFOLDED_BYTES} bytes of memory that are allowed"));
+    }
     let wire: ManifestFields = serde_json::from_slice(bytes).map_err(|error| {
         let words: String = error.to_string().chars().take(200).collect();
         format!("it is no manifest: {}", words.escape_debug())

@@ -95,7 +95,7 @@ impl Client {
             return Ok(None);
         }
         let answer = self.metered(self.usable(answer, tried, keyring).await?, keyring)?;
-        let bytes = answer.bytes(limits.manifest).await?;
+        let (bytes, _room) = self.document(answer, repository, keyring).await?;
         let index: ReferrerIndex = serde_json::from_slice(&bytes)
             .map_err(|_| ExchangeRefusal::Malformed("what it lists is no index".to_owned()))?;
         if index.manifests.len() > MOST_REFERRERS {

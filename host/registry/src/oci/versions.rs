@@ -12,9 +12,10 @@ use serde::Deserialize;
 
 use super::{
     client::{Client, Pull},
+    content::{HeldMemory, ReservedContent},
     keyring::Keyring,
     manifest::{Manifest, OciDescriptor},
-    reference::{ArtifactSelector, OciRepository, Registry, split_base},
+    reference::{ArtifactReference, ArtifactSelector, OciRepository, Registry, split_base},
 };
 
 /// Where descriptors lie below the address of a repository.
@@ -64,6 +65,9 @@ pub struct FoundArtifact {
     pub manifest: Arc<Manifest>,
     /// The text of the component descriptor, JSON or YAML.
     pub descriptor: String,
+    /// The room in memory of that text.
+    #[expect(dead_code, reason = "it is held for as long as the text is there")]
+    room: HeldMemory,
 }
 
 #[derive(Deserialize)]
@@ -113,24 +117,43 @@ impl<P: Pull> RegistryVersions<P> {
 
     /// A component version; `None` where the registry says that there is none.
     pub async fn find(&self, component: &str, version: &str) -> Result<Option<FoundArtifact>, Fault> {
-        let repository = self.repository(component)?;
+        let Some(manifest) = self.manifest(component, version).await? else { return Ok(None) };
+        self.described(component, version, manifest).await.map(Some)
+    }
+
+    /// Its manifest alone.
+    pub(crate) async fn manifest(&self, component: &str, version: &str) -> Result<Option<Arc<Manifest>>, Fault> {
+        self.from.manifest_if_any(&self.reference(component, version)?, &self.keyring).await
+    }
+
+    fn reference(&self, component: &str, version: &str) -> Result<ArtifactReference, Fault> {
         let tag: ArtifactSelector = tag_of_version(version).parse().map_err(|why| {
             let message =
                 format!("the version {version:?} of the component {component} cannot be in a registry: {why}");
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
-        let reference = repository.artifact(tag);
-        let Some(manifest) = self.from.manifest_if_any(&reference, &self.keyring).await? else { return Ok(None) };
+        Ok(self.repository(component)?.artifact(tag))
+    }
+
+    /// The component version of a manifest, with its descriptor.
+    pub(crate) async fn described(
+        &self,
+        component: &str,
+        version: &str,
+        manifest: Arc<Manifest>,
+    ) -> Result<FoundArtifact, Fault> {
+        let reference = self.reference(component, version)?;
         let unusable = |why: String| {
             let message = format!("{reference} is no component version: {why}; push it with the tools of OCM");
             Fault::invalid(Code::ConfigurationProblem, message)
         };
         check_config(&manifest).map_err(unusable)?;
-        let bytes = self.small_blob(&repository, &manifest.config, MOST_OF_A_CONFIG).await?;
-        let layer = DescriptorLayer::of_descriptor(&manifest, &bytes).map_err(unusable)?;
-        let bytes = self.small_blob(&repository, &layer.blob, MOST_OF_A_DESCRIPTOR).await?;
-        let descriptor = layer.text(bytes).map_err(unusable)?;
-        Ok(Some(FoundArtifact { repository, manifest, descriptor }))
+        let repository = reference.repository.clone();
+        let config = self.content(&repository, &manifest.config, MOST_OF_A_CONFIG).await?;
+        let layer = DescriptorLayer::of_descriptor(&manifest, &config.into_bytes()).map_err(unusable)?;
+        let (bytes, room) = self.content(&repository, &layer.blob, MOST_OF_A_DESCRIPTOR).await?.into_parts();
+        let descriptor = layer.text(Arc::unwrap_or_clone(bytes)).map_err(unusable)?;
+        Ok(FoundArtifact { repository, manifest, descriptor, room })
     }
 
     /// The client and the credentials, for the blobs of what was found.
@@ -138,8 +161,13 @@ impl<P: Pull> RegistryVersions<P> {
         (&self.from, &self.keyring)
     }
 
-    async fn small_blob(&self, repository: &OciRepository, blob: &OciDescriptor, most: u64) -> Result<Vec<u8>, Fault> {
-        self.from.small_blob(repository, blob, most, &self.keyring).await
+    async fn content(
+        &self,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
+        most: u64,
+    ) -> Result<ReservedContent, Fault> {
+        self.from.content(repository, blob, most, &self.keyring).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Blueprints and JSON schemas in all their forms.
 
 use orangery_ocm::ResourceReference;
+use orangery_registry::oci;
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -103,6 +104,27 @@ async fn a_json_schema_is_plain_or_compressed_or_an_artifact() {
         let read = opened.json_schema(&ResourceReference::named("s")).await;
         assert_eq!(read.unwrap_or_else(|fault| panic!("{media_type}: {fault}")), schema);
     }
+}
+
+#[tokio::test]
+async fn c_320_schemas_count_as_long_as_their_component_version_is_open() {
+    let limits = oci::PullLimits { component_versions: 1 << 20, ..oci::PullLimits::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host { repositories: repositories_within(folder.path(), limits), folder };
+    let mut archive = Transport::default();
+    let schemas = ["a", "b"].map(|name| {
+        let schema = json!({"description": name, "enum": vec![json!({"": 0}); 300]});
+        resource(name, "jsonschema", local_blob(&archive.blob(schema.to_string().as_bytes()), SCHEMA))
+    });
+    archive.version(&descriptor("c", "1", &[], json!(schemas)), false);
+    archive.write_folder(&host.components().join("a"));
+    let opened = host.open(transport("a"), "c", "1").await.unwrap();
+    for _ in 0..3 {
+        assert!(opened.json_schema(&ResourceReference::named("a")).await.is_ok(), "it counts once");
+    }
+    let refused = opened.json_schema(&ResourceReference::named("b")).await.unwrap_err().to_string();
+    let begin = "the schema in resource b of c:1: the component version, with what is read of it, takes more than the 458752 bytes";
+    assert!(refused.starts_with(begin), "{refused}");
 }
 
 #[tokio::test]

@@ -65,6 +65,30 @@ async fn c_320_limits_registry_the_descriptors_of_a_component_version_share_a_me
     assert!(refused.starts_with("component reference c") && refused.ends_with(why), "{refused}");
 }
 
+/// A descriptor that carries one that carries another one, and so on; the innermost takes about half a mebibyte of memory.
+async fn nested(levels: usize) -> Result<usize, String> {
+    let limits = oci::PullLimits { component_versions: 8 << 20, ..oci::PullLimits::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host { repositories: repositories_within(folder.path(), limits), folder };
+    let mut document = alone("c0");
+    document["component"]["labels"] = json!([{"name": "l", "value": vec![json!({"": 0}); 500]}]);
+    for level in 1..=levels {
+        let (name, below) = (format!("c{level}"), format!("c{}", level - 1));
+        let mut above = descriptor(&name, "1", &[("below", &below, "1")], json!([]));
+        above["component"]["componentReferences"][0]["labels"] = json!([{ "name": INLINE_LABEL, "value": document }]);
+        document = above;
+    }
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(document))).await;
+    Ok(opened.map_err(|fault| fault.to_string())?.descriptors().len())
+}
+
+#[tokio::test]
+async fn c_320_descriptors_within_one_another_count_for_each_level() {
+    assert_eq!(nested(4).await, Ok(5));
+    let refused = nested(16).await.unwrap_err();
+    assert!(refused.starts_with("the component version, with what is read of it, takes more than the "), "{refused}");
+}
+
 /// A descriptor that carries so many others.
 async fn carrying(count: usize) -> Result<usize, String> {
     let names: Vec<String> = (0..count).map(|index| format!("c{index}")).collect();

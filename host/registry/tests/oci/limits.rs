@@ -35,8 +35,10 @@ async fn with_a_component() -> (FilledRegistry, Value) {
 async fn refused(filled: &FilledRegistry, document: &Value) -> String {
     filled.put(&manifest_path(), StatusCode::OK, document.to_string().as_bytes());
     let folder = tempfile::tempdir().expect("a folder");
-    let settings =
-        RegistrySettings { limits: PullLimits { blob: 64 << 20, ..limits() }, ..RegistrySettings::default() };
+    let settings = RegistrySettings {
+        limits: PullLimits { blob: 64 << 20, manifest: 4 << 20, ..limits() },
+        ..RegistrySettings::default()
+    };
     let opened = start_with(&folder, settings).open(&filled.request("example.org/a")).await;
     opened.err().expect("refused").to_string()
 }
@@ -60,6 +62,66 @@ async fn limits_registry_a_descriptor_in_a_registry_has_a_size() {
     assert!(message.contains("it has more than 16777216 bytes, which is the limit: it is announced with"), "{message}");
 }
 
+/// A layer that is a short text and a large value.
+fn annotated_layer() -> Value {
+    json!({"digest": format!("sha256:{}", "0".repeat(64)), "size": 0, "annotations": {"": ""}})
+}
+
+#[tokio::test]
+async fn c_320_limits_registry_a_manifest_takes_so_much_memory() {
+    let (filled, mut document) = with_a_component().await;
+    document["layers"].as_array_mut().expect("layers").extend(vec![annotated_layer(); 8_000]);
+    let message = refused(&filled, &document).await;
+    assert!(message.contains("it takes more than the 16777216 bytes of memory that are allowed"), "{message}");
+}
+
+#[tokio::test]
+async fn c_320_the_manifests_of_component_versions_count_before_their_descriptors_are_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = PullLimits { component_versions: 4 << 20, manifest: 4 << 20, ..limits() };
+    let host = start_with(&folder, RegistrySettings { limits, ..RegistrySettings::default() });
+    let (filled, mut document) = with_a_component().await;
+    document["layers"].as_array_mut().expect("layers").extend(vec![annotated_layer(); 3_000]);
+    filled.put(&manifest_path(), StatusCode::OK, document.to_string().as_bytes());
+    let refused = host.open(&filled.request("example.org/a")).await.err().expect("refused").to_string();
+    let why = "the component version, with what is read of it, takes more than the 1835008 bytes of memory that are \
+               allowed; refer to fewer or smaller ones, or give the operator more memory";
+    assert_eq!(refused, why);
+    assert_eq!(filled.server.seen().len(), 1, "the manifest alone");
+}
+
+#[tokio::test]
+async fn c_320_a_component_version_that_is_kept_counts_each_time_that_it_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = PullLimits { component_versions: 64 << 20, manifest: 4 << 20, ..limits() };
+    let host = start_with(&folder, RegistrySettings { limits, ..RegistrySettings::default() });
+    let (filled, mut document) = with_a_component().await;
+    document["layers"].as_array_mut().expect("layers").extend(vec![annotated_layer(); 1_000]);
+    filled.put(&manifest_path(), StatusCode::OK, document.to_string().as_bytes());
+    let mut open = Vec::new();
+    let refused = loop {
+        match host.open(&filled.request("example.org/a")).await {
+            Ok(version) => open.push(version),
+            Err(fault) => break fault.to_string(),
+        }
+    };
+    assert!(refused.ends_with("and others have what is left; it is tried again"), "{refused}");
+    assert!((10..60).contains(&open.len()), "{} of 56 MiB", open.len());
+    drop(open);
+    assert!(host.open(&filled.request("example.org/a")).await.is_ok());
+}
+
+#[tokio::test]
+async fn limits_registry_the_head_of_an_answer_has_a_size() {
+    for (length, expected) in [(60 << 10, "the registry does not have it (404"), (256 << 10, "cannot be reached")] {
+        let answer = move |_: Request| async move {
+            with(status(404, ""), header::HeaderName::from_static("x-long"), &"x".repeat(length))
+        };
+        let fault = manifest(&client(), &Server::start(answer).await).await.expect_err("no manifest").to_string();
+        assert!(fault.contains(expected), "{fault}");
+    }
+}
+
 #[tokio::test]
 async fn limits_registry_the_index_of_a_chart_repository_has_a_size() {
     let server = Server::start(|_: Request| async { status(200, endless()) }).await;
@@ -71,6 +133,22 @@ async fn limits_registry_the_index_of_a_chart_repository_has_a_size() {
     let repository = format!("http://{}", server.address);
     let fault = artifacts.helm_repository(&repository, "shop", "1.0.0").await.err().expect("refused").to_string();
     assert!(fault.ends_with("it has more than 67108864 bytes, which is the limit"), "{fault}");
+}
+
+#[tokio::test]
+async fn limits_registry_the_name_of_a_chart_has_a_length() {
+    let server = Server::start(|_: Request| async { status(200, "entries: {}") }).await;
+    let plain_http = [server.address.to_string()].into();
+    let settings = RegistrySettings { limits: limits(), plain_http, ..RegistrySettings::default() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifacts = start_with(&folder, settings).artifacts(&Credentials::default()).expect("artifacts");
+    let repository = format!("http://{}", server.address);
+    let long = "x".repeat(254);
+    for (chart, version) in [(long.as_str(), "1"), ("shop", &long)] {
+        let fault = artifacts.helm_repository(&repository, chart, version).await.err().expect("refused").to_string();
+        assert!(fault.ends_with("has a name or a version of more than 253 bytes, which none has"), "{fault}");
+    }
+    assert_eq!(server.seen().len(), 0);
 }
 
 #[tokio::test]

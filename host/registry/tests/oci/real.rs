@@ -70,7 +70,7 @@ async fn component_versions_are_found_in_all_forms_with_their_blobs() {
         let blob = push(&registry, &repository.path, "1.0.0-rc.1.build-7", form, &descriptor).await;
 
         let found = versions.find("example.org/app", "1.0.0-rc.1+7").await.expect("an answer").expect("the version");
-        let FoundArtifact { descriptor: text, manifest, repository: place } = &found;
+        let FoundArtifact { descriptor: text, manifest, repository: place, .. } = &found;
         assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), descriptor, "{form:?}");
         assert_eq!((place, manifest.layers.len()), (&repository, 2));
 

@@ -32,7 +32,8 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// A client whose content may hang as long as nobody else waits, with so much room for it.
 fn patient(at_once: u64, wait: Duration, grace: Duration) -> Arc<Client> {
-    let limits = PullLimits { blob: 128 << 20, at_once, wait, grace, idle: DAY, blob_time: DAY, ..limits() };
+    let limits =
+        PullLimits { blob: 128 << 20, at_once, wait, grace, idle: DAY, blob_time: DAY, manifest_time: DAY, ..limits() };
     Arc::new(Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client"))
 }
 
@@ -124,6 +125,69 @@ async fn c_88_limits_registry_a_registry_that_drips_gives_its_room_back_and_one_
     let (sort, code, message) = message_of(&fault);
     assert_eq!((sort, code), (Sort::Later, Code::Timeout));
     assert!(message.contains("there was no room for it within "), "{message}");
+}
+
+#[tokio::test]
+async fn c_133_content_that_has_come_holds_its_room_until_nobody_has_it() {
+    let (sound, blob) = sound().await;
+    let client = patient(CONTENT.len() as u64, Duration::from_millis(100), DAY);
+    let held = client.content(&sound.repository(), &blob, 1 << 20, &keyring("a")).await.expect("content");
+    let fetch = async || client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b")).await;
+    let (_, _, message) = message_of(&fetch().await.expect_err("no room"));
+    assert!(message.contains("there was no room for it within "), "{message}");
+    drop(held);
+    assert_eq!(fetch().await, Ok(CONTENT.to_vec()));
+}
+
+#[tokio::test]
+async fn c_133_a_manifest_that_drips_gives_its_room_back_where_others_wait() {
+    let dripping = dripping().await;
+    let (sound, blob) = sound().await;
+    // As much as a manifest may have here.
+    let client = patient(64 << 10, DAY, GRACE);
+    let slow = {
+        let (client, repository) = (Arc::clone(&client), dripping.repository());
+        let digest = announced(1).digest;
+        tokio::spawn(async move { client.manifest_bytes(&repository, &digest, &keyring("a")).await.map(drop) })
+    };
+    assert_eq!(asked(&dripping, 1).await, 1);
+    // Whoever asks once its answer has begun waits for the room that it has.
+    let others = async {
+        while !slow.is_finished() {
+            let got = client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b")).await;
+            assert_eq!(got, Ok(CONTENT.to_vec()));
+        }
+    };
+    timeout(SOON, others).await.expect("it ends");
+    let (sort, code, message) = message_of(&slow.await.expect("no panic").expect_err("too slow"));
+    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
+    assert!(message.ends_with(" while others waited for room; it is asked for again"), "{message}");
+}
+
+/// How many requests a server is asked at once, at most, once nothing more comes.
+async fn at_once(server: &Server, expected: usize) -> usize {
+    assert_eq!(asked(server, expected).await, expected);
+    let _ = timeout(Duration::from_millis(300), async {
+        while server.seen().len() <= expected {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    server.seen().len()
+}
+
+#[tokio::test]
+async fn c_323_limits_registry_exchanges_have_places_and_a_namespace_leaves_some_to_others() {
+    let hanging = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let (sound, blob) = sound().await;
+    let client = patient(256 << 20, DAY, DAY);
+    let tasks: Vec<_> = (0..200).map(|_| fetch(&client, &hanging, "a", 1)).collect();
+    assert_eq!(at_once(&hanging, 56).await, 56, "it leaves as many, and those that are kept for who has none");
+    let got = timeout(SOON, client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("b"))).await;
+    assert_eq!(got, Ok(Ok(CONTENT.to_vec())));
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    let got = timeout(SOON, client.small_blob(&sound.repository(), &blob, 1 << 20, &keyring("a"))).await;
+    assert_eq!(got, Ok(Ok(CONTENT.to_vec())), "what is dropped gives its place back");
 }
 
 /// One that hangs before it answers, or in the middle, holds no more than one that drips.

@@ -130,7 +130,7 @@ async fn c_258_what_is_pushed_has_the_layout_of_the_field_and_is_pulled_as_it_wa
     let (client, keyring) = (Client::new(desk.registry.settings()).expect("a client"), desk.registry.keyring(PASSWORD));
     let named: ArtifactReference = reference.replace('%', &desk.registry.host).parse().expect("a reference");
     let artifact = digest(&reference).parse().expect("a digest");
-    let bytes = client.manifest_bytes(&named.repository, &artifact, &keyring).await.expect("a manifest");
+    let bytes = client.manifest_bytes(&named.repository, &artifact, &keyring).await.expect("a manifest").into_vec();
     let mut manifest: Value = serde_json::from_slice(&bytes).expect("JSON");
     let config = manifest["config"]["digest"].as_str().expect("text").parse().expect("a digest");
     manifest["config"]["digest"] = Value::Null;
@@ -201,7 +201,7 @@ async fn c_258_c_259_a_signature_is_by_a_key_and_for_what_a_tag_stood_for() {
     let from: ArtifactReference =
         format!("{}/team/mine:{}", desk.registry.host, tag(&first)).parse().expect("a reference");
     let signatures = client.manifest(&from, &keyring).await.expect("signatures").digest.clone();
-    let bytes = client.manifest_bytes(&from.repository, &signatures, &keyring).await.expect("bytes");
+    let bytes = client.manifest_bytes(&from.repository, &signatures, &keyring).await.expect("bytes").into_vec();
     let media_type = "application/vnd.oci.image.manifest.v1+json";
     desk.registry.put_manifest("team/mine", &tag(&other), media_type, bytes).await;
     let message = format!("error: {other} has a signature that is for {}; {how}", digest(&first));

@@ -81,6 +81,69 @@ fn executions_of_one_name_in_different_lists_have_states_of_their_own() {
     assert_eq!(kept, BTreeMap::from(expected));
 }
 
+/// 350 KB that take some 36 MiB of memory.
+fn large() -> String {
+    format!("{{\"big\": [{}0]}}", "{\"\":0},".repeat(40_000))
+}
+
+#[test]
+fn c_324_states_that_were_stored_have_a_sum() {
+    let mut states = loaded("one", &large());
+    let refused = states.load(key(ExecutionKind::Deploy, "two"), large().as_bytes()).unwrap_err().to_string();
+    assert_eq!(refused, "with the others it takes more than the 67108864 bytes of memory that are allowed");
+    assert_eq!(states.values().count(), 1);
+}
+
+/// Two deploy executions that answer large documents, after the state of another one.
+fn rendered(states: States, hold: Option<u64>) -> Result<usize, RenderError> {
+    let world = World::of(json!({
+        "blueprint.yaml": "deployExecutions: [{name: a, type: Echo, file: /big.json}, {name: b, type: Echo, file: /big.json}]",
+        "big.json": format!("{{\"big\": [{}0]}}", "{\"\":0},".repeat(20_000)),
+    }));
+    let mut rendering = world.rendering_after(states);
+    if let Some(most) = hold {
+        rendering = rendering.sharing(Box::new(move |bytes| bytes <= most));
+    }
+    let values = block_on(rendering.imports(&BTreeMap::new(), &BTreeMap::new()))?;
+    block_on(rendering.items(&values, &BTreeMap::new())).map(|items| items.len())
+}
+
+#[test]
+fn c_324_limits_blueprint_what_executions_answer_has_a_sum() {
+    assert_eq!(rendered(States::default(), None), Ok(0));
+    let refused = rendered(loaded("one", &large()), None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the answer of deployExecutions \"b\" (Echo, file /big.json) takes more than the 67108864 bytes of memory that are \
+         allowed, with what was read and answered before; use less, or divide the blueprint"
+    );
+    assert!(!refused.is_transient());
+}
+
+#[test]
+fn c_324_component_descriptors_count_before_anything_is_rendered() {
+    let mut world = deploy("one", "Echo", "{}");
+    world.definitions.components = serde_json::from_str(&large()).unwrap();
+    world.definitions.descriptor = world.definitions.components.clone();
+    let mut rendering = world.rendering();
+    let refused = block_on(rendering.imports(&BTreeMap::new(), &BTreeMap::new())).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "what templates get of component descriptors and states takes more than the 67108864 bytes of memory that are allowed, \
+         with what was read and answered before; use less, or divide the blueprint"
+    );
+    assert_eq!(world.engines.asked().len(), 0);
+}
+
+#[test]
+fn c_324_what_others_have_of_the_memory_of_answers_is_waited_for() {
+    let refused = rendered(States::default(), Some(30 << 20)).unwrap_err();
+    assert!(refused.is_transient());
+    let told = refused.to_string();
+    let begin = "the answer of deployExecutions \"b\" (Echo, file /big.json) takes ";
+    assert!(told.starts_with(begin) && told.ends_with(", and others have what is left; it is tried again"), "{told}");
+}
+
 #[test]
 fn a_stored_state_that_is_no_yaml_is_refused() {
     let mut states = States::default();

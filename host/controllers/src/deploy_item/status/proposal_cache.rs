@@ -38,6 +38,11 @@ struct CachedProposals {
     by_item: BTreeMap<Key, CachedProposal>,
 }
 
+/// Bytes of memory that the objects of a proposal take.
+pub(in crate::deploy_item) fn memory_of(proposal: &Proposal) -> u64 {
+    writes(proposal).map(|(_, write)| memory::of(&write.object)).sum()
+}
+
 struct CachedProposal {
     used: u64,
     bytes: u64,
@@ -52,7 +57,7 @@ impl ProposalCache {
     }
 
     pub(in crate::deploy_item) fn put(&self, key: Key, digest: String, proposal: Arc<Proposal>) {
-        let bytes = writes(&proposal).map(|(_, write)| memory::of(&write.object)).sum();
+        let bytes = memory_of(&proposal);
         let mut cached = self.lock();
         cached.remove(&key);
         cached.tick += 1;

@@ -21,7 +21,9 @@ impl<'a> InstallationReconciliation<'a> {
     where
         'a: 'r,
     {
+        let mut held = self.host.rendered.none_of(&Some(self.key.namespace.clone()));
         Rendering::new(inputs.loaded.subject(inputs.names.scope(), self.host.plugins.as_ref()), states)
+            .sharing(Box::new(move |bytes| held.set(bytes)))
     }
 
     /// What came of one step of a rendering. The states are stored whatever came of it.

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use orangery_ocm::ResourceContent;
 use serde_json::{Value, json};
 
 use super::*;
@@ -26,7 +25,7 @@ fn manifest(artifact: &ContentDigest) -> Manifest {
 }
 
 fn blob(bytes: &[u8], media_type: &str) -> Fetched {
-    Fetched::Blob(ResourceContent { bytes: Bytes::new(bytes.to_vec()), media_type: media_type.to_owned() })
+    Fetched::of(bytes.to_vec().into(), media_type.to_owned())
 }
 
 fn artifact(by: Algorithm) -> Fetched {
@@ -48,7 +47,7 @@ fn digest(kind: &str, hash: &str, value: &str) -> Digest {
 #[test]
 fn signatures_every_pair_of_what_an_access_gives_and_a_digest_is_compared_or_told() {
     let (archive, main) = packed();
-    let Fetched::Blob(content) = &archive else { panic!("a blob") };
+    let Fetched::Blob(content, _) = &archive else { panic!("a blob") };
     let whole = [Algorithm::Sha256, Algorithm::Sha512].map(|by| ContentDigest::of(by, &content.bytes).hex().to_owned());
     let [whole_short, whole_long] = whole;
     let of = |by| ContentDigest::of(by, b"content").hex().to_owned();
