@@ -6,6 +6,7 @@ mod component_versions;
 mod full_disk;
 mod kinds;
 mod requests;
+mod restored_data;
 mod restricted_recordings;
 mod upgrades;
 mod workloads;
