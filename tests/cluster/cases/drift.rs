@@ -110,7 +110,7 @@ async fn token_of_visitor(cluster: &Objects, spec: Value) -> String {
 }
 
 #[tokio::test]
-async fn c_60_the_command_tells_drift_by_its_exit_code_and_who_may_not_look_that_he_may_not() {
+async fn c_60_the_command_tells_drift_by_its_exit_code_and_a_lack_of_rights_in_a_sentence() {
     let binary = crate::binary().await;
     let cluster = crate::cluster_of(&binary, &[]).await;
     let manifests = [config_map("a", json!({"x": "1"}))];

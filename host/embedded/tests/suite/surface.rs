@@ -54,7 +54,7 @@ async fn a_service_account_has_tokens_that_let_it_in() {
 }
 
 #[tokio::test]
-async fn a_token_for_a_foreign_audience_lets_nobody_in_and_is_known_to_who_asks_for_that_audience() {
+async fn a_token_for_a_foreign_audience_lets_nobody_in_and_is_known_under_that_audience() {
     let (server, client) = serve().await;
     let accounts = dynamic(&client, "", "v1", "ServiceAccount", Some("default"));
     becomes(&accounts, "default", |_| true).await;
