@@ -7,6 +7,7 @@ mod containers;
 mod full_disk;
 mod kinds;
 mod requests;
+mod restored_data;
 mod restricted_recordings;
 mod upgrades;
 mod workloads;

@@ -292,9 +292,10 @@ impl JobObjects<'_> {
             return Ok(DeletionState::Left(ONLY_CREATED.to_owned()));
         }
         let mut known = match handle.observed() {
-            Some(Observed::Absent | Observed::Gone(_)) => return Ok(DeletionState::Gone),
+            // The server may still carry out a write that it never answered: it is asked itself (C-213).
+            Some(Observed::Absent | Observed::Gone(_)) if what.is_answered() => return Ok(DeletionState::Gone),
             Some(Observed::Present(live)) => Some(live),
-            Some(Observed::Unknown | Observed::Forbidden(_)) | None => None,
+            Some(Observed::Absent | Observed::Gone(_) | Observed::Unknown | Observed::Forbidden(_)) | None => None,
         };
         for _ in 0..ATTEMPTS {
             let live = match known.take() {

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::{
     apply_error::ApplyError,
+    cluster_identity::ClusterIdentity,
     owner::{Owner, is_of_item},
 };
 use orangery_cluster::ClusterSet;
@@ -111,16 +112,21 @@ pub struct ItemState {
     pub status: Option<Value>,
     /// How the inventory is deleted with the item; empty means the default.
     pub deletion_order: Vec<DeletionGroup>,
-    /// The uids of the clusters that the inventory is about, as far as they are known (C-35).
-    pub clusters: BTreeMap<ClusterRef, String>,
-    /// The addresses of those whose uid is not known: another address may be another cluster, or another name of the same (C-321).
-    pub servers: BTreeMap<ClusterRef, String>,
+    /// The clusters that the inventory is about, as far as they are known (C-35, C-321).
+    pub clusters: BTreeMap<ClusterRef, ClusterIdentity>,
     /// What the item has left in clusters that its targets do not name any more, by the uid of the cluster.
     pub former: BTreeMap<String, Inventory>,
     /// Where the caller keeps the credentials of clusters, by the uid of the cluster; of no meaning here.
     pub credentials: BTreeMap<String, String>,
     /// What was not deleted, and why, one sentence each: for the caller to tell, and not to keep.
     pub notes: Vec<String>,
+}
+
+impl ItemState {
+    /// The uids of the clusters that the inventory is about, as far as they are known.
+    pub fn cluster_uids(&self) -> impl Iterator<Item = (&ClusterRef, &str)> {
+        self.clusters.iter().filter_map(|(on, identity)| Some((on, identity.uid()?)))
+    }
 }
 
 /// Where is stored what has to survive a crash.

@@ -7,6 +7,7 @@
 //! crash goes through the caller's [`ProgressStore`] before it counts.
 
 mod apply_error;
+mod cluster_identity;
 mod defined;
 mod deletion;
 mod drift;
@@ -24,6 +25,7 @@ mod write;
 mod writer;
 
 pub use crate::{
+    cluster_identity::{ClusterIdentity, ReachedCluster, Sameness},
     deletion::{delete, end_ephemeral, hand_over},
     drift::{
         DriftFinding, DriftedSince, TrackedManifest, ask, correct, find, manifest, manifest_objects, part, watch,

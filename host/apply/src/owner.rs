@@ -173,6 +173,11 @@ pub(crate) enum Deleted<'e> {
 }
 
 impl Deleted<'_> {
+    /// Whether no write of the object is without an answer, as far as the inventory knows.
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(self, Deleted::Member(InventoryEntry { uid: None, .. }))
+    }
+
     /// Why a live object stays where it is; `None` where it is to be deleted.
     pub(crate) fn stays(&self, live: &Value, owner: &Owner, labels: &[String]) -> Option<String> {
         match (self, claim(live, owner, labels)) {

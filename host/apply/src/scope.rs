@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::{
     ItemState,
     apply_error::ApplyError,
+    cluster_identity::{ReachedCluster, Sameness},
     defined::{KindOn, defined_scopes},
     job::Purpose,
     job_objects::JobObjects,
@@ -50,44 +51,33 @@ impl JobObjects<'_> {
     ) -> Result<ClusterCheck, ApplyError> {
         let mut check = ClusterCheck::default();
         for on in on {
-            let cluster = self.job.clusters.cluster(&on).await?;
-            if let Some(uid) = cluster.uid().await? {
-                if self.job.purpose == Purpose::Install && leaves_too_many(&on, &uid, state) {
-                    return Err(ApplyError::too_many_clusters(&on, MOST_FORMER));
-                }
-                match state.clusters.insert(on.clone(), uid.clone()) {
-                    Some(before) if before != uid => {
-                        move_to_former(&on, &before, state);
-                        check.is_moved = true;
+            let now = ReachedCluster::of(&*self.job.clusters.cluster(&on).await?).await?;
+            let has_objects = state.inventory.0.keys().any(|located| located.on == on);
+            let before = state.clusters.get(&on).cloned();
+            match before.as_ref().map(|before| (before, before.against(&now))) {
+                None | Some((_, Sameness::Same)) => {}
+                Some((_, Sameness::Other(uid))) => {
+                    if self.job.purpose == Purpose::Install && leaves_too_many(&on, uid, state) {
+                        return Err(ApplyError::too_many_clusters(&on, MOST_FORMER));
                     }
-                    Some(_) | None => {}
+                    move_to_former(&on, uid, state);
+                    check.is_moved = true;
                 }
-                restore_former(&on, &uid, state);
-                if let Some(before) = state.servers.remove(&on).filter(|before| before != cluster.address()) {
-                    state.notes.extend(unknown_before(&on, &before, state));
+                // Nothing goes on where it may be another one (C-321).
+                Some((before, Sameness::Unknown)) if now.uid.is_none() && has_objects => {
+                    return Err(ApplyError::unknown_cluster(&on, before.address(), &now.address));
                 }
-            } else {
-                self.check_server(&on, cluster.address(), state)?;
+                Some((before, Sameness::Unknown)) => {
+                    state.notes.extend(before.address().and_then(|before| unknown_before(&on, before, state)));
+                }
+            }
+            state.clusters.insert(on.clone(), now.identity());
+            if let Some(uid) = &now.uid {
+                restore_former(&on, uid, state);
             }
             check.strays.extend(self.drop_stray_namespaces(&on, state).await?);
         }
         Ok(check)
-    }
-
-    /// Goes on where it is not known which cluster it is only as long as it is reached by the same address (C-321).
-    fn check_server(&self, on: &ClusterRef, address: &str, state: &mut ItemState) -> Result<(), ApplyError> {
-        let has_objects = state.inventory.0.keys().any(|located| located.on == *on);
-        let before = state.servers.get(on);
-        let is_the_same = match before {
-            Some(before) => before == address,
-            None => !state.clusters.contains_key(on),
-        };
-        if has_objects && !is_the_same {
-            return Err(ApplyError::unknown_cluster(on, before.map(String::as_str), address));
-        }
-        state.clusters.remove(on);
-        state.servers.insert(on.clone(), address.to_owned());
-        Ok(())
     }
 
     /// Answers the entries that have lost their namespace, as they were.
@@ -136,9 +126,9 @@ fn unknown_before(on: &ClusterRef, before: &str, state: &ItemState) -> Option<St
 }
 
 /// Whether the item would leave its objects in one cluster more than it may.
-fn leaves_too_many(on: &ClusterRef, uid: &str, state: &ItemState) -> bool {
-    let moves = state.clusters.get(on).is_some_and(|before| before != uid && !state.former.contains_key(before));
-    moves && state.former.len() >= MOST_FORMER && state.inventory.0.keys().any(|located| located.on == *on)
+fn leaves_too_many(on: &ClusterRef, before: &str, state: &ItemState) -> bool {
+    let is_new = !state.former.contains_key(before) && state.former.len() >= MOST_FORMER;
+    is_new && state.inventory.0.keys().any(|located| located.on == *on)
 }
 
 /// The object as one of no namespace.

@@ -85,6 +85,11 @@ impl ClusterPool {
         Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default(), shares }
     }
 
+    /// Bytes of memory that objects of all clusters take now: those of watches, of lists under way and of what is worked with.
+    pub fn object_bytes(&self) -> u64 {
+        self.shares.objects.taken()
+    }
+
     /// The cluster of a kubeconfig, for those who may connect to these networks. `tenant` is who asks: the name of the server is
     /// looked up for it, where nobody has asked for the cluster before.
     ///

@@ -18,12 +18,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 pub(crate) use self::follow::PAGE;
+use self::{crowded::CrowdedScopes, follow::follow, known::KnownObjects, live::LiveEntries};
 pub use self::{
     feed::{FeedEvent, FeedHandle, Feeds, Observe},
     follow::read_events,
     known::Observed,
 };
-use self::{follow::follow, known::KnownObjects, live::LiveEntries};
 use crate::{
     Error,
     object_memory::share_of,
@@ -31,6 +31,7 @@ use crate::{
     shares::{ClusterShares, no_watch_left},
 };
 
+mod crowded;
 mod feed;
 mod follow;
 mod known;
@@ -107,6 +108,8 @@ pub struct Watches {
     shares: ClusterShares,
     /// Protects the list of watches. Held for one look or one change.
     live: Mutex<LiveEntries<Watch>>,
+    /// Those whose objects had no room all together.
+    crowded: Arc<CrowdedScopes>,
 }
 
 /// One watch; ends when it is dropped.
@@ -167,6 +170,8 @@ pub(crate) struct Shared {
     held: Mutex<HeldBytes>,
     /// That of the same namespace.
     pace: Arc<EventPace>,
+    /// Where it is told that all objects of a kind have no room.
+    crowded: Option<(Scope, Arc<CrowdedScopes>)>,
 }
 
 /// One waiter's hold on a watch: while it lives, the watch does, and the waiter is woken.
@@ -178,7 +183,7 @@ pub(crate) struct WatchHandle {
 
 impl Watches {
     pub(crate) fn new(wake: Wake, shares: ClusterShares) -> Self {
-        Self { wake, shares, live: Mutex::default() }
+        Self { wake, shares, live: Mutex::default(), crowded: Arc::default() }
     }
 
     /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes. Without a
@@ -194,7 +199,8 @@ impl Watches {
         let watch = {
             let mut live = self.live();
             live.get(&scope).unwrap_or_else(|| {
-                let watch = Arc::new(Watch::of(client.clone(), scope.clone(), (&self.wake, &self.shares), waiter));
+                let shared = (&self.wake, &self.shares, &self.crowded);
+                let watch = Arc::new(Watch::of(client.clone(), scope.clone(), shared, waiter));
                 live.insert(scope, &watch);
                 watch
             })
@@ -205,7 +211,8 @@ impl Watches {
     }
 
     /// Holds a watch that tells of one object (C-93): one of this object alone, so that nothing else of its kind is read; or one
-    /// of all, where there is one, or where more than `most` of its kind and namespace are watched alone.
+    /// of all, where there is one, or where more than `most` of its kind and namespace are watched alone, unless all together had no
+    /// room lately (C-310).
     pub(crate) fn watch_object(
         &self,
         client: &Client,
@@ -214,9 +221,10 @@ impl Watches {
         most: usize,
     ) -> WatchHandle {
         let all = Scope::all(resource, place.namespace.clone());
+        let is_crowded = self.crowded.has(&all);
         let single = Scope::single(resource, place).filter(|single| {
             let live = self.live();
-            !live.has(&all) && (live.has(single) || live.singles(&all) < most)
+            is_crowded || !live.has(&all) && (live.has(single) || live.singles(&all) < most)
         });
         self.watch(client, single.unwrap_or(all), waiter, Some(place.clone()))
     }
@@ -256,11 +264,18 @@ impl Watches {
 
 impl Watch {
     /// One that has not begun. What its objects hold of the memory counts for the namespace of who asks first.
-    fn of(client: Client, scope: Scope, (wake, shares): (&Wake, &ClusterShares), waiter: &Waiter) -> Self {
+    fn of(
+        client: Client,
+        scope: Scope,
+        (wake, shares, crowded): (&Wake, &ClusterShares, &Arc<CrowdedScopes>),
+        waiter: &Waiter,
+    ) -> Self {
         let tenant = Some(waiter.namespace.clone());
         let (held, pace) = (shares.objects.none_of(&tenant), shares.paces.of(&tenant));
         let known = Mutex::new(KnownObjects::of(scope.namespace.clone()));
-        let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held), pace });
+        let is_all = scope.labels.is_none() && scope.fields.is_none();
+        let crowded = is_all.then(|| (scope.clone(), Arc::clone(crowded)));
+        let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held), pace, crowded });
         Self { client, scope, known, state: Mutex::default() }
     }
 
@@ -334,6 +349,10 @@ impl Shared {
             "its objects take more than the {} that are allowed; select fewer, or delete some",
             share_of(held.of())
         );
+        // Whoever is woken watches its own object.
+        if let Some((all, crowded)) = &self.crowded {
+            crowded.insert(all.clone());
+        }
         self.change(|known| known.give_up(trouble.clone()));
         let _nothing_has_room = held.set(0);
         Some(trouble)

@@ -443,6 +443,52 @@ mod tests {
         assert!(timeout(Duration::ZERO, next()).await.is_err(), "nothing else is asked for");
     }
 
+    /// As where hundreds of items have each written a large object, of which all but one are nothing to each of them.
+    #[tokio::test]
+    async fn c_310_limits_cluster_objects_that_have_no_room_all_together_are_watched_one_by_one() {
+        let (asked, mut lists) = mpsc::unbounded_channel();
+        let answer = move |request: Request| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let fields = query.split('&').find_map(|part| part.strip_prefix("fieldSelector=")).map(str::to_owned);
+            if !query.contains("watch=true") {
+                asked.send(fields.clone().unwrap_or("all".to_owned())).unwrap();
+            }
+            async move {
+                if query.contains("watch=true") {
+                    return Body::from_stream(stream::pending::<Result<String, std::io::Error>>()).into_response();
+                }
+                let large = |name: &str| {
+                    let metadata = json!({"namespace": "a", "name": name, "resourceVersion": "1"});
+                    json!({"metadata": metadata, "data": {"text": "x".repeat(300 << 10)}})
+                };
+                let items = if fields.is_none() { vec![large("one"), large("other")] } else { Vec::new() };
+                Json(json!({"metadata": {"resourceVersion": "1"}, "items": items})).into_response()
+            }
+        };
+        let server = serve(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
+        let (woken, mut wakes) = mpsc::unbounded_channel();
+        let pool = ClusterPool::with_memory(1 << 20, move |waiter: &Waiter| woken.send(waiter.name.clone()).unwrap());
+        let cluster = pool.connect(&kubeconfig(&server, "t"), &Arc::default(), &None).await.unwrap();
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "a".into(), name: "i".into() };
+        let (map, set) = (config_maps(), pool.set(Arc::new(NoConnections), waiter));
+        let place = |name: &str| NamespacedName { namespace: Some("a".into()), name: name.into() };
+        let mut next = async || timeout(DEADLINE, lists.recv()).await.expect("in time").expect("it is asked");
+        let mut wake = async || timeout(DEADLINE, wakes.recv()).await.expect("in time");
+        for name in (0..MOST_SINGLE).map(|number| format!("x{number}")) {
+            set.watch(&cluster, &map, &place(&name));
+            assert_eq!((next().await, wake().await), (format!("metadata.name%3D{name}"), Some("i".into())));
+        }
+        set.watch(&cluster, &map, &place("more"));
+        assert_eq!((next().await, wake().await), ("all".to_owned(), Some("i".into())), "there is no room for all");
+        for name in ["more", "later"] {
+            set.watch(&cluster, &map, &place(name));
+            assert_eq!((next().await, wake().await), (format!("metadata.name%3D{name}"), Some("i".into())));
+            assert!(matches!(set.watch(&cluster, &map, &place(name)), Observed::Absent), "{name}");
+        }
+        // Whoever needs all of them is told.
+        assert!(set.watch_all(&cluster, &map, &all()).is_err());
+    }
+
     /// Each watch is a connection that stays open: an item in thousands of namespaces takes neither all of them nor their memory.
     #[tokio::test]
     async fn c_164_limits_cluster_the_watches_of_all_clusters_have_a_sum_that_namespaces_share() {

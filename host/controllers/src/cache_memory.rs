@@ -5,7 +5,7 @@ use orangery_cluster::MOST_OBJECT_BYTES;
 /// The most memory, in bytes, that the packed manifests of all watched items take together, where there is enough.
 pub(crate) const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 
-/// The most memory, in bytes, that the objects of the proposals in the cache take, where there is enough. What is not in it is
+/// The most memory, in bytes, that the proposals in the cache take, with all that is in them, where there is enough. What is not in it is
 /// read back from its Secrets (C-64).
 pub(crate) const MOST_CACHED_BYTES: u64 = 64 << 20;
 
@@ -20,7 +20,7 @@ pub struct CacheMemory {
     pub objects: u64,
     /// Packed manifests of items whose drift is looked for.
     pub manifests: u64,
-    /// Objects of proposals under way.
+    /// Proposals under way.
     pub proposals: u64,
     /// Values that are masked.
     pub secret_values: usize,

@@ -280,7 +280,7 @@ fn claimed(item: &DeployItem, state: &ItemState) -> BTreeMap<String, String> {
         };
         Some((uid.to_owned(), secret_of(&Key { name: target, ..Key::of(item) }, uid)))
     };
-    let present = state.clusters.iter().filter_map(|(on, uid)| secret(on, uid));
+    let present = state.cluster_uids().filter_map(|(on, uid)| secret(on, uid));
     let former =
         state.former.iter().filter_map(|(uid, inventory)| inventory.0.keys().find_map(|at| secret(&at.on, uid)));
     present.chain(former).take(MOST_CLAIMED).collect()
@@ -298,7 +298,7 @@ pub(crate) async fn prove(host: &ControllerContext, item: &DeployItem, state: &m
         }
     }
     let ItemState { clusters, credentials, .. } = state;
-    clusters.retain(|_, uid| credentials.contains_key(uid));
+    clusters.retain(|_, identity| identity.uid().is_none_or(|uid| credentials.contains_key(uid)));
     Ok(())
 }
 
@@ -367,6 +367,7 @@ fn credentials_of(item: &DeployItem) -> Option<&Map<String, Value>> {
 
 #[cfg(test)]
 mod tests {
+    use orangery_apply::ClusterIdentity;
     use orangery_proposal::inventory::Inventory;
 
     use super::*;
@@ -418,7 +419,11 @@ mod tests {
             Inventory::read(Some(&json!([{"policy": "manage", "resource": resource, "cluster": cluster}]))).unwrap()
         };
         let state = ItemState {
-            clusters: BTreeMap::from([(ClusterRef::Target, "now".to_owned()), (ClusterRef::Host, "host".to_owned())]),
+            clusters: BTreeMap::from([
+                (ClusterRef::Target, ClusterIdentity::Uid("now".to_owned())),
+                (ClusterRef::Host, ClusterIdentity::Uid("host".to_owned())),
+                (ClusterRef::Named("c".to_owned()), ClusterIdentity::Address("https://c".to_owned())),
+            ]),
             former: BTreeMap::from([
                 ("old".to_owned(), inventory(json!("target"))),
                 ("other".to_owned(), inventory(json!({"named": "b"}))),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use orangery_api::{deploy_item::DeployItem, stored_state::StoredState};
-use orangery_apply::ItemState;
+use orangery_apply::{ClusterIdentity, ItemState};
 use orangery_core::{
     error::{Code, Failure},
     masking::Masker,
@@ -131,9 +131,11 @@ impl Additions {
         credentials: &BTreeMap<String, String>,
         (job, origin): (&JobId, Option<String>),
     ) -> Self {
-        let known = state.clusters.iter().map(|(on, uid)| KnownCluster { on: on.clone(), uid: uid.clone() });
-        let servers =
-            state.servers.iter().map(|(on, address)| KnownServer { on: on.clone(), address: address.clone() });
+        let known = state.cluster_uids().map(|(on, uid)| KnownCluster { on: on.clone(), uid: uid.to_owned() });
+        let servers = state
+            .clusters
+            .iter()
+            .filter_map(|(on, identity)| Some(KnownServer { on: on.clone(), address: identity.address()?.to_owned() }));
         let former = state.former.iter().filter_map(|(uid, inventory)| {
             Some(FormerCluster { uid: uid.clone(), managed_resources: inventory.list()? })
         });
@@ -153,6 +155,14 @@ impl Additions {
             number: 0,
             seal: None,
         }
+    }
+
+    /// The clusters that the inventory is about. An earlier build may have kept an address beside a uid, which counts.
+    pub(crate) fn known_clusters(&self) -> BTreeMap<ClusterRef, ClusterIdentity> {
+        let servers = self.servers.iter();
+        let servers = servers.map(|known| (known.on.clone(), ClusterIdentity::Address(known.address.clone())));
+        let uids = self.clusters.iter().map(|known| (known.on.clone(), ClusterIdentity::Uid(known.uid.clone())));
+        servers.chain(uids).collect()
     }
 
     /// What lies in other clusters, by their uids.

@@ -107,7 +107,8 @@ impl WriteRequest {
     /// Whether a write of the status also writes labels, annotations, finalizers and owners: so it is with most built-in kinds,
     /// and not with custom ones.
     fn status_brings_metadata(&self) -> bool {
-        let alone = ["CustomResourceDefinition", "ValidatingAdmissionPolicy", "VolumeAttachment"];
+        let alone =
+            ["APIService", "FlowSchema", "PriorityLevelConfiguration", "ValidatingAdmissionPolicy", "VolumeAttachment"];
         !self.served.is_custom() && !alone.contains(&self.served.kind())
     }
 

@@ -21,6 +21,9 @@ pub struct AllowedSources {
     /// What refuses content that no digest names, such as `NamespacePolicy team, line spec.signatures.required`; empty where
     /// such content may be read.
     pub digests_required_by: Vec<String>,
+    /// What keeps credentials that name no port for the usual one (C-214), such as `NamespacePolicy team, line
+    /// spec.sources.registries`; empty where they are for every port of their host.
+    pub usual_port_by: Vec<String>,
     /// How much may come from there within an hour; `None` for any number.
     pub fetched: Option<FetchQuota>,
     /// Which networks may be connected to (C-101).
@@ -101,6 +104,15 @@ impl AllowedSources {
         })
     }
 
+    /// What keeps credentials that name no port from this one of a source, where that is not the usual one; `None` where
+    /// nothing does, or where a list of registries has the source and names its port (C-214).
+    pub fn withholds_from_port(&self, source: &str, port: u16) -> Option<&str> {
+        let line = self.usual_port_by.first()?;
+        let mut patterns = self.registries.iter().flat_map(|list| &list.patterns);
+        let is_named = patterns.any(|pattern| names_port(pattern, port) && matches(pattern, source));
+        (!is_named).then_some(line)
+    }
+
     /// Whether content may be read that is named by a tag, a version or an address, and not by its digest (C-76).
     ///
     /// # Errors
@@ -114,6 +126,12 @@ impl AllowedSources {
         );
         Err(denied(message))
     }
+}
+
+/// Whether a pattern of repositories has this port, and no `*` in its place.
+fn names_port(pattern: &str, port: u16) -> bool {
+    let (host, _) = pattern.split_once('/').unwrap_or((pattern, ""));
+    host.rsplit_once(':').is_some_and(|(_, named)| named == port.to_string())
 }
 
 /// What others wrote, as a message has it.
@@ -168,6 +186,23 @@ mod tests {
         let host = refused(allowed.host("a\nb")).unwrap();
         assert_eq!(host.code, Code::PolicyViolation);
         assert!(host.message.starts_with("content of a\\nb is refused by line c; "), "{host}");
+    }
+
+    #[test]
+    fn c_214_credentials_without_a_port_are_for_another_one_where_a_list_names_it() {
+        let registries = vec![list(&["r.example:5000/*", "r.example*", "*:5001/a"], "line a")];
+        let usual_port_by = vec!["line a".to_owned(), "line b".to_owned()];
+        let allowed = AllowedSources { registries, usual_port_by, ..AllowedSources::default() };
+        for (source, port, expected) in [
+            ("r.example:5000/a", 5000, None),
+            ("r.example:5001/a", 5001, None),
+            ("r.example:5001/b", 5001, Some("line a")),
+            ("r.example:50000/a", 50000, Some("line a")),
+            ("s.example:5000/a", 5000, Some("line a")),
+        ] {
+            assert_eq!(allowed.withholds_from_port(source, port), expected, "{source}");
+        }
+        assert_eq!(AllowedSources::default().withholds_from_port("r.example:5000/a", 5000), None);
     }
 
     #[test]

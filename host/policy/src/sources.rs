@@ -6,6 +6,7 @@ use orangery_ocm::{AllowedSources, FetchQuota, SourceList};
 use crate::{
     effective::{EffectivePolicy, SIGNATURES_REQUIRED, requires_signatures},
     pattern::Pattern,
+    profile::Profile,
     quota::QuotaKind,
     request::PolicySubject,
     spec::{ItemTypeRule, PolicySpec},
@@ -32,6 +33,7 @@ impl EffectivePolicy {
                 allowed.hosts.push(nothing());
                 allowed.redirects.push(nothing());
                 allowed.digests_required_by.push(format!("{origin}, line spec (it cannot be used)"));
+                allowed.usual_port_by.push(format!("{origin}, line spec (it cannot be used)"));
                 continue;
             };
             if requires_signatures(lines) {
@@ -47,8 +49,14 @@ impl EffectivePolicy {
             let led = |hosts: SourceList| led_to(hosts, redirects, format!("{origin}, line spec.sources.redirects"));
             let registries = (lines.sources.registries.as_ref(), lines.profile.spec().sources.registries.as_ref());
             let hosts = (lines.sources.hosts.as_ref(), lines.profile.spec().sources.hosts.as_ref());
-            allowed.registries.extend(section(registries, format!("{origin}, line spec.sources.registries"), lines));
-            allowed.registries.extend(list(of_rule(|rule| &rule.registries), own("registries")));
+            let line = format!("{origin}, line spec.sources.registries");
+            let registries = section(registries, line.clone(), lines);
+            let of_type = list(of_rule(|rule| &rule.registries), own("registries"));
+            let by_list = registries.as_ref().or(of_type.as_ref()).map(|list| list.line.clone());
+            let by_profile =
+                (lines.profile == Profile::Restricted).then(|| format!("{line} of its profile {}", lines.profile));
+            allowed.usual_port_by.extend(by_list.or(by_profile));
+            allowed.registries.extend(registries.into_iter().chain(of_type));
             let hosts = section(hosts, format!("{origin}, line spec.sources.hosts"), lines);
             let hosts: Vec<_> = hosts.into_iter().chain(list(of_rule(|rule| &rule.hosts), own("hosts"))).collect();
             allowed.redirects.extend(hosts.iter().cloned().filter_map(led));
@@ -97,7 +105,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Policy, Profile, set::PolicySet};
+    use crate::{Policy, set::PolicySet};
 
     fn sources(spec: Value, subject: PolicySubject<'_>) -> AllowedSources {
         let mut spec = spec;
@@ -116,7 +124,9 @@ mod tests {
     fn profiles_allow_every_source() {
         for profile in ["restricted", "compatible"] {
             let allowed = sources(json!({"profile": profile}), PolicySubject::Item("t"));
-            assert_eq!(allowed, AllowedSources::default(), "{profile}");
+            let line = "NamespacePolicy team, line spec.sources.registries of its profile restricted".to_owned();
+            let usual_port_by = if profile == "restricted" { vec![line] } else { Vec::new() };
+            assert_eq!(allowed, AllowedSources { usual_port_by, ..AllowedSources::default() }, "{profile}");
         }
     }
 
@@ -132,13 +142,29 @@ mod tests {
         let registries =
             source(&["ghcr.io/acme/charts/*"], "NamespacePolicy team, line spec.items.types[0].registries");
         let hosts = source(&["h"], "NamespacePolicy team, line spec.items.types[0].hosts");
-        let plain = AllowedSources { registries: vec![section.clone()], ..AllowedSources::default() };
+        let usual_port_by = vec![section.line.clone()];
+        let plain = AllowedSources { registries: vec![section.clone()], usual_port_by, ..AllowedSources::default() };
         assert_eq!(sources(spec(), PolicySubject::Installation), plain);
         assert_eq!(sources(spec(), PolicySubject::Item("x/manifest")), plain);
         let registries = vec![section, registries];
         let redirects = vec![source(&["h"], "NamespacePolicy team, line spec.sources.redirects")];
-        let narrowed = AllowedSources { registries, hosts: vec![hosts], redirects, ..AllowedSources::default() };
+        let narrowed = AllowedSources { registries, hosts: vec![hosts], redirects, ..plain };
         assert_eq!(sources(spec(), PolicySubject::Item("x/helm")), narrowed);
+    }
+
+    #[test]
+    fn c_214_credentials_without_a_port_are_for_the_usual_one_where_a_line_or_the_profile_says_so() {
+        let by = |spec: Value| sources(spec, PolicySubject::Item("x/helm")).usual_port_by;
+        let line = |line: &str| vec![format!("NamespacePolicy team, line {line}")];
+        let narrowed = |profile: &str, section: &[&str], of_type: &[&str]| {
+            let types = json!([{"type": "x/helm", "registries": of_type}]);
+            json!({"profile": profile, "sources": {"registries": section}, "items": {"types": types}})
+        };
+        assert_eq!(by(narrowed("compatible", &["*"], &["*"])), Vec::<String>::new());
+        assert_eq!(by(narrowed("compatible", &["r/*"], &["r/a"])), line("spec.sources.registries"));
+        assert_eq!(by(narrowed("compatible", &["*"], &["r/a"])), line("spec.items.types[0].registries"));
+        let of_profile = line("spec.sources.registries of its profile restricted");
+        assert_eq!(by(narrowed("restricted", &["*"], &["*"])), of_profile);
     }
 
     #[test]
@@ -184,6 +210,7 @@ mod tests {
                 registries: nothing.clone(),
                 hosts: nothing.clone(),
                 redirects: nothing,
+                usual_port_by: digests_required_by.clone(),
                 digests_required_by,
                 fetched: None,
                 networks: allowed.networks.clone(),

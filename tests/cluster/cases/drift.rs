@@ -1,10 +1,13 @@
 //! Drift of what deploy items have written: told, and written again where the item says so (C-55 to C-61).
 
+use std::fs;
+
+use kube::config::Kubeconfig;
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
     proxy::Sound,
     tree::{API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster},
-    world::World,
+    world::{Ground, World},
 };
 use serde_json::{Value, json};
 
@@ -86,6 +89,71 @@ async fn c_58_what_is_changed_by_hand_is_told_by_place_and_no_more_when_it_is_pu
     ask(&cluster, "root").await;
     says(&cluster, "False", &[]).await;
     cluster.expect(&data("b", json!({"x": "1"}))).await;
+}
+
+/// A kubeconfig like this one of who bears a token.
+fn of_bearer(kubeconfig: &str, token: &str) -> String {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("a kubeconfig");
+    let mut kubeconfig = serde_json::to_value(kubeconfig).expect("a kubeconfig is JSON");
+    kubeconfig["users"][0]["user"] = json!({"token": token});
+    kubeconfig.to_string()
+}
+
+/// A token of the service account `visitor`, for these audiences or for the server itself.
+async fn token_of_visitor(cluster: &Objects, spec: Value) -> String {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/visitor/token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+    let sent = http::Request::post(path).header("content-type", "application/json");
+    let sent = sent.body(request.to_string().into_bytes()).expect("a request");
+    let answer: Value = cluster.client().request(sent).await.expect("a token");
+    answer["status"]["token"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn c_60_the_command_tells_drift_by_its_exit_code_and_a_lack_of_rights_in_a_sentence() {
+    let binary = crate::binary().await;
+    let cluster = crate::cluster_of(&binary, &[]).await;
+    let manifests = [config_map("a", json!({"x": "1"}))];
+    installed(&cluster, &deploying("root", &[item("i", json!({"policy": "Report"}), &manifests)])).await;
+    let item = says(&cluster, "False", &[]).await;
+    let name = item["metadata"]["name"].as_str().unwrap_or_default();
+    let run = async |kubeconfig: &str| {
+        fs::write(binary.folder().join("kubeconfig"), kubeconfig).expect("the kubeconfig can be written");
+        binary.run(&["drift", "root", "--kubeconfig", "kubeconfig"]).await
+    };
+    let admin = cluster.kubeconfig().to_owned();
+    let as_written = format!("deploy item default/{name}: 1 objects, all as they were written\n");
+    let told = run(&admin).await;
+    assert_eq!((told.code, &told.stdout), (Some(0), &as_written), "{}", told.stderr);
+    cluster.merge(&data("a", json!({"x": "2"}))).await;
+    says(&cluster, "True", &[drifted("a", "Different", &["/data/x"])]).await;
+    let drifted = format!(
+        "deploy item default/{name}: 1 of 1 objects are not as they were written\n  ~ ConfigMap default/a\n      /data/x\n"
+    );
+    let told = run(&admin).await;
+    assert_eq!((told.code, &told.stdout), (Some(2), &drifted), "{}", told.stderr);
+
+    let metadata = json!({"name": "visitor", "namespace": NAMESPACE});
+    cluster.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})).await;
+    let visitor = run(&of_bearer(&admin, &token_of_visitor(&cluster, json!({})).await)).await;
+    match crate::ground() {
+        // Everybody with a token may do everything there.
+        Ground::Embedded => assert_eq!((visitor.code, &visitor.stdout), (Some(2), &drifted), "{}", visitor.stderr),
+        Ground::Kube(_) => {
+            assert_eq!((visitor.code, visitor.stdout.as_str()), (Some(1), ""), "{}", visitor.stderr);
+            assert!(visitor.stderr.contains("is forbidden: User"), "{}", visitor.stderr);
+        }
+    }
+    let foreign = token_of_visitor(&cluster, json!({"audiences": ["vault"]})).await;
+    let stranger = run(&of_bearer(&admin, &foreign)).await;
+    assert_eq!((stranger.code, stranger.stdout.as_str()), (Some(1), ""), "{}", stranger.stderr);
+    let refused = "the cluster does not accept the credentials of the kubeconfig";
+    assert!(stranger.stderr.contains(refused), "{}", stranger.stderr);
+
+    cluster.merge(&data("a", json!({"x": "1"}))).await;
+    says(&cluster, "False", &[]).await;
+    let told = run(&admin).await;
+    assert_eq!((told.code, &told.stdout), (Some(0), &as_written), "{}", told.stderr);
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ use super::{
     compare, unasked_baseline,
     versions::{SeenVersions, Told},
 };
-use crate::{Job, Owner};
+use crate::{ClusterIdentity, Job, Owner, ReachedCluster, Sameness};
 
 /// The largest object that is unpacked, in bytes of JSON: more than an API server takes.
 const LARGEST: u64 = 32 << 20;
@@ -42,10 +42,8 @@ pub struct TrackedManifest {
     rules: DriftRules,
     owner: Owner,
     labels: Vec<String>,
-    /// The uids of the clusters that were written to.
-    clusters: BTreeMap<ClusterRef, String>,
-    /// The addresses of those whose uid was not known.
-    servers: BTreeMap<ClusterRef, String>,
+    /// The clusters that were written to.
+    clusters: BTreeMap<ClusterRef, ClusterIdentity>,
     clock: Arc<dyn Clock>,
     /// Called when there is something to tell or to do.
     wake: Arc<dyn Fn() + Send + Sync>,
@@ -147,13 +145,13 @@ impl WrittenObject {
 }
 
 impl TrackedManifest {
-    /// For the objects of a manifest, of which nothing is known yet, each with the uid of what was written. `clusters` are the
-    /// uids of those that were written to; `wake` must not block.
+    /// For the objects of a manifest, of which nothing is known yet, each with the uid of what was written. `clusters` are
+    /// those that were written to; `wake` must not block.
     pub fn new(
         rules: DriftRules,
         (owner, labels): (&Owner, &[String]),
         (clock, wake): (&Arc<dyn Clock>, Arc<dyn Fn() + Send + Sync>),
-        (clusters, servers): (BTreeMap<ClusterRef, String>, BTreeMap<ClusterRef, String>),
+        clusters: BTreeMap<ClusterRef, ClusterIdentity>,
         objects: Vec<(LocatedObject, ObjectWrite, Option<String>)>,
     ) -> Self {
         let objects: BTreeMap<LocatedObject, TrackedObject> = objects
@@ -171,7 +169,6 @@ impl TrackedManifest {
             owner: owner.clone(),
             labels: labels.to_vec(),
             clusters,
-            servers,
             clock: Arc::clone(clock),
             wake,
             bytes,
@@ -186,28 +183,20 @@ impl TrackedManifest {
         let stall = |message: String| {
             Halt::Stall(Failure::new("Drift", "OtherCluster", message).with_code(Code::ConfigurationProblem))
         };
-        for (on, uid) in &self.clusters {
-            match job.clusters.cluster(on).await?.uid().await? {
-                Some(now) if now == *uid => {}
-                Some(_) => {
-                    return Err(stall(format!("{on} is another cluster than the one that the last job wrote to")));
+        for (on, before) in &self.clusters {
+            let now = ReachedCluster::of(&*job.clusters.cluster(on).await?).await?;
+            let why = match (before.against(&now), before) {
+                (Sameness::Same, _) => continue,
+                (Sameness::Other(_), _) => format!("{on} is another cluster than the one that the last job wrote to"),
+                (Sameness::Unknown, ClusterIdentity::Uid(_)) => format!(
+                    "whether {on} is the cluster that the last job wrote to cannot be told: its credentials may not get the \
+                     Namespace kube-system any more; let them"
+                ),
+                (Sameness::Unknown, ClusterIdentity::Address(server)) => {
+                    format!("{on} is {} now, and the last job wrote to {server}; the next job looks at it", now.address)
                 }
-                None => {
-                    return Err(stall(format!(
-                        "whether {on} is the cluster that the last job wrote to cannot be told: its credentials may not get the \
-                         Namespace kube-system any more; let them"
-                    )));
-                }
-            }
-        }
-        for (on, server) in &self.servers {
-            let cluster = job.clusters.cluster(on).await?;
-            if cluster.address() != server {
-                let now = cluster.address();
-                return Err(stall(format!(
-                    "{on} is {now} now, and the last job wrote to {server}; the next job looks at it"
-                )));
-            }
+            };
+            return Err(stall(why));
         }
         Ok(())
     }

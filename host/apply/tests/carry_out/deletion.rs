@@ -1,7 +1,9 @@
 //! Pruning and deletion: what goes, in which order, and what stays.
 
 use orangery_apply::Outcome;
+use orangery_cluster::Observed;
 use orangery_core::step::Halt;
+use orangery_proposal::deployer::ApiResource;
 use serde_json::{Value, json};
 
 use crate::world::{LABEL, World, config_map, proposal, stage, write};
@@ -173,6 +175,52 @@ async fn objects_that_others_have_deleted_are_gone_and_nothing_is_asked_of_them(
     let lines = world.traffic.take();
     assert_eq!(lines, ["GET configmaps/a", "GET configmaps/b"]);
     assert_eq!(world.inventory().len(), 0);
+}
+
+/// The watch that lives has not heard of it when the deletion begins.
+#[tokio::test]
+async fn c_213_an_object_of_a_write_that_was_never_answered_is_asked_for_at_the_server() {
+    for is_answered in [true, false] {
+        let mut world = World::new().await;
+        world.run("j", &proposal(json!({"stages": [stage(&[write("x", "1")])]}))).await;
+        let (inventory, clusters) = (world.status.state.inventory.clone(), world.status.state.clusters.clone());
+        let first = world.get(&path("x")).await.unwrap();
+        world.send("PATCH", &path("x"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+        assert!(matches!(world.look_at_deletion().await, Err(Halt::Wait(_))), "it waits, and the watch lives");
+        world.send("PATCH", &path("x"), &json!({"metadata": {"finalizers": null}})).await;
+        let maps = ApiResource {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".to_owned(),
+            namespaced: true,
+        };
+        world.until_observed(&maps, "x", |observed| matches!(observed, Observed::Gone(_))).await;
+
+        (world.status.state.inventory, world.status.state.clusters) = (inventory, clusters);
+        if !is_answered {
+            world.status.state.inventory.0.values_mut().for_each(|entry| entry.uid = None);
+        }
+        world.traffic.take();
+        world.traffic.send_after("POST default/configmaps", "asked GET configmaps/x");
+        world.traffic.send_after("GET configmaps/x", "read POST default/configmaps");
+        let metadata = json!({"name": "x", "namespace": "default", "annotations": first["metadata"]["annotations"],
+            "labels": first["metadata"]["labels"]});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string();
+        let late = axum::http::Request::post("/api/v1/namespaces/default/configmaps");
+        let late = late.header("content-type", "application/json").body(object.into_bytes()).unwrap();
+        let client = world.client.clone();
+        if is_answered {
+            world.delete().await;
+            assert_eq!(world.traffic.take(), Vec::<String>::new(), "the watch is believed");
+        } else {
+            let ((), made) = tokio::join!(world.delete(), client.request::<Value>(late));
+            assert_eq!(made.unwrap()["metadata"]["name"], "x");
+            let mut asked = world.traffic.take();
+            asked.sort();
+            assert_eq!(asked, ["DELETE configmaps/x", "GET configmaps/x", "POST default/configmaps"]);
+        }
+        assert_eq!((names(&world).await.len(), world.inventory().len()), (0, 0), "{is_answered}");
+    }
 }
 
 #[tokio::test]

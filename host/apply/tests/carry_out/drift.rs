@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::{
-    identity::{DEFINITION, THING, definition, unserved},
+    identity::{DEFINITION, THING, definition, unserved, why},
     world::{LABEL, World, proposal, stage, write},
 };
 
@@ -60,7 +60,8 @@ async fn watched(world: &World, written: &Proposal) -> Step<Vec<DriftFinding>> {
         let written = manifest_objects(&manifest(None, written, &state.inventory), &state.inventory);
         let (clock, wake): (Arc<dyn Clock>, _) = (Arc::new(Still), Arc::new(move || wake.notify_one()));
         let owner = (job.owner, job.labels);
-        let tracked = TrackedManifest::new(DriftRules::default(), owner, (&clock, wake), Default::default(), written);
+        let clusters = state.clusters.clone();
+        let tracked = TrackedManifest::new(DriftRules::default(), owner, (&clock, wake), clusters, written);
         let tracked = Arc::new(tracked);
         watch(job, &tracked).await?;
         while !tracked.is_complete() {
@@ -81,6 +82,35 @@ async fn c_55_credentials_that_may_not_update_what_was_written_are_enough_to_fin
     assert_eq!(found(&world, &written).await, different);
     world.traffic.forbid_updates();
     assert_eq!(found(&world, &written).await, different);
+}
+
+#[tokio::test]
+async fn c_35_c_321_drift_is_looked_for_in_the_cluster_that_was_written_to_and_in_no_other() {
+    let written = proposal(json!({"stages": [stage(&[write("x", "v")])]}));
+    let mut world = World::new().await;
+    world.run("j", &written).await;
+    assert_eq!(watched(&world, &written).await, Ok(vec![]));
+    world.traffic.hide_identity(true);
+    world.restart();
+    let told = "whether the target cluster is the cluster that the last job wrote to cannot be told: its credentials may not get the \
+                Namespace kube-system any more; let them";
+    assert_eq!(why(watched(&world, &written).await), told);
+    world.traffic.hide_identity(false);
+    world.swap_cluster().await;
+    let told = "the target cluster is another cluster than the one that the last job wrote to";
+    assert_eq!(why(watched(&world, &written).await), told);
+
+    let mut world = World::new().await;
+    world.traffic.hide_identity(true);
+    world.run("j", &written).await;
+    assert_eq!(watched(&world, &written).await, Ok(vec![]));
+    world.traffic.hide_identity(false);
+    world.restart();
+    assert_eq!(watched(&world, &written).await, Ok(vec![]), "the address is the same");
+    world.swap_cluster().await;
+    let told = "the target cluster is the cluster of the test, second now, and the last job wrote to the cluster of the test, first; \
+                the next job looks at it";
+    assert_eq!(why(watched(&world, &written).await), told);
 }
 
 fn thing() -> Proposal {

@@ -100,8 +100,11 @@ impl Traffic {
         self.forbids_updates.store(true, Ordering::SeqCst);
     }
 
-    /// A request, `PUT configmaps/a`, is sent when another one was `asked …`, or its answer `read …`.
+    /// A request, `PUT configmaps/a`, is sent when from now on another one was `asked …`, or its answer `read …`.
     pub(crate) fn send_after(&self, request: &str, event: &str) {
+        self.happened.send_modify(|happened| {
+            happened.remove(event);
+        });
         self.order.lock().unwrap().insert(request.to_owned(), event.to_owned());
     }
 

@@ -286,7 +286,7 @@ impl ItemReconciliation {
     ) -> Step<Option<(Arc<Proposal>, ReservedForReading)>> {
         let Some(proposal) = self.proposal(purpose, state).await? else { return Ok(None) };
         let namespace = self.gathered.key.namespace.clone();
-        let bytes = proposal_cache::memory_of(&proposal).saturating_mul(VALUES_OF_A_PROPOSAL);
+        let bytes = proposal_cache::bytes_of(&proposal).saturating_mul(VALUES_OF_A_PROPOSAL);
         if bytes < SMALL_PROPOSAL {
             return Ok(Some((proposal, ReservedForReading::default())));
         }

@@ -266,10 +266,10 @@ impl StatusWriter {
 
     /// The kubeconfigs of the clusters that have objects of the item, and where they are kept, by the uid of the cluster.
     fn used_credentials(&self, state: &ItemState) -> Vec<(String, String, TargetKubeconfig)> {
-        let clusters = state.clusters.iter().filter(|_| !state.inventory.0.is_empty());
+        let clusters = state.cluster_uids().filter(|_| !state.inventory.0.is_empty());
         let used = clusters.filter_map(|(on, uid)| {
             let (target, kubeconfig) = self.targets.as_ref()?.used(on, uid)?;
-            Some((uid.clone(), secret_of(&target, uid), kubeconfig))
+            Some((uid.to_owned(), secret_of(&target, uid), kubeconfig))
         });
         used.collect()
     }

@@ -25,6 +25,7 @@ use kube::{
     runtime::{WatchStreamExt, conditions::is_crd_established, wait::await_condition, watcher},
 };
 use orangery_api::{annotation::GUARD, context::Context, job::Job, target::Target};
+use orangery_cluster::ClusterPool;
 use orangery_controllers::{
     CacheMemory, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, NamespacePolicies, OwnAddress,
     PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
@@ -108,6 +109,8 @@ pub(crate) struct Setup {
     pub(crate) profile: Profile,
     /// Each byte of the operator's key.
     pub(crate) key: u8,
+    /// What caches may take.
+    pub(crate) memory: CacheMemory,
 }
 
 impl Default for Setup {
@@ -118,6 +121,7 @@ impl Default for Setup {
             pick_up_timeout: PICK_UP_TIMEOUT,
             profile: Profile::Compatible,
             key: 0,
+            memory: CacheMemory::default(),
         }
     }
 }
@@ -134,6 +138,8 @@ pub(crate) struct World {
     pub(crate) changed: Arc<Notify>,
     /// The context of the controllers that run.
     pub(crate) host: Option<Arc<ControllerContext>>,
+    /// What the controllers keep in memory.
+    kept: Option<KeptInMemory>,
     traffic: Arc<Traffic>,
     queues: Queues,
     setup: Setup,
@@ -142,6 +148,12 @@ pub(crate) struct World {
     ahead: Arc<AtomicI64>,
     /// The number of the next job.
     jobs: u32,
+}
+
+/// What items keep in memory while they wait.
+struct KeptInMemory {
+    proposals: Box<dyn Fn() -> u64 + Send + Sync>,
+    clusters: Arc<ClusterPool>,
 }
 
 impl Drop for World {
@@ -186,6 +198,7 @@ impl World {
             traffic: Traffic::new(Arc::clone(&changed)),
             changed,
             host: None,
+            kept: None,
             queues: Queues::default(),
             setup,
             stop: CancellationToken::new(),
@@ -213,6 +226,7 @@ impl World {
         );
         host.policies = NamespacePolicies::new(self.setup.profile);
         host.guards = self.setup.guards;
+        host.memory = self.setup.memory;
         host.max_parallel = self.setup.max_parallel;
         host.pick_up_timeout = Some(self.setup.pick_up_timeout);
         let authority = data_encoding::BASE64.encode(self.server.ca_pem().as_bytes());
@@ -226,7 +240,7 @@ impl World {
         self.watch_all(&host.stores);
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
         let options = ControllerOptions { concurrency: 8, rng: machine, panicked };
-        let pool = clusters(&queues, CacheMemory::default().objects);
+        let pool = clusters(&queues, self.setup.memory.objects);
         let (installations, executions) = (queues.installations.clone(), queues.executions.clone());
         let controller = InstallationController::new(Arc::clone(&host), Arc::clone(&pool), installations.clone());
         self.control(controller, &host.stores, host.stores.installations.clone(), installations.clone(), &options);
@@ -235,6 +249,8 @@ impl World {
         self.control(controller, &host.stores, host.stores.executions.clone(), executions, &options);
         let items = queues.deploy_items.clone();
         let controller = DeployItemController::new(Arc::clone(&host), Arc::clone(&pool), items.clone());
+        self.kept =
+            Some(KeptInMemory { proposals: Box::new(controller.proposal_bytes()), clusters: Arc::clone(&pool) });
         self.control(controller, &host.stores, host.stores.deploy_items.clone(), items, &options);
         let drift = Queue::default();
         let controller = DriftController::new(Arc::clone(&host), pool, drift.clone());
@@ -246,6 +262,12 @@ impl World {
         let stop = self.stop.clone();
         let excluded = BTreeSet::from(["kube-system".into()]);
         tokio::spawn(async move { stop.run_until_cancelled(keep_default_contexts(host, excluded)).await });
+    }
+
+    /// Bytes of proposals under way, and of objects of clusters, that are in memory.
+    pub(crate) fn kept_in_memory(&self) -> (u64, u64) {
+        let kept = self.kept.as_ref().unwrap();
+        ((kept.proposals)(), kept.clusters.object_bytes())
     }
 
     fn log_changes(&self, stores: &Stores) {

@@ -123,6 +123,7 @@ pub(super) const ROWS: &[BuiltinResource] = &[
 
 /// Fields that keep the value they were created with.
 pub(super) const IMMUTABLE: &[(&str, &[&str])] = &[
+    ("ControllerRevision", &["data"]),
     ("CustomResourceDefinition", &["spec.scope", "spec.names.kind", "spec.names.plural"]),
     ("DaemonSet", &["spec.selector"]),
     ("Deployment", &["spec.selector"]),

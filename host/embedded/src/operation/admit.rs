@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::fresh::complete_new;
 use self::{
-    fresh::{admit_pod, signing_request, template_generation},
+    fresh::{admit_pod, condition_times, namespace_phase, signing_request, template_generation},
     services::{service, service_type},
 };
 
@@ -59,12 +59,16 @@ pub(super) fn builtin(
             causes.extend(service_type(new));
             service(cluster, old, new);
         }
-        "CertificateSigningRequest" => causes.extend(signing_request(old, new)),
+        "CertificateSigningRequest" => {
+            causes.extend(signing_request(old, new));
+            condition_times(old, new, &cluster.stamp());
+        }
         "CustomResourceDefinition" => causes.extend(crd::problems(new)),
         "DaemonSet" => template_generation(old, new),
         "Namespace" => {
             let name = object::meta(new, "name").to_owned();
             object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
+            causes.extend(old.and_then(|_| namespace_phase(new)));
         }
         "Pod" => admit_pod(old, new),
         kind if policy::KINDS.contains(&kind) => causes.extend(policy::problems(new)),

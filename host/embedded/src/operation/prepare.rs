@@ -220,6 +220,8 @@ pub(super) fn next_generation(call: &WriteRequest, old: &Value, new: &Value) -> 
     let current = object::at(old, &["metadata", "generation"]).and_then(Value::as_i64);
     let changed = match version.generation {
         Generation::Never => return current,
+        // Whatever metadata comes along with a status.
+        _ if call.part == ObjectPart::Status => false,
         Generation::Spec => old.get("spec") != new.get("spec"),
         Generation::SpecOrAnnotations => {
             let annotations = |object| object::at(object, &["metadata", "annotations"]);

@@ -54,6 +54,40 @@ async fn a_service_account_has_tokens_that_let_it_in() {
 }
 
 #[tokio::test]
+async fn a_token_for_a_foreign_audience_lets_nobody_in_and_is_known_under_that_audience() {
+    let (server, client) = serve().await;
+    let accounts = dynamic(&client, "", "v1", "ServiceAccount", Some("default"));
+    becomes(&accounts, "default", |_| true).await;
+    let request = Request::post("/api/v1/namespaces/default/serviceaccounts/default/token")
+        .body(Body::from(r#"{"spec":{"audiences":["vault"]}}"#));
+    let (status, body) = ask(&server.router(), request.unwrap()).await;
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &answer["spec"]["audiences"]), (StatusCode::CREATED, &json!(["vault"])));
+    let token = answer["status"]["token"].as_str().unwrap();
+    let robot = client_with(&server, token).await;
+    let refused = refusal(config_maps(&robot, "default").get("x").await);
+    assert_eq!(refused, (401, "Unauthorized".to_owned()));
+    let reviews = dynamic(&client, "authentication.k8s.io", "v1", "TokenReview", None);
+    let reviewed = async |audiences: Value| {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "spec": {"token": token, "audiences": audiences}});
+        create(&reviews, review).await.unwrap().data["status"].clone()
+    };
+    let unknown = json!({
+        "authenticated": false,
+        "error": "the token is not known, it has expired, or it was made for another audience",
+    });
+    for audiences in [Value::Null, json!([]), json!(["other"])] {
+        assert_eq!(reviewed(audiences.clone()).await, unknown, "{audiences}");
+    }
+    let name = "system:serviceaccount:default:default";
+    let known = reviewed(json!(["other", "vault"])).await;
+    assert_eq!((&known["authenticated"], &known["user"]["username"]), (&json!(true), &json!(name)));
+    assert_eq!(known["audiences"], json!(["vault"]), "those that both have");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_request_in_the_name_of_another_user_is_of_that_user() {
     let (server, _client) = serve().await;
     let review = r#"{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}"#;

@@ -255,7 +255,8 @@ impl Client {
                 None => {}
             }
         }
-        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, owner: keyring.owner() })
+        let withheld = keyring.withheld(repository);
+        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, withheld, owner: keyring.owner() })
     }
 
     /// One set of credentials: first with what was accepted lately, then with an answer to what the registry asks for.

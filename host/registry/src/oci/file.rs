@@ -258,7 +258,8 @@ impl Client {
                 _ => return self.metered(self.usable(answer.in_place(place), tried, keyring).await?, keyring),
             }
         }
-        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, owner: keyring.owner() })
+        let withheld = keyring.withheld_file(file.consumer, file.named.as_ref().unwrap_or(&file.url));
+        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried, withheld, owner: keyring.owner() })
     }
 }
 

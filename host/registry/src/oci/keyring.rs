@@ -200,6 +200,37 @@ impl Keyring {
         self.unusable_charts.as_ref().map_or(Ok(()), message_of)
     }
 
+    /// What keeps entries from a repository that they would be for, as they name no port and it has another one than the
+    /// usual (C-214): where they stand, and the line. A sentence without its begin; `None` where nothing does.
+    pub(super) fn withheld(&self, repository: &OciRepository) -> Option<String> {
+        self.withheld_of(Consumer::Registry, repository)
+    }
+
+    /// The same for a file of a web server.
+    pub(super) fn withheld_file(&self, consumer: Consumer, url: &Url) -> Option<String> {
+        self.withheld_of(consumer, &repository_of(url)?)
+    }
+
+    fn withheld_of(&self, consumer: Consumer, repository: &OciRepository) -> Option<String> {
+        let keys = self.keys.iter().filter(|key| key.consumer == consumer);
+        let mut close = keys.filter(|key| key.scope.closeness(repository).is_some());
+        close.find_map(|key| {
+            let line = self.withholds(key, repository)?;
+            let origin = &key.origin;
+            Some(format!(
+                "those in {origin} name no port, which {line} has go to the usual port alone; name the port there"
+            ))
+        })
+    }
+
+    /// The line that keeps an entry from a repository that it would be for. Certificates that are trusted are no secret.
+    fn withholds(&self, key: &KeyringEntry, repository: &OciRepository) -> Option<&str> {
+        let registry = &repository.registry;
+        let port = registry.port.filter(|port| *port != registry.scheme.unwrap_or(Scheme::Https).port())?;
+        let is_named = key.scope.port.is_some() || matches!(key.login, Login::Anonymous);
+        if is_named { None } else { self.allowed.withholds_from_port(&repository.source(), port) }
+    }
+
     /// The entries for a repository, the closest first; of equally close ones the first that was added, and in one file the first by name.
     pub(super) fn matching(&self, repository: &OciRepository) -> Vec<&KeyringEntry> {
         self.matching_of(Consumer::Registry, repository)
@@ -207,16 +238,13 @@ impl Keyring {
 
     /// The same for a file of a web server.
     pub(super) fn matching_file(&self, consumer: Consumer, url: &Url) -> Vec<&KeyringEntry> {
-        let Some(host) = url.host_str() else { return Vec::new() };
-        let scheme = if url.scheme() == "http" { Scheme::Http } else { Scheme::Https };
-        let registry = Registry { host: host.to_owned(), port: url.port(), scheme: Some(scheme) };
-        let path = url.path().trim_matches('/').to_owned();
-        self.matching_of(consumer, &OciRepository { registry, path })
+        repository_of(url).map_or_else(Vec::new, |repository| self.matching_of(consumer, &repository))
     }
 
     fn matching_of(&self, consumer: Consumer, repository: &OciRepository) -> Vec<&KeyringEntry> {
         let keys = self.keys.iter().filter(|key| key.consumer == consumer);
-        let mut found: Vec<_> = keys.filter_map(|key| Some((key.scope.closeness(repository)?, key))).collect();
+        let close = keys.filter_map(|key| Some((key.scope.closeness(repository)?, key)));
+        let mut found: Vec<_> = close.filter(|(_, key)| self.withholds(key, repository).is_none()).collect();
         found.sort_by_key(|(closeness, _)| std::cmp::Reverse(*closeness));
         found.into_iter().map(|(_, key)| key).collect()
     }
@@ -227,6 +255,13 @@ impl Keyring {
     pub fn fingerprint(&self, repository: &OciRepository) -> ContentDigest {
         fingerprint(&self.matching(repository), &self.allowed.networks)
     }
+}
+
+/// The place of a file, as credentials name it.
+fn repository_of(url: &Url) -> Option<OciRepository> {
+    let scheme = if url.scheme() == "http" { Scheme::Http } else { Scheme::Https };
+    let registry = Registry { host: url.host_str()?.to_owned(), port: url.port(), scheme: Some(scheme) };
+    Some(OciRepository { registry, path: url.path().trim_matches('/').to_owned() })
 }
 
 /// Of all credentials that would be tried, and of the networks that may be connected to.
@@ -311,6 +346,7 @@ fn matches(pattern: &str, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use orangery_core::network::{AllowedNetworks, NetworkRule};
+    use orangery_ocm::SourceList;
 
     use super::*;
 
@@ -349,6 +385,29 @@ mod tests {
         assert_eq!(users(&keyring, "registry.example:5000/team"), ["2", "5", "3", "1", "0"]);
         assert_eq!(users(&keyring, "a.b.example/x"), Vec::<String>::new());
         assert_eq!(users(&keyring, "example/x"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn c_214_credentials_without_a_port_are_for_another_one_where_nothing_keeps_them() {
+        let line = "NamespacePolicy team, line spec.sources.registries";
+        let mut keyring = keyring(&["r.example", "r.example:5000", "https://r.example/v2/", "*.example"]);
+        assert_eq!(users(&keyring, "r.example:5001/a"), ["2", "0", "3"]);
+        keyring.allowed =
+            Arc::new(AllowedSources { usual_port_by: vec![line.to_owned()], ..AllowedSources::default() });
+        assert_eq!(users(&keyring, "r.example:5001/a"), Vec::<String>::new());
+        assert_eq!(users(&keyring, "r.example:5000/a"), ["1"]);
+        assert_eq!(users(&keyring, "r.example/a"), ["2", "0", "3"]);
+        assert_eq!(users(&keyring, "r.example:443/a"), ["2", "0", "3"], "the usual one, written out");
+        let withheld = |repository: &str| keyring.withheld(&repository.parse().expect("a repository"));
+        let told = format!(
+            "those in Secret a/b name no port, which {line} has go to the usual port alone; name the port there"
+        );
+        assert_eq!((withheld("r.example:5001/a"), withheld("r.example/a")), (Some(told), None));
+        let names = SourceList { patterns: vec!["r.example:5001/*".to_owned()], line: line.to_owned() };
+        let usual_port_by = vec![line.to_owned()];
+        let allowed = AllowedSources { registries: vec![names], usual_port_by, ..AllowedSources::default() };
+        keyring.allowed = Arc::new(allowed);
+        assert_eq!(users(&keyring, "r.example:5001/a"), ["2", "0", "3"]);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use super::keyring::CredentialsOwner;
 /// Why one exchange gave nothing to use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExchangeRefusal {
-    #[error("the registry answered {status} to a request {}; {}", with(tried, *owner), owner.advice())]
-    Unauthorized { status: u16, tried: Vec<String>, owner: CredentialsOwner },
+    #[error("the registry answered {status} to a request {}", without_right(tried, withheld.as_deref(), *owner))]
+    Unauthorized { status: u16, tried: Vec<String>, withheld: Option<String>, owner: CredentialsOwner },
     #[error(
         "the registry does not have it (404 to a request {}); check name and version, and whether {} credentials that may \
          see it",
@@ -129,6 +129,13 @@ impl ExchangeRefusal {
 /// Whether a server that answers this may answer otherwise later.
 pub(super) fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+fn without_right(tried: &[String], withheld: Option<&str>, owner: CredentialsOwner) -> String {
+    match withheld {
+        Some(why) if tried.is_empty() => format!("without credentials, as {why}"),
+        _ => format!("{}; {}", with(tried, owner), owner.advice()),
+    }
 }
 
 fn with(tried: &[String], owner: CredentialsOwner) -> String {

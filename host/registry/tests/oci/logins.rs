@@ -7,6 +7,7 @@ use axum::{
     extract::Request,
     http::{Response, header},
 };
+use orangery_ocm::{AllowedSources, Credentials, Secret};
 use orangery_registry::oci::{DockerConfig, Keyring};
 use serde_json::json;
 
@@ -70,6 +71,33 @@ async fn what_was_tried_is_named_and_what_is_secret_is_not() {
     assert!(message.contains("answered 403 to a request with the credentials in Secret team/a;"), "{message}");
     let message = refused(keyring("other.example", &[("a", "hunter3")])).await;
     assert!(message.contains("answered 401 to a request without credentials, as the Context has none"), "{message}");
+}
+
+/// A tenant writes where its charts and component versions are, and need not be the one whom the credentials are of.
+#[tokio::test]
+async fn c_214_credentials_for_a_host_go_to_no_other_port_of_it_that_nobody_names() {
+    let server = Server::start(|request: Request| async move { basic(&request) }).await;
+    let line = "NamespacePolicy team, line spec.sources.registries of its profile restricted";
+    let of = |host: &str, usual_port_by: Vec<String>| {
+        let text = json!({"auths": {host: {"username": "right", "password": "hunter2"}}}).to_string();
+        let secret = ("team/pull".to_owned(), [(".dockerconfigjson".to_owned(), Secret(text.into_bytes()))].into());
+        let allowed = AllowedSources { usual_port_by, ..AllowedSources::default() };
+        let credentials = Credentials { allowed, pull_secrets: vec![secret], ..Credentials::default() };
+        Keyring::of_context(&credentials).expect("a keyring").0
+    };
+    let host = server.address.ip().to_string();
+    let reference = &server.reference(":1");
+    let kept = of(&host, vec![line.to_owned()]);
+    let fault = client().manifest(reference, &kept).await.expect_err("refused");
+    let told = format!(
+        "answered 401 to a request without credentials, as those in the Secret team/pull name no port, which {line} has go to the \
+         usual port alone; name the port there"
+    );
+    assert!(fault.to_string().contains(&told), "{fault}");
+    assert!(server.seen().iter().all(|seen| !seen.headers.contains_key(header::AUTHORIZATION)), "nothing was sent");
+    for keyring in [of(&host, Vec::new()), of(&server.address.to_string(), vec![line.to_owned()])] {
+        client().manifest(reference, &keyring).await.expect("a manifest");
+    }
 }
 
 /// A registry whose token service is at the same address: gives `token-of-<user>`, refuses the user `wrong`.

@@ -239,6 +239,60 @@ async fn c_149_what_may_not_be_created_ends_the_job_and_the_next_one_makes_it() 
     }
 }
 
+/// What a job before this one has exported goes when it begins.
+#[tokio::test]
+async fn c_149_an_export_that_may_not_be_written_anew_ends_the_job_and_the_next_one_writes_it() {
+    let cluster = crate::cluster().await;
+    let root = |value: &str| {
+        let template = json!({"exports": {"out": value}}).to_string();
+        let fields = json!({
+            "exports": [{"name": "out", "type": "data", "schema": {"type": "string"}}],
+            "exportExecutions": [{"name": "e", "type": "Jinja", "template": template}],
+        });
+        let mut root = installation("root", &blueprint(fields));
+        root["spec"]["exports"] = json!({"data": [{"name": "out", "dataRef": "out"}]});
+        root
+    };
+    let exported =
+        |value: &str| json!({"apiVersion": API, "kind": "DataObject", "metadata": {"name": "out"}, "data": value});
+    cluster.apply(&root("1")).await;
+    cluster.expect(&exported("1")).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    refuse(&cluster, "dataobjects", "object.metadata.name != 'out' || object.data != '2'").await;
+    cluster.apply(&root("2")).await;
+    let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    assert!(failed["status"]["lastError"]["message"].to_string().contains(WHY), "{failed:#}");
+    warns_of(&cluster, "Installation", WHY).await;
+    let exports = cluster.list(&any("DataObject", "out")).await;
+    assert!(exports.iter().all(|export| export["data"] != "2"), "{exports:#?}");
+    cluster.delete(&binding()).await;
+    takes_again(&cluster).await;
+    ask(&cluster, "root").await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    cluster.expect(&exported("2")).await;
+}
+
+/// With the annotation the same job would be asked for again and again.
+#[tokio::test]
+async fn c_149_an_annotation_that_may_not_be_taken_away_is_told_and_its_job_is_done_once_it_may() {
+    let cluster = crate::cluster().await;
+    let asks = |of: &str| {
+        format!(
+            "(has({of}.metadata.annotations) && 'landscaper.gardener.cloud/operation' in {of}.metadata.annotations)"
+        )
+    };
+    let stays = format!("oldObject == null || !{} || {}", asks("oldObject"), asks("object"));
+    refuse(&cluster, "installations", &stays).await;
+    cluster.apply(&root(mocks("a", &[], "Succeeded", "x"))).await;
+    warns_of(&cluster, "Installation", WHY).await;
+    let told = cluster.expect(&any("Installation", "root")).await;
+    assert_eq!(told["metadata"]["annotations"]["landscaper.gardener.cloud/operation"], "reconcile", "{told:#}");
+    cluster.delete(&binding()).await;
+    let done = cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    assert_eq!(done["status"]["lastError"], Value::Null, "{done:#}");
+    assert_eq!(done["metadata"]["annotations"]["landscaper.gardener.cloud/operation"], Value::Null, "{done:#}");
+}
+
 /// The last write of all takes the finalizer away: there is no status afterwards that could be wrong.
 #[tokio::test]
 async fn c_149_a_finalizer_that_may_not_be_taken_away_is_told_and_taken_away_once_it_may() {

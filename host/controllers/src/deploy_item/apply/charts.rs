@@ -23,6 +23,9 @@ use crate::deploy_item::{
     timeout::limit,
 };
 
+/// The charts that are asked what they write, for one item that goes: each is rendered for it.
+const MOST_CHARTS: usize = 32;
+
 impl ItemReconciliation {
     /// Leaves to charts beside this item what they would write over now, before anything of it is deleted. What a chart would write
     /// that cannot be planned is not known, and told.
@@ -31,7 +34,12 @@ impl ItemReconciliation {
         if is_deleting || state.inventory.0.is_empty() {
             return Ok(());
         }
-        for (chart, owner) in self.gathered.charts_beside().await? {
+        let mut charts = self.gathered.charts_beside().await?;
+        charts.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
+        if let Some((_, first)) = charts.get(MOST_CHARTS) {
+            self.tell("ObjectsMadeAnew", &unasked(first, charts.len()));
+        }
+        for (chart, owner) in charts.into_iter().take(MOST_CHARTS) {
             match Box::pin(self.gathered.written_by(&chart)).await {
                 Ok(written) => self.leave_to_chart(&owner, &written, state).await?,
                 Err(Halt::Stall(failure)) => self.tell("ObjectsMadeAnew", &unplanned(&owner, &failure)),
@@ -105,6 +113,15 @@ fn not_yet_planned(chart: &Owner, why: &str) -> Halt {
         chart.name
     );
     Halt::Retry(Failure::new("Uninstall", "ChartNotPlanned", message))
+}
+
+/// What to say of the charts that are not asked, of which this is the first by name.
+fn unasked(first: &Owner, charts: usize) -> String {
+    format!(
+        "of the {charts} charts beside this item {MOST_CHARTS} are asked what they write; what those from DeployItem {} on have of the \
+         objects of this item is deleted, and made anew",
+        first.name
+    )
 }
 
 fn unplanned(chart: &Owner, failure: &Failure) -> String {

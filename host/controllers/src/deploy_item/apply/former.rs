@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orangery_apply::{ItemState, Job, ProgressStore as _, Purpose, delete};
+use orangery_apply::{ClusterIdentity, ItemState, Job, ProgressStore as _, Purpose, delete};
 use orangery_cluster::{Call, Cluster, Connections};
 use orangery_core::{
     error::{Code, Failure},
@@ -13,7 +13,7 @@ use orangery_core::{
 use orangery_proposal::{
     ClusterRef, ObjectKey, SecretContent,
     check::is_revision,
-    inventory::{Inventory, InventoryPolicy},
+    inventory::{Inventory, InventoryPolicy, LocatedObject},
 };
 use orangery_turns::slot;
 
@@ -111,7 +111,8 @@ impl ItemReconciliation {
         };
         let inventory = state.former.get(uid).cloned().unwrap_or_default();
         let (address, on) = (cluster.address().to_owned(), inventory.0.keys().next().map(|located| located.on.clone()));
-        let clusters = inventory.0.keys().map(|located| (located.on.clone(), uid.to_owned())).collect();
+        let known = |located: &LocatedObject| (located.on.clone(), ClusterIdentity::Uid(uid.to_owned()));
+        let clusters = inventory.0.keys().map(known).collect();
         let mut there = ItemState { inventory, clusters, ..ItemState::default() };
         let set = self.gathered.clusters.beside(Arc::new(Former(cluster))).during(call);
         let is_current = self.status.fence();
@@ -169,7 +170,7 @@ impl ItemReconciliation {
     /// What is left is recorded before its credentials go: whoever still found it in the status could not look for it any more.
     /// What cannot be recorded now is kept as long as the item.
     async fn forget_credentials(&mut self, uid: &str, state: &mut ItemState) {
-        if state.clusters.values().any(|known| known == uid) {
+        if state.cluster_uids().any(|(_, known)| known == uid) {
             return;
         }
         let Some(secret) = state.credentials.get(uid).cloned() else { return };

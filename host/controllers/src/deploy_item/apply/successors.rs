@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, mem};
 
 use orangery_api::{job::Job as _, marks::Marks as _};
-use orangery_apply::{ItemState, Owner, Purpose, hand_over};
+use orangery_apply::{ClusterIdentity, ItemState, Owner, Purpose, ReachedCluster, Sameness, hand_over};
 use orangery_core::{
     error::Failure,
     name::ObjectName,
@@ -75,15 +75,10 @@ impl ItemReconciliation {
         let Some(deployer) = host.deployer_of(&item) else { return Ok(()) };
         let job = item.job_id().clone();
         let read = state_of(host, &item, &job).await?;
-        let is_elsewhere =
-            |on: &ClusterRef, uid: &String| read.state.clusters.get(on).is_some_and(|theirs| theirs != uid);
-        let is_unknown = |on: &ClusterRef, address: &String| {
-            read.state.clusters.contains_key(on) || read.state.servers.get(on).is_some_and(|theirs| theirs != address)
+        let is_elsewhere = |(on, ours): (&ClusterRef, &ClusterIdentity)| {
+            read.state.clusters.get(on).is_some_and(|theirs| theirs.beside(ours) != Sameness::Same)
         };
-        if read.seal_error.is_some()
-            || state.clusters.iter().any(|(on, uid)| is_elsewhere(on, uid))
-            || state.servers.iter().any(|(on, address)| is_unknown(on, address))
-        {
+        if read.seal_error.is_some() || state.clusters.iter().any(is_elsewhere) {
             return Ok(());
         }
         let mut theirs = read.state;
@@ -93,13 +88,12 @@ impl ItemReconciliation {
         for (located, entry) in &left.0 {
             theirs.inventory.0.entry(located.clone()).or_insert_with(|| entry.clone());
         }
-        for (on, address) in &state.servers {
-            theirs.servers.entry(on.clone()).or_insert_with(|| address.clone());
+        for (on, identity) in &state.clusters {
+            theirs.clusters.entry(on.clone()).or_insert_with(|| identity.clone());
         }
-        for (on, uid) in &state.clusters {
-            theirs.clusters.entry(on.clone()).or_insert_with(|| uid.clone());
+        for (_, uid) in state.cluster_uids() {
             let kept = state.credentials.get(uid).filter(|_| leaving.spec.target == item.spec.target);
-            theirs.credentials.extend(kept.map(|kept| (uid.clone(), kept.clone())));
+            theirs.credentials.extend(kept.map(|kept| (uid.to_owned(), kept.clone())));
         }
         let mut status =
             StatusWriter::new(host, &item, (&job, Phase::Progressing, false), deployer.identity(), &host.now());
@@ -108,15 +102,9 @@ impl ItemReconciliation {
 
     /// Whether the Target still names the cluster that the item has its objects in (C-35).
     async fn is_where_it_was(&self, state: &ItemState) -> Step<bool> {
-        let (before, server) = (state.clusters.get(&ClusterRef::Target), state.servers.get(&ClusterRef::Target));
-        if before.is_none() && server.is_none() {
-            return Ok(true);
-        }
-        let cluster = self.gathered.clusters.cluster(&ClusterRef::Target).await?;
-        Ok(match cluster.uid().await? {
-            Some(now) => before.is_some_and(|before| *before == now),
-            None => server.is_some_and(|server| server == cluster.address()),
-        })
+        let Some(before) = state.clusters.get(&ClusterRef::Target) else { return Ok(true) };
+        let now = ReachedCluster::of(&*self.gathered.clusters.cluster(&ClusterRef::Target).await?).await?;
+        Ok(before.against(&now) == Sameness::Same)
     }
 }
 

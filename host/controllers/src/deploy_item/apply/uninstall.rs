@@ -29,9 +29,9 @@ impl ItemReconciliation {
             ClusterRef::Named(name) => !removed::was_users(host, item, name),
             ClusterRef::Target | ClusterRef::Host => true,
         };
-        let left = state.clusters.iter().map(|(on, uid)| {
+        let left = state.cluster_uids().map(|(on, uid)| {
             let kept = state.credentials.get(uid).filter(|_| is_usable(on)).cloned();
-            (on.clone(), LeftCluster { uid: uid.clone(), kept })
+            (on.clone(), LeftCluster { uid: uid.to_owned(), kept })
         });
         self.gathered.targets.fall_back_on(left.collect(), self.gathered.clusters.call());
         let result = self.take_away(&mut state).await;

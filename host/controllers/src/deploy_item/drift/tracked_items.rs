@@ -175,13 +175,7 @@ mod tests {
         let objects = vec![(LocatedObject { on: ClusterRef::Target, key }, write, None)];
         let clusters = BTreeMap::new();
         let rules = DriftRules::default();
-        Arc::new(TrackedManifest::new(
-            rules,
-            (&owner, &[]),
-            (&clock, Arc::new(|| {})),
-            (clusters, BTreeMap::new()),
-            objects,
-        ))
+        Arc::new(TrackedManifest::new(rules, (&owner, &[]), (&clock, Arc::new(|| {})), clusters, objects))
     }
 
     #[test]

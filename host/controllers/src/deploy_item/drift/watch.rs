@@ -36,8 +36,8 @@ impl DriftController {
         let owner = (&gathered.owner, gathered.deployer.ownership_labels());
         let (queue, woken) = (self.queue.clone(), key.clone());
         let wake = Arc::new(move || queue.wake(woken.clone()));
-        let clusters = (state.clusters, state.servers);
-        let tracked = TrackedManifest::new(what.rules.clone(), owner, (&self.host.clock, wake), clusters, objects);
+        let (rules, clusters) = (what.rules.clone(), state.clusters);
+        let tracked = TrackedManifest::new(rules, owner, (&self.host.clock, wake), clusters, objects);
         let tracked = Arc::new(tracked);
         watch(&gathered.job(Purpose::Install, &|| false), &tracked).await?;
         self.take_in(key, what, &tracked)?;

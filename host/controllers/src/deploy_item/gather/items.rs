@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::{DeployItems, Owner};
+use orangery_apply::{ClusterIdentity, DeployItems, Owner, ReachedCluster, Sameness};
 use orangery_core::{
     error::Failure,
     name::ObjectName,
@@ -90,15 +90,15 @@ impl GatheredItem {
             return Ok(true);
         }
         let (Some(_), Some(other)) = (own, other) else { return Ok(false) };
-        let there = self.identity_of(&ClusterRef::Named(other.name.to_string())).await?;
-        Ok(there.is_some() && there == self.identity_of(&ClusterRef::Target).await?)
+        let Some(there) = self.identity_of(&ClusterRef::Named(other.name.to_string())).await? else { return Ok(false) };
+        let here = self.identity_of(&ClusterRef::Target).await?;
+        Ok(here.is_some_and(|here| here.beside(&there) == Sameness::Same))
     }
 
-    /// The uid of a cluster or, where one may not know it, its address: what answers there now is one cluster. `None` without such a
-    /// Target.
-    async fn identity_of(&self, on: &ClusterRef) -> Step<Option<Result<String, String>>> {
+    /// By what a cluster is known: what answers there now is one cluster. `None` without such a Target.
+    async fn identity_of(&self, on: &ClusterRef) -> Step<Option<ClusterIdentity>> {
         match self.clusters.cluster(on).await {
-            Ok(cluster) => Ok(Some(cluster.uid().await?.ok_or_else(|| cluster.address().to_owned()))),
+            Ok(cluster) => Ok(Some(ReachedCluster::of(&cluster).await?.identity())),
             Err(Halt::Stall(_)) => Ok(None),
             Err(halt @ (Halt::Wait(_) | Halt::Retry(_))) => Err(halt),
         }

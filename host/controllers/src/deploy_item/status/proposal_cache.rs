@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,19 +11,20 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
-    memory,
+    memory::JsonMeter,
     name::Namespace,
     step::{Halt, Step},
 };
-use orangery_proposal::{Proposal, executor::writes, item::StoredProposal};
+use orangery_proposal::{Next, Proposal, item::StoredProposal};
 use orangery_reconcile::Key;
+use serde::Serialize;
 
 use super::item_secrets::{self, ContentType};
-use crate::object::message_of;
+use crate::{deploy_item::DeployItemController, object::message_of};
 
 /// Proposals that are being carried out, so that they are not read back at each call.
 pub(in crate::deploy_item) struct ProposalCache {
-    /// What the objects of all may take, in bytes.
+    /// What all may take, in bytes.
     most: u64,
     /// Protects the proposals. Held for one lookup or one change.
     proposals: Mutex<CachedProposals>,
@@ -33,14 +35,9 @@ pub(in crate::deploy_item) struct ProposalCache {
 struct CachedProposals {
     /// Counts the look-ups, for the order of use.
     tick: u64,
-    /// What the objects of all take, in bytes.
+    /// What all take, in bytes.
     bytes: u64,
     by_item: BTreeMap<Key, CachedProposal>,
-}
-
-/// Bytes of memory that the objects of a proposal take.
-pub(in crate::deploy_item) fn memory_of(proposal: &Proposal) -> u64 {
-    writes(proposal).map(|(_, write)| memory::of(&write.object)).sum()
 }
 
 struct CachedProposal {
@@ -57,12 +54,12 @@ impl ProposalCache {
     }
 
     pub(in crate::deploy_item) fn put(&self, key: Key, digest: String, proposal: Arc<Proposal>) {
-        let bytes = memory_of(&proposal);
+        let bytes = bytes_of(&proposal);
         let mut cached = self.lock();
         cached.remove(&key);
         cached.tick += 1;
         let used = cached.tick;
-        cached.bytes += bytes;
+        cached.bytes = cached.bytes.saturating_add(bytes);
         cached.by_item.insert(key, CachedProposal { used, bytes, digest, proposal });
         while cached.bytes > self.most {
             let oldest = cached.by_item.iter().min_by_key(|(_, one)| one.used).map(|(key, _)| key.clone());
@@ -84,8 +81,60 @@ impl ProposalCache {
         self.lock().remove(key);
     }
 
+    /// What all take, in bytes.
+    pub(in crate::deploy_item) fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
     fn lock(&self) -> MutexGuard<'_, CachedProposals> {
         self.proposals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Measures what is written as JSON by the memory of its values.
+#[derive(Default)]
+struct MeteredJson(JsonMeter);
+
+impl MeteredJson {
+    fn of(value: &impl Serialize) -> u64 {
+        let mut measured = Self::default();
+        match serde_json::to_writer(&mut measured, value) {
+            Ok(()) => measured.0.bytes(),
+            // It is never kept then.
+            Err(_) => u64::MAX,
+        }
+    }
+}
+
+impl io::Write for MeteredJson {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.read(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The memory that a proposal takes, told from above, in bytes: its objects and all that is beside them.
+pub(in crate::deploy_item) fn bytes_of(proposal: &Proposal) -> u64 {
+    let handed_over = match &proposal.next {
+        Next::ContinueWith(checkpoint) | Next::AgainIn { checkpoint, .. } => Some(checkpoint),
+        Next::Finish(_) | Next::Fail(_) => None,
+    };
+    // As JSON each byte of a checkpoint is a value.
+    let checkpoints = proposal.recover.iter().chain(handed_over);
+    checkpoints.fold(MeteredJson::of(proposal), |sum, checkpoint| {
+        sum.saturating_sub(MeteredJson::of(checkpoint)).saturating_add(checkpoint.len() as u64)
+    })
+}
+
+impl DeployItemController {
+    /// What the proposals under way take in memory, in bytes, whenever it is asked (C-64).
+    pub fn proposal_bytes(&self) -> impl Fn() -> u64 + Send + Sync + 'static + use<> {
+        let cache = Arc::clone(&self.cache);
+        move || cache.bytes()
     }
 }
 
@@ -204,6 +253,38 @@ mod tests {
         assert!(!is_there(300) && before > 0, "larger than all of the room");
         cache.forget(&key(0));
         assert_eq!((is_there(0), cache.lock().bytes), (false, 0));
+    }
+
+    /// All that a component may answer is in memory, and not its objects alone.
+    #[test]
+    fn c_64_limits_proposals_are_counted_with_all_that_is_in_them() {
+        let text = "x".repeat(1 << 20);
+        let write = |member: &str| {
+            let mut write = json!({"object": {"kind": "X"}, "how": "replace"});
+            write[member] = json!({"text": text});
+            json!({"stages": [{"name": "s", "gate": "accepted", "writes": [write]}], "next": {"finish": {}}})
+        };
+        let bytes: Vec<u8> = vec![1; 1 << 20];
+        let key = json!({"apiVersion": "v1", "kind": "X", "name": text});
+        let rule = json!({"key": "a", "source": {"value": text}});
+        for whole in [
+            write("object"),
+            write("atCreation"),
+            write("beforeDeletion"),
+            json!({"stages": [], "next": {"finish": {}}, "status": {"text": text}}),
+            json!({"stages": [], "next": {"finish": {}}, "recover": bytes}),
+            json!({"stages": [], "next": {"continueWith": bytes}}),
+            json!({"stages": [], "next": {"againIn": {"after": 1, "checkpoint": bytes}}}),
+            json!({"stages": [], "next": {"finish": {"exports": [rule], "afterwards": []}}}),
+            json!({"stages": [{"name": "s", "gate": "gone", "removals": [{"key": key}]}], "next": {"finish": {}}}),
+        ] {
+            let proposal: Proposal = serde_json::from_value(whole.clone()).unwrap();
+            let bytes = bytes_of(&proposal);
+            assert!((1 << 20..(1 << 20) + 16_384).contains(&bytes), "{bytes}: {:.80}", whole.to_string());
+        }
+        let cache = ProposalCache::new(1 << 20);
+        cache.put(Key::new("n", "a"), "sha256:x".to_owned(), of_bytes(1 << 20));
+        assert_eq!(cache.bytes(), 0, "what is beside the objects counts");
     }
 
     #[test]

@@ -104,9 +104,8 @@ fn read(status: Option<&Value>, large: Option<Hidden>, job: &JobId, sealer: Seal
             // What is encrypted for this item is the operator's word, whatever stands beside it.
             let additions = additions.with(large.additions.or_else(|| encrypted.flatten()?.additions));
             let former = additions.former()?.into_iter().map(|(uid, inventory)| (uid, adopted(inventory))).collect();
-            let clusters = additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect();
-            let servers = additions.servers.into_iter().map(|known| (known.on, known.address)).collect();
-            let state = ItemState { inventory, former, clusters, servers, status, ..ItemState::default() };
+            let clusters = additions.known_clusters();
+            let state = ItemState { inventory, former, clusters, status, ..ItemState::default() };
             return Ok(ReadStatus { state, seal_error: Some(seal_error), is_part_lost, is_of_origin: true });
         }
     };
@@ -117,7 +116,7 @@ fn read(status: Option<&Value>, large: Option<Hidden>, job: &JobId, sealer: Seal
         None => inventory,
     };
     let additions = additions.with(hidden.additions);
-    let former = additions.former()?;
+    let (former, clusters) = (additions.former()?, additions.known_clusters());
     let is_of_origin = is_empty || additions.origin == sealer.origin();
     let state = ItemState {
         inventory,
@@ -126,8 +125,7 @@ fn read(status: Option<&Value>, large: Option<Hidden>, job: &JobId, sealer: Seal
         manifest: additions.manifest.filter(|_| is_of_origin),
         status,
         deletion_order: additions.deletion_order,
-        clusters: additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect(),
-        servers: additions.servers.into_iter().map(|known| (known.on, known.address)).collect(),
+        clusters,
         former,
         credentials: additions.credentials,
         notes: Vec::new(),

@@ -7,10 +7,12 @@ use std::{
 
 use kube::{ResourceExt as _, api::ListParams, runtime::wait::await_condition};
 use orangery_api::{deploy_item::DeployItem, job::Job};
+use orangery_controllers::CacheMemory;
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::items::{Items, gated_on, proposal};
+use crate::world::Setup;
 
 const QUEUED: &str = "waiting for Host maxParallel=1 to have room";
 
@@ -114,6 +116,42 @@ async fn c_08_a_component_that_recovers_has_as_much_time_again_and_no_more() {
         "{message}"
     );
     assert_eq!(world.calls(), 2);
+}
+
+/// What items that wait keep beside the store, which has the items themselves: proposals, and what is watched of the cluster, where
+/// all that they have written has no room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_64_c_310_limits_proposals_what_items_of_a_megabyte_keep_while_they_wait_does_not_grow_with_their_number() {
+    const FEW: usize = 8;
+    const ROOM: u64 = 4 << 20;
+    const OBJECTS: u64 = 32 << 20;
+    let memory = CacheMemory { proposals: ROOM, objects: OBJECTS, ..CacheMemory::default() };
+    let world = Items::with(Setup { memory, ..Setup::default() }).await;
+    let mut kept = Vec::new();
+    for items in [0..FEW, FEW..4 * FEW] {
+        for number in items.clone() {
+            let (name, text) = (format!("item-{number}"), "x".repeat(900 << 10));
+            let mut whole = gated_on(&name, "ready");
+            let large = proposal(&format!("large-{number}"), json!({}))["stages"][0]["writes"][0].clone();
+            whole["stages"][0]["writes"].as_array_mut().unwrap().push(large);
+            whole["stages"][0]["writes"][1]["object"]["data"]["k"] = json!(text);
+            world.create(&name, &[whole], json!({})).await;
+            world.trigger(&name, "one").await;
+        }
+        for number in items {
+            world.waiting(&format!("item-{number}"), "to become ready").await;
+        }
+        kept.push(world.kept_in_memory());
+    }
+    assert!(kept.iter().all(|(proposals, _)| (ROOM / 2..=ROOM).contains(proposals)), "{kept:?}");
+    assert!(kept.iter().all(|(_, objects)| *objects <= OBJECTS / 2), "that of one namespace: {kept:?}");
+    // They go on with what lies in their Secrets.
+    for number in [0, 4 * FEW - 1] {
+        let name = format!("item-{number}");
+        world.patch_config_map(&name, json!({"data": {"k": "ready"}})).await;
+        assert_eq!(world.finished(&name, "one").await["phase"], "Succeeded");
+    }
+    assert_eq!(world.calls(), 4 * FEW, "no component was asked again");
 }
 
 /// How long so many objects may take on a busy machine, with nothing optimised.

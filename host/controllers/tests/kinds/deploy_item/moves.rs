@@ -177,9 +177,11 @@ async fn c_271_an_object_that_a_third_item_has_taken_over_is_not_given_away() {
     assert_eq!(owner_of(&world, "x").await, "third");
 }
 
+const CHART: &str = "helm.deployer.landscaper.gardener.cloud/v1alpha1";
+
 /// The same whose configuration is one of a chart.
 async fn chart(world: &Items, answer: Value) {
-    beside(world, answer, json!({"config": {"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1"}})).await;
+    beside(world, answer, json!({"config": {"apiVersion": CHART}})).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,6 +192,32 @@ async fn c_205_what_a_chart_would_write_over_is_left_to_it() {
         ("beside".into(), vec!["manage x".into()])
     );
     event_says(&world, "ObjectsStay", "DeployItem beside has it in its chart, and goes on with it").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_205_limits_items_so_many_charts_are_asked_and_the_others_are_told() {
+    let world = leaving().await;
+    for number in 0..34 {
+        let (name, writes) = (
+            format!("chart-{number:02}"),
+            match number {
+                31 => "x".to_owned(),
+                32 => "y".to_owned(),
+                _ => format!("other-{number}"),
+            },
+        );
+        world.create(&name, &[proposal(&writes, json!({}))], json!({"config": {"apiVersion": CHART}})).await;
+        world.patch(&name, of(EXECUTION)).await;
+    }
+    world.delete("leaves").await;
+    world.trigger("leaves", "two").await;
+    world.gone("leaves").await;
+    assert_eq!((owner_of(&world, "x").await, world.value("y").await), ("chart-31".into(), None));
+    let asked = world.plugin.calls.lock().unwrap().iter().filter(|item| item.name.as_str() != "leaves").count();
+    assert_eq!(asked, 32);
+    let told = "of the 34 charts beside this item 32 are asked what they write; what those from DeployItem chart-32 on have of the \
+                objects of this item is deleted, and made anew";
+    event_says(&world, "ObjectsMadeAnew", told).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

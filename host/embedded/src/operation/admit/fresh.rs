@@ -48,6 +48,34 @@ pub(super) fn signing_request(old: Option<&Value>, request: &mut Value) -> Optio
     (!is_request).then(|| StatusCause::invalid("spec.request", &json!(field), why))
 }
 
+/// When the conditions of a request to sign a certificate were written, and when they became what they are.
+pub(super) fn condition_times(old: Option<&Value>, request: &mut Value, now: &str) {
+    let known = old.map(|old| object::items(old, &["status", "conditions"])).unwrap_or_default();
+    let mut conditions = object::items(request, &["status", "conditions"]).to_vec();
+    if conditions.is_empty() {
+        return;
+    }
+    for condition in &mut conditions {
+        let same = |other: &&Value| ["type", "status"].iter().all(|field| other.get(field) == condition.get(field));
+        let since = known.iter().find(same).and_then(|same| same.get("lastTransitionTime")).cloned();
+        let since = since.unwrap_or_else(|| json!(now));
+        for (field, time) in [("lastUpdateTime", json!(now)), ("lastTransitionTime", since)] {
+            if condition.get(field).is_none_or(Value::is_null) {
+                object::set(condition, &[field], time);
+            }
+        }
+    }
+    object::set(request, &["status", "conditions"], Value::Array(conditions));
+}
+
+/// What is wrong with the phase of a namespace, if anything: whoever deletes it decides about it.
+pub(super) fn namespace_phase(namespace: &Value) -> Option<StatusCause> {
+    let phase = text(namespace, &["status", "phase"])?;
+    let (wanted, when) = if object::deleting(namespace) { ("Terminating", "not empty") } else { ("Active", "empty") };
+    let why = format!("may only be '{wanted}' if `deletionTimestamp` is {when}");
+    (phase != wanted).then(|| StatusCause::invalid("status.Phase", &json!(phase), why.as_str()))
+}
+
 fn new_pod(pod: &mut Value) {
     let qos = quality(pod);
     object::set(pod, &["status"], json!({"phase": "Pending", "qosClass": qos}));

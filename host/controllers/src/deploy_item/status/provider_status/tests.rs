@@ -1,5 +1,6 @@
 //! What is written is read again; what others changed is not.
 
+use orangery_apply::ClusterIdentity;
 use orangery_core::step::Halt;
 use orangery_proposal::{ClusterRef, overlay::overlay};
 
@@ -35,6 +36,14 @@ fn state(status: &Value, job: &str, bench: &Bench) -> (ItemState, Option<SealErr
     (state, seal_error)
 }
 
+/// One cluster of this uid, and one of which only the address is known.
+fn clusters(uid: &str) -> BTreeMap<ClusterRef, ClusterIdentity> {
+    BTreeMap::from([
+        (ClusterRef::Target, ClusterIdentity::Uid(uid.to_owned())),
+        (ClusterRef::Host, ClusterIdentity::Address("cluster of the test".to_owned())),
+    ])
+}
+
 /// A state with all that the host keeps.
 fn whole() -> ItemState {
     let progress = json!({"job": "j", "at": "pruning", "since": "1970-01-01T00:00:00Z"});
@@ -48,8 +57,7 @@ fn whole() -> ItemState {
         manifest: Some(StoredProposal { digest: "sha256:1".into(), secrets: vec!["m".into()] }),
         status: Some(json!({"apiVersion": "a/v1", "kind": "K", "mine": 1})),
         deletion_order: serde_json::from_value(order).unwrap(),
-        clusters: BTreeMap::from([(ClusterRef::Target, "c".to_owned())]),
-        servers: BTreeMap::from([(ClusterRef::Host, "cluster of the test".to_owned())]),
+        clusters: clusters("c"),
         credentials: BTreeMap::from([("c".to_owned(), "orangery-cluster-c".to_owned())]),
         notes: Vec::new(),
     }
@@ -76,6 +84,20 @@ fn what_is_written_is_read_again_and_only_the_own_job_goes_on() {
     assert_eq!(state(&status, "k", &bench), (other, None));
 }
 
+/// Two lists, as they stand in the statuses of earlier builds: of a cluster that is in both the uid counts.
+#[test]
+fn c_35_c_321_what_an_earlier_build_kept_of_clusters_is_read() {
+    let bench = Bench::new(1);
+    let mut status = written(&whole(), &bench);
+    let (clusters, servers) =
+        (json!([{"on": "target", "uid": "c"}]), json!([{"on": "host", "address": "cluster of the test"}]));
+    assert_eq!((&status[HOST]["clusters"], &status[HOST]["servers"]), (&clusters, &servers));
+    status[HOST]["servers"] =
+        json!([{"on": "host", "address": "cluster of the test"}, {"on": "target", "address": "a"}]);
+    let additions: Additions = serde_json::from_value(status[HOST].clone()).unwrap();
+    assert_eq!(additions.known_clusters(), whole().clusters);
+}
+
 #[test]
 fn what_says_the_same_is_not_written_anew() {
     let bench = Bench::new(1);
@@ -98,11 +120,10 @@ fn c_37_c_110_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over
     let bench = Bench::new(1);
     let status = written(&whole(), &bench);
     let inventory = whole().inventory;
-    let adopted = |clusters: &str, former: &str| ItemState {
+    let adopted = |cluster: &str, former: &str| ItemState {
         inventory: inventory.clone(),
         status: whole().status,
-        clusters: BTreeMap::from([(ClusterRef::Target, clusters.to_owned())]),
-        servers: whole().servers,
+        clusters: clusters(cluster),
         former: BTreeMap::from([(former.to_owned(), inventory.clone())]),
         ..ItemState::default()
     };
@@ -118,9 +139,9 @@ fn c_37_c_110_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over
     ] {
         let mut changed = status.clone();
         *changed.pointer_mut(at).unwrap() = value;
-        let clusters = if at == "/orangery/clusters/0/uid" { "d" } else { "c" };
+        let cluster = if at == "/orangery/clusters/0/uid" { "d" } else { "c" };
         let former = if at == "/orangery/former/0/uid" { "new" } else { "old" };
-        assert_eq!(state(&changed, "j", &bench), (adopted(clusters, former), Some(SealError::Unsealed)), "{at}");
+        assert_eq!(state(&changed, "j", &bench), (adopted(cluster, former), Some(SealError::Unsealed)), "{at}");
     }
     let mut planted = status.clone();
     let secret = json!({"resource": {"apiVersion": "v1", "kind": "Secret", "name": "s", "namespace": "other"},
