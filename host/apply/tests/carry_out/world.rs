@@ -14,8 +14,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Client;
 use orangery_apply::{
-    DeployItems, DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run,
-    hand_over,
+    DeployItems, DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run, hand_over,
 };
 use orangery_cluster::{
     Cluster, ClusterPool, ClusterSet, Connections, MOST_OBJECT_BYTES, NamespacedName, Observed, Waiter,

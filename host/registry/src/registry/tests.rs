@@ -68,10 +68,8 @@ async fn busy(folder: &tempfile::TempDir, server: &str) -> (Arc<Registries>, [Tu
     let client = Client::new(RegistrySettings { plain_http, ..RegistrySettings::default() }).expect("a client");
     let version_memory = Arc::new(VersionMemory::new(1 << 20));
     let registries = Arc::new(Registries::new(client, (Arc::new(cache), version_memory), 1 << 20));
-    let turns = [
-        registries.turns().acquire(&Some("a".into())).await,
-        registries.turns().acquire(&Some("b".into())).await,
-    ];
+    let turns =
+        [registries.turns().acquire(&Some("a".into())).await, registries.turns().acquire(&Some("b".into())).await];
     (registries, turns)
 }
 

@@ -63,7 +63,8 @@ impl Waiting {
         let long = std::time::Duration::from_secs(20);
         let limits = oci::PullLimits { idle: long, manifest_time: long, blob_time: long, ..limits() };
         let plain_http = [self.server.address.to_string()].into();
-        let host = start_with(&folder, oci::RegistrySettings { limits, plain_http, ..oci::RegistrySettings::default() });
+        let host =
+            start_with(&folder, oci::RegistrySettings { limits, plain_http, ..oci::RegistrySettings::default() });
         let slot = |number| Arc::new(NumberedSlot(number, self.lent.clone()));
         let (one, other) = tokio::join!(in_slot(slot(0), call(&host)), in_slot(slot(1), call(&host)));
         assert_eq!(*self.lent.borrow(), [0, 0], "all are given back");
@@ -153,7 +154,8 @@ async fn c_323_a_call_that_waits_for_a_file_or_for_somebody_else_to_get_it_lends
         let filled = FilledRegistry::open().await;
         filled.put("/file", StatusCode::OK, b"hello");
         let waiting = Waiting::at(filled, "/file").await;
-        let access = json!({"type": "wget", "url": waiting.address("file"), "mediaType": media_type.unwrap_or_default()});
+        let access =
+            json!({"type": "wget", "url": waiting.address("file"), "mediaType": media_type.unwrap_or_default()});
         let request = if digest { with_digest(&access, b"hello") } else { inline(&access) };
         let got = waiting.both(async |host| content(host, &request, "far").await).await;
         assert_eq!(got, [Ok(b"hello".to_vec()), Ok(b"hello".to_vec())], "{media_type:?} {digest}");
