@@ -14,4 +14,5 @@ mod jobs;
 mod limits;
 mod moves;
 mod stops;
+mod unknown_cluster;
 mod whole;
