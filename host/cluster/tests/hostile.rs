@@ -673,6 +673,80 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 1);
     }
 
+    /// What a server answers that wants to be left alone for so many seconds.
+    fn later(status: StatusCode, seconds: &'static str) -> axum::response::Response {
+        (status, [(http::header::RETRY_AFTER, seconds)], "later").into_response()
+    }
+
+    /// Reads an object within this time.
+    async fn read_within(seconds: u64, cluster: &Cluster, name: &str) -> Result<(), Error> {
+        let call = Call::default();
+        call.end_in(Some(Duration::from_secs(seconds)));
+        let named = ObjectKey { name: name.into(), ..key() };
+        cluster.during(&call).get(&config_maps(), &named).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn c_208_a_server_is_left_alone_where_it_has_too_much_to_do_and_after_its_last_answer_as_well() {
+        let failing = || async { later(StatusCode::INTERNAL_SERVER_ERROR, "86400") };
+        let (router, asked) = counted(Router::new().route("/api/v1/namespaces/a/configmaps/x", get(failing)));
+        let (_pool, cluster) = target(router).await;
+        for times in 1..3 {
+            let error = read_within(5, &cluster, "x").await.unwrap_err();
+            assert!(!matches!(error, Error::Busy { .. }), "{error:?}");
+            assert_eq!(asked.load(Ordering::SeqCst), times);
+        }
+
+        let times = Arc::<AtomicUsize>::default();
+        let busy = move || {
+            let seconds = if times.fetch_add(1, Ordering::SeqCst) < 5 { "0" } else { "86400" };
+            async move { later(StatusCode::TOO_MANY_REQUESTS, seconds) }
+        };
+        let (router, asked) = counted(Router::new().route("/api/v1/namespaces/a/configmaps/x", get(busy)));
+        let (_pool, cluster) = target(router).await;
+        let refused = [read_within(5, &cluster, "x").await, read_within(1, &cluster, "x").await];
+        let is_busy = refused.each_ref().map(|found| matches!(found, Err(Error::Busy { .. })));
+        assert_eq!((is_busy, asked.load(Ordering::SeqCst)), ([false, true], 6), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn c_208_what_was_sent_before_is_told_by_its_own_answer_and_shortens_no_pause() {
+        let seen = watch::Sender::new(BTreeSet::<String>::new());
+        let told = seen.clone();
+        let answer = move |Path(name): Path<String>| {
+            let told = told.clone();
+            async move {
+                told.send_modify(|seen| {
+                    seen.insert(name.clone());
+                });
+                match name.as_str() {
+                    "busy" => later(StatusCode::TOO_MANY_REQUESTS, "86400"),
+                    "late" => {
+                        drop(told.subscribe().wait_for(|seen| seen.contains("go")).await.map(drop));
+                        later(StatusCode::TOO_MANY_REQUESTS, "1")
+                    }
+                    _ => pending().await,
+                }
+            }
+        };
+        let (_pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps/{name}", get(answer))).await;
+        let pause = async {
+            let both = |seen: &BTreeSet<String>| seen.contains("late") && seen.contains("silent");
+            drop(seen.subscribe().wait_for(both).await.map(drop));
+            let busy = read_within(1, &cluster, "busy").await;
+            seen.send_modify(|seen| {
+                seen.insert("go".to_owned());
+            });
+            [busy, read_within(2, &cluster, "other").await]
+        };
+        let (late, silent, others) =
+            tokio::join!(read_within(8, &cluster, "late"), read_within(6, &cluster, "silent"), pause);
+        assert!(matches!(silent, Err(Error::Unanswered { .. })), "{silent:?}");
+        for found in others.iter().chain([&late]) {
+            assert!(matches!(found, Err(Error::Busy { seconds: 45..=60, .. })), "{found:?}");
+        }
+    }
+
     /// The requests that a server has under way, and the most that it has had.
     #[derive(Clone)]
     struct UnderWay {

@@ -285,7 +285,8 @@ impl Registries {
     where
         F: Future<Output = Result<ReservedContent, Fault>>,
     {
-        let Some(digest) = digest else { return lending(fetch()).await };
+        // What fetches a file lends the slot by itself.
+        let Some(digest) = digest else { return fetch().await };
         let place = self.cache.named(question, asker);
         let (sources, tenant, client) = (keyring.sources(), keyring.tenant(), Some(&*self.client));
         lending(self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant, client }, fetch)).await
@@ -444,42 +445,4 @@ impl Blobs for ManifestLayers {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    #[test]
-    fn limits_registry_so_many_answers_of_registries_are_in_memory() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let cache = ContentCache::open(folder.path(), 1 << 20).expect("a cache");
-        let client = Client::new(crate::oci::RegistrySettings::default()).expect("a client");
-        let version_memory = Arc::new(VersionMemory::new(0));
-        let registries = Registries::new(client, (Arc::new(cache), version_memory), 0);
-        let repository: OciRepository = "r.example/a".parse().expect("a repository");
-        let of = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
-        let key = |index: usize| (repository.clone(), of(0), Arc::default(), of(index));
-        for index in 0..MOST_KEPT + 5 {
-            registries.proven.put(key(index), ());
-        }
-        let kept = |index: &usize| registries.proven.get(&key(*index)).is_some();
-        assert_eq!((0..MOST_KEPT + 5).filter(kept).count(), MOST_KEPT);
-        let descriptor =
-            || OciDescriptor { media_type: String::new(), digest: of(0), size: 0, annotations: BTreeMap::new() };
-        let manifest = Arc::new(Manifest {
-            digest: of(0),
-            artifact: of(0),
-            media_type: String::new(),
-            artifact_type: None,
-            config: descriptor(),
-            layers: Vec::new(),
-            annotations: BTreeMap::new(),
-        });
-        let key = |index: usize| (repository.artifact(ArtifactSelector::Digest(of(index))), of(0), Arc::default());
-        for index in 0..3 {
-            registries.manifests.put_sized(key(index), Arc::clone(&manifest), MOST_OF_MANIFESTS / 2);
-        }
-        let kept = [0, 1, 2].map(|index| registries.manifests.get(&key(index)).is_some());
-        assert_eq!(kept, [false, true, true]);
-    }
-}
+mod tests;

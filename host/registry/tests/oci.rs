@@ -40,6 +40,9 @@ mod shared_memory;
 #[path = "oci/signatures.rs"]
 mod signatures;
 #[cfg(test)]
+#[path = "oci/slots.rs"]
+mod slots;
+#[cfg(test)]
 #[path = "oci/wasm.rs"]
 mod wasm;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use orangery_apply::{ClusterIdentity, Outcome, has_stray_namespaces, without_stray_namespaces};
 use orangery_core::step::{Halt, Step};
-use orangery_proposal::{Proposal, inventory::Inventory};
+use orangery_proposal::{ClusterRef, Proposal, inventory::Inventory};
 use serde_json::{Value, json};
 
 use crate::world::{World, key, proposal, stage, write};
@@ -213,6 +213,45 @@ async fn c_321_where_a_cluster_is_known_again_what_may_be_elsewhere_is_told() {
     assert_eq!(world.status.state.notes, [told]);
     let known: Vec<Option<&str>> = world.status.state.clusters.values().map(ClusterIdentity::address).collect();
     assert_eq!(known, [None], "the uid counts from now on");
+}
+
+#[tokio::test]
+async fn c_321_an_item_without_objects_goes_on_wherever_its_target_leads() {
+    let one = proposal(json!({"stages": [stage(&[write("x", "1")])]}));
+    for is_hidden in [true, false] {
+        let mut world = World::new().await;
+        world.traffic.hide_identity(true);
+        world.run("j", &one).await;
+        world.delete().await;
+        world.swap_cluster().await;
+        world.traffic.hide_identity(is_hidden);
+        assert_eq!(world.run("k", &one).await, Outcome::Finished);
+        assert_eq!((world.inventory(), &world.status.state.notes), (vec!["x".to_owned()], &vec![]), "{is_hidden}");
+    }
+    // What is made while it is not known is in no former cluster once it is known again.
+    let mut world = World::new().await;
+    world.run("j", &one).await;
+    world.delete().await;
+    world.swap_cluster().await;
+    world.traffic.hide_identity(true);
+    assert_eq!(world.run("k", &one).await, Outcome::Finished);
+    world.traffic.hide_identity(false);
+    world.restart();
+    assert_eq!(world.run("l", &one).await, Outcome::Finished);
+    assert_eq!((world.inventory(), world.status.state.former.len()), (vec!["x".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn c_321_objects_of_another_cluster_do_not_hold_up_a_target_that_has_none() {
+    let mut world = World::new().await;
+    world.traffic.hide_identity(true);
+    let mut on_host = write("x", "1");
+    on_host["on"] = json!("host");
+    world.run("j", &proposal(json!({"stages": [stage(&[on_host.clone()])]}))).await;
+    world.status.state.servers.insert(ClusterRef::Target, "another address".to_owned());
+    let both = proposal(json!({"stages": [stage(&[on_host, write("y", "1")])]}));
+    assert_eq!(world.run("k", &both).await, Outcome::Finished);
+    assert_eq!(world.inventory().len(), 2);
 }
 
 /// Each cluster that is left costs what its credentials take in the operator's namespace.

@@ -5,7 +5,7 @@ use orangery_core::step::Halt;
 use orangery_proposal::inventory::Inventory;
 use serde_json::{Value, json};
 
-use crate::world::{LABEL, World, config_map, proposal, stage, write};
+use crate::world::{LABEL, World, config_map, everything, proposal, stage, write};
 
 fn path(name: &str) -> String {
     format!("/api/v1/namespaces/default/configmaps/{name}")
@@ -306,6 +306,29 @@ async fn c_36_what_helm_is_told_to_keep_stays_in_every_spelling() {
     world.send("PATCH", &path("e"), &json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}})).await;
     world.delete().await;
     assert_eq!(names(&world).await, ["a", "b", "c", "e"], "deleted");
+}
+
+#[tokio::test]
+async fn c_271_marks_are_handed_over_by_the_current_job_and_of_what_is_granted() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1"), write("b", "1")])]}))).await;
+    let (own, to) =
+        (world.owner.clone(), Owner { name: "other".into(), uid: "uid-of-other".to_owned(), ..world.owner.clone() });
+    let marks = async |world: &World| {
+        let objects = world.objects().await;
+        ["a", "b"].map(|name| objects[name]["metadata"]["annotations"][OWNER_ANNOTATION].as_str().unwrap().to_owned())
+    };
+    world.allow(0);
+    assert!(world.hand_over(&["a", "b"], &to).await.is_err(), "another job has begun");
+    assert_eq!(marks(&world).await, [own.mark(), own.mark()]);
+    world.allow(usize::MAX);
+    world.grants =
+        serde_json::from_value(json!({"clusters": {"target": true}, "writes": [{"kinds": ["Secret"]}]})).unwrap();
+    world.hand_over(&["a", "b"], &to).await.unwrap();
+    assert_eq!(marks(&world).await, [own.mark(), own.mark()], "its component may not write them");
+    world.grants = everything();
+    world.hand_over(&["a"], &to).await.unwrap();
+    assert_eq!(marks(&world).await, [to.mark(), own.mark()]);
 }
 
 #[tokio::test]

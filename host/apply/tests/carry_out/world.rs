@@ -14,7 +14,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Client;
 use orangery_apply::{
-    DeployItems, DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run,
+    DeployItems, DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run, hand_over,
 };
 use orangery_cluster::{
     Cluster, ClusterPool, ClusterSet, Connections, MOST_OBJECT_BYTES, NamespacedName, Observed, Waiter,
@@ -505,6 +505,28 @@ impl World {
         }
         clusters.keep_waiting();
         result
+    }
+
+    /// Hands objects over to another item.
+    pub(crate) async fn hand_over(&self, names: &[&str], to: &Owner) -> Step<()> {
+        let clusters = self.clusters();
+        let allowed =
+            || self.allowed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
+        let job = Job {
+            id: &"deletion".into(),
+            purpose: Purpose::Uninstall,
+            owner: &owner,
+            labels: &labels,
+            grants: &self.grants,
+            clusters: &clusters,
+            items: &self.items,
+            clock: &self.clock,
+            removes_its_own_alone: false,
+            is_current: &allowed,
+        };
+        let objects: Vec<LocatedObject> = names.iter().map(|name| self.located(name)).collect();
+        hand_over(&job, &objects, to).await
     }
 
     /// What a proposal would do, with what the item has now.

@@ -293,10 +293,56 @@ impl<'de> Visitor<'de> for Levels {
 
 #[cfg(test)]
 mod tests {
-    use kube::Config;
+    use http::{Request, Response};
+    use kube::{Config, client::Body};
+    use tokio::time::advance;
+    use tower::{BoxError, service_fn};
 
     use super::*;
-    use crate::cluster::at;
+    use crate::{
+        cluster::at,
+        shares::ClusterShares,
+        watch::{NamespacedName, Observed, Watches},
+    };
+
+    /// A client that is told of one ConfigMap in a list, and of another one after it.
+    fn client() -> Client {
+        let named = |name: &str| json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": "2"}});
+        let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": [named("x")]});
+        let mut added = named("y");
+        (added["apiVersion"], added["kind"]) = (json!("v1"), json!("ConfigMap"));
+        let event = format!("{}\n", json!({"type": "ADDED", "object": added}));
+        let service = service_fn(move |request: Request<Body>| {
+            let is_watch = request.uri().query().unwrap_or_default().contains("watch=");
+            let answer = if is_watch { event.clone() } else { list.to_string() };
+            async move { Ok::<_, BoxError>(Response::new(Body::from(answer.into_bytes()))) }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_273_a_watch_is_read_on_when_its_namespace_has_its_turn() {
+        let shares = ClusterShares::new(1 << 30);
+        let spent = shares.paces.of(&Some("n".into()));
+        assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
+        let resource = ApiResource {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let watches = Watches::new(Arc::new(|_| {}), shares);
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
+        let begun = Instant::now();
+        let _handle = watches.watch(&client(), Scope::all(&resource, Some("n".into())), &waiter, None);
+        for name in ["x", "y"] {
+            let place = NamespacedName { namespace: Some("n".into()), name: name.into() };
+            while !matches!(watches.observed(&resource, &place), Some(Observed::Present(_))) {
+                advance(Duration::from_millis(10)).await;
+            }
+            assert!(begun.elapsed() > Duration::from_secs(9), "{name}: {:?}", begun.elapsed());
+        }
+    }
 
     #[tokio::test]
     async fn c_167_a_watch_takes_the_path_of_the_requests_for_its_objects() {

@@ -15,4 +15,5 @@ mod jobs;
 mod limits;
 mod moves;
 mod stops;
+mod unknown_cluster;
 mod whole;

@@ -389,3 +389,18 @@ async fn c_88_limits_registry_a_blob_is_no_larger_than_what_may_come_in_at_once(
     assert_ne!(fetch(4 << 20).await, refused);
     assert_eq!(server.seen().len(), 1);
 }
+
+#[tokio::test]
+async fn c_323_a_small_blob_has_the_time_of_a_manifest() {
+    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let times = (Duration::from_millis(100), Duration::from_millis(1_100));
+    let limits = PullLimits { blob: 4 << 20, idle: DAY, manifest_time: times.0, blob_time: times.1, ..limits() };
+    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client");
+    let ends_after = async |size: u64| {
+        let fetched = client.small_blob(&server.repository(), &announced(size), size, &Keyring::default()).await;
+        let message = fetched.unwrap_err().to_string();
+        message.rsplit(": ").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(ends_after(1 << 20).await, "it was not complete after 0 s");
+    assert_eq!(ends_after((1 << 20) + 1).await, "it was not complete after 1 s");
+}

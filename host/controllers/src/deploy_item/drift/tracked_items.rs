@@ -178,16 +178,33 @@ mod tests {
         Arc::new(TrackedManifest::new(rules, (&owner, &[]), (&clock, Arc::new(|| {})), clusters, objects))
     }
 
-    #[test]
-    fn c_59_an_item_that_there_was_no_room_for_is_woken_when_another_one_leaves() {
-        let queue = Queue::default();
-        let (one, what) = (manifest(), || TrackedFor {
+    fn what() -> TrackedFor {
+        TrackedFor {
             uid: "u".into(),
             job: "j".into(),
             rules: DriftRules::default(),
             networks: AllowedNetworks::default(),
             clusters: String::new(),
-        });
+        }
+    }
+
+    #[test]
+    fn c_274_manifests_of_other_items_count_and_those_of_the_namespace_for_its_half() {
+        let one = manifest();
+        let items = TrackedItems::new(4 * one.bytes(), Queue::default());
+        let fits = |namespace: &'static str, name: &'static str| {
+            items.insert(&Key::new(namespace, name), what(), &one).is_ok()
+        };
+        assert_eq!(["a", "b", "c"].map(|name| fits("n", name)), [true, true, false], "its namespace has half");
+        assert_eq!(["a", "b"].map(|name| fits("m", name)), [true, true], "another one has the rest");
+        assert!(!fits("o", "a"), "nothing is left");
+        assert!(fits("n", "a"), "it takes its own place");
+    }
+
+    #[test]
+    fn c_59_an_item_that_there_was_no_room_for_is_woken_when_another_one_leaves() {
+        let queue = Queue::default();
+        let one = manifest();
         let items = TrackedItems::new(2 * one.bytes(), queue.clone());
         let key = |name: &'static str| Key::new("n", name);
         assert!(items.insert(&key("a"), what(), &one).is_ok());

@@ -1,6 +1,8 @@
 //! An object that moves from one item to another (C-163, C-169, C-271).
 
-use kube::ResourceExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt as _};
+use orangery_api::annotation;
 use orangery_apply::OWNER_ANNOTATION;
 use serde_json::{Value, json};
 
@@ -12,7 +14,7 @@ use super::{
 use crate::world::FINALIZER;
 
 /// A label that says which Execution an item is of.
-fn of(execution: &str) -> Value {
+pub(super) fn of(execution: &str) -> Value {
     json!({"metadata": {"labels": {"execution.landscaper.gardener.cloud/managed-by": execution}}})
 }
 
@@ -52,13 +54,18 @@ async fn c_163_c_169_only_an_item_of_the_same_execution_and_cluster_that_is_not_
 
 /// The item whose mark an object has.
 async fn owner_of(world: &Items, name: &str) -> String {
-    let object = world.config_maps().get(name).await.unwrap();
+    owner_at(&world.client, name).await
+}
+
+/// The same on this cluster.
+pub(super) async fn owner_at(client: &Client, name: &str) -> String {
+    let object = Api::<ConfigMap>::default_namespaced(client.clone()).get(name).await.unwrap();
     let mark = object.annotations().get(OWNER_ANNOTATION).cloned().unwrap_or_default();
     mark.split('/').nth(1).unwrap_or_default().to_owned()
 }
 
 /// The inventory of an item as its status has it: policies and names.
-async fn inventory_of(world: &Items, name: &str) -> Vec<String> {
+pub(super) async fn inventory_of(world: &Items, name: &str) -> Vec<String> {
     let status = json!(world.items().get(name).await.unwrap().status);
     let listed = status["providerStatus"]["managedResources"].as_array().cloned().unwrap_or_default();
     listed.iter().map(|one| format!("{} {}", one["policy"], one["resource"]["name"]).replace('"', "")).collect()
@@ -84,7 +91,7 @@ async fn left(before: impl AsyncFn(&Items)) -> Items {
     world
 }
 
-async fn beside(world: &Items, write: Value, spec: Value) {
+pub(super) async fn beside(world: &Items, write: Value, spec: Value) {
     world.create("beside", &[write], spec).await;
     world.patch("beside", of(EXECUTION)).await;
 }
@@ -175,6 +182,67 @@ async fn c_271_an_object_that_a_third_item_has_taken_over_is_not_given_away() {
     })
     .await;
     assert_eq!(owner_of(&world, "x").await, "third");
+}
+
+/// It goes, and two beside it name one of its objects each; this becomes of the second one, while the first is told what it has.
+async fn changed_meanwhile(change: impl AsyncFn(&Items)) -> Items {
+    let world = leaving().await;
+    for (name, object) in [("first", "x"), ("second", "y")] {
+        world.create(name, &[proposal(object, json!({}))], json!({})).await;
+        world.patch(name, of(EXECUTION)).await;
+    }
+    world.delay_write("deployitems/first/status");
+    world.delete("leaves").await;
+    world.trigger("leaves", "two").await;
+    world.held().await;
+    change(&world).await;
+    world.let_pass();
+    world.gone("leaves").await;
+    assert_eq!(owner_of(&world, "x").await, "first");
+    world
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_nothing_is_left_to_an_item_that_has_begun_to_go() {
+    let world = changed_meanwhile(async |world: &Items| {
+        world.patch("second", json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+        world.delete("second").await;
+    })
+    .await;
+    assert_eq!((world.value("y").await, inventory_of(&world, "second").await), (None, Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_271_nothing_is_left_to_an_item_that_is_another_one_by_then() {
+    let world = changed_meanwhile(async |world: &Items| {
+        world.delete("second").await;
+        world.gone("second").await;
+        world.create("second", &[proposal("y", json!({}))], json!({})).await;
+        world.patch("second", of(EXECUTION)).await;
+    })
+    .await;
+    let uid = world.items().get("second").await.unwrap().metadata.uid.unwrap();
+    let mark = world.config_maps().get("y").await.unwrap().annotations()[OWNER_ANNOTATION].clone();
+    assert_eq!(mark, format!("default/second/{uid}"));
+}
+
+/// Whether an item that has an order of deletion still has it when something is left to it, where its mark is this one now.
+async fn keeps_its_order(mark: Value) -> bool {
+    let world = left(async |world: &Items| {
+        let selected = json!({"managed": {"apiVersion": "v1", "kind": "ConfigMap", "names": ["x"]}});
+        beside(world, proposal("x", json!({"deletionOrder": [{"what": [selected]}]})), json!({})).await;
+        world.job("beside", "one").await;
+        world.patch("beside", json!({"metadata": {"annotations": {(annotation::SIGNED_ORIGIN): mark}}})).await;
+    })
+    .await;
+    let status = json!(world.items().get("beside").await.unwrap().status);
+    assert!(status["providerStatus"]["orangery"]["seal"].is_string(), "{status:#}");
+    status["providerStatus"].pointer("/orangery/deletionOrder").is_some()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_270_an_order_of_another_signed_origin_is_not_kept_with_what_is_left() {
+    assert_eq!([keeps_its_order(Value::Null).await, keeps_its_order(json!("another")).await], [true, false]);
 }
 
 const CHART: &str = "helm.deployer.landscaper.gardener.cloud/v1alpha1";

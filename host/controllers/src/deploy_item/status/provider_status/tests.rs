@@ -194,6 +194,8 @@ fn nothing_to_say_is_no_status() {
     let bench = Bench::new(1);
     let nothing = read(None, None, &"j".into(), bench.sealer("u")).unwrap();
     assert_eq!((&nothing.state, nothing.seal_error), (&ItemState::default(), None));
+    let signed = read(None, None, &"j".into(), bench.sealer_for("u", Some("one"))).unwrap();
+    assert!(signed.is_of_origin, "there is nothing that could be of another one");
     assert_eq!(of(&nothing.state, None, &bench, &Masker::default()).status, None);
     let stored = ItemState {
         stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),
