@@ -248,7 +248,7 @@ async fn c_321_objects_of_another_cluster_do_not_hold_up_a_target_that_has_none(
     let mut on_host = write("x", "1");
     on_host["on"] = json!("host");
     world.run("j", &proposal(json!({"stages": [stage(&[on_host.clone()])]}))).await;
-    world.status.state.servers.insert(ClusterRef::Target, "another address".to_owned());
+    world.status.state.clusters.insert(ClusterRef::Target, ClusterIdentity::Address("another address".to_owned()));
     let both = proposal(json!({"stages": [stage(&[on_host, write("y", "1")])]}));
     assert_eq!(world.run("k", &both).await, Outcome::Finished);
     assert_eq!(world.inventory().len(), 2);

@@ -86,12 +86,12 @@ async fn after_others<T>(turns: [Turn; 2], work: impl Future<Output = T>) -> T {
     done
 }
 
-/// A blob that is there.
-struct HeldBlob(Bytes);
+/// A blob of so many bytes that is there.
+struct HeldBlob(usize);
 
 impl Blobs for HeldBlob {
-    fn local<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
-        Box::pin(async { Ok(Bytes::clone(&self.0)) })
+    fn local<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<ReservedContent, Fault>> {
+        Box::pin(async { Ok(vec![b' '; self.0].into()) })
     }
 
     fn relative(&self, _: &str) -> Option<String> {
@@ -115,12 +115,12 @@ async fn c_320_c_323_what_is_large_is_unpacked_and_compared_in_turns_and_waits_w
     }));
     let descriptor = Arc::new(descriptor.expect("a descriptor"));
     let resource: &Resource = descriptor.resources.first().expect("a resource");
-    let blobs = Arc::new(HeldBlob(Bytes::new(vec![b' '; (1 << 20) + 1])));
+    let blobs = Arc::new(HeldBlob((1 << 20) + 1));
     let node = GraphNode { descriptor: Arc::clone(&descriptor), signed: None, blobs, references: Vec::new() };
     let (registries, turns) = busy(&folder, "").await;
     let reach = ResourceAccess { registries, keyring: Arc::default() };
     let compared = after_others(turns, reach.fetch(&node, resource)).await;
-    assert!(matches!(compared, Ok(Fetched::Blob(content)) if content.bytes.len() == (1 << 20) + 1));
+    assert!(matches!(compared, Ok(Fetched::Blob(content, _)) if content.bytes.len() == (1 << 20) + 1));
 }
 
 /// A server that answers these paths.
@@ -160,7 +160,8 @@ async fn c_320_c_323_descriptors_and_indexes_are_read_in_turns_and_wait_with_the
     let (registries, turns) = busy(&folder, &server).await;
     let base = format!("{server}/components");
     let source = RegistrySource::new(registries, Arc::default(), &base, NameMapping::UrlPath).expect("a source");
-    let found = after_others(turns, source.find("example.org/a", "1.0.0")).await;
+    let memory = source.registries.memory_of(&None);
+    let found = after_others(turns, source.find(("example.org/a", "1.0.0"), &memory)).await;
     assert_eq!(found.expect("an answer").expect("a version").descriptor.name, "example.org/a");
 
     let (registries, turns) = busy(&folder, &server).await;
