@@ -36,9 +36,11 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
                 "component_versions",
                 "registries and signatures of versions are read by the operator, whatever API server it has",
             ),
+            ("containers", "the embedded server has no pods, and says so; those of a real node are in `tests/node`"),
             ("full_disk", "the objects of a real server lie in etcd, which ends where its disk is full"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),
             ("requests", "a real server also counts the requests of its own controllers"),
+            ("restored_data", "the data of a real server is that of etcd, which the suite `lease` restores"),
             (
                 "restricted_recordings",
                 "what a policy refuses is decided before a server is asked, and there are fifty servers",

@@ -121,12 +121,12 @@ mod tests {
                 let mut other = READ.none_of(&Some(b.clone()));
                 assert!(other.set(HALF));
                 let reserved = reserve_now(&a, HALF / 4).await.expect("room");
-                assert!(reserve_now(&a, HALF / 2).await.is_some(), "no more than is left");
+                assert!(reserve_now(&a, HALF / 4).await.is_some(), "it holds no more than is left");
                 assert!(reserve_now(&a, u64::MAX).await.is_none(), "half of what others leave at most");
                 assert!(reserve_when_free(&a, 1).await.is_none(), "it holds some, and waits for nothing");
-                assert_eq!(READ.taken(), HALF + 3 * HALF / 4);
-                reserved.takes(0).await;
                 assert_eq!(READ.taken(), HALF + HALF / 2);
+                reserved.takes(0).await;
+                assert_eq!(READ.taken(), HALF + HALF / 4);
                 drop(other);
                 assert!(reserve_now(&a, u64::MAX).await.is_some(), "as much as one gets, at most");
                 assert_eq!(READ.taken(), HALF);

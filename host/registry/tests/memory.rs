@@ -1,6 +1,6 @@
 //! What a large blob costs in memory: it is there once, whoever hands it on. A process of its own, as it measures itself.
 
-use std::{collections::HashMap, fs, future::Future, sync::Arc};
+use std::{collections::HashMap, fs, future::Future, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -44,6 +44,30 @@ async fn cost<T>(work: impl Future<Output = T>) -> (usize, T) {
     (peak() - before, done)
 }
 
+/// Serves what there is under a path; the address.
+async fn serving(answers: impl Fn(&str) -> Option<Vec<u8>> + Clone + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let app = Router::new().fallback(move |request: Request| {
+        let content = answers(request.uri().path());
+        async move { content.ok_or(StatusCode::NOT_FOUND) }
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
+    address
+}
+
+/// Repositories with these limits, whose cache is in a folder.
+fn repositories(folder: &tempfile::TempDir, limits: oci::PullLimits) -> Repositories {
+    let settings = RepositorySettings {
+        folders: Vec::new(),
+        cache: folder.path().to_owned(),
+        cache_bytes: 1 << 30,
+        oci: oci::RegistrySettings { limits, ..oci::RegistrySettings::default() },
+        signatures: SignaturePolicy::default(),
+    };
+    Repositories::new(settings).expect("repositories")
+}
+
 #[tokio::test]
 async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept() {
     let _measured = MEASURED.lock().await;
@@ -60,11 +84,7 @@ async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept()
     tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
 
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, oci) = (folder.path().to_owned(), oci::RegistrySettings::default());
-    let signatures = SignaturePolicy::default();
-    let host =
-        Repositories::new(RepositorySettings { folders: Vec::new(), cache, cache_bytes: 1 << 30, oci, signatures });
-    let host = host.expect("repositories");
+    let host = repositories(&folder, oci::PullLimits::default());
     let access = json!({
         "type": "ociBlob", "ref": format!("http://{address}/team/app"), "digest": digest, "size": SIZE,
         "mediaType": "text/plain",
@@ -116,24 +136,10 @@ fn versions_with_large_labels() -> HashMap<String, Vec<u8>> {
 async fn c_320_descriptors_that_are_large_values_are_not_kept_beyond_their_sum() {
     let _measured = MEASURED.lock().await;
     let answers = Arc::new(versions_with_large_labels());
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let app = Router::new().fallback(move |request: Request| {
-        let content = answers.get(request.uri().path()).cloned();
-        async move { content.ok_or(StatusCode::NOT_FOUND) }
-    });
-    tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
-
+    let address = serving(move |path| answers.get(path).cloned()).await;
     let folder = tempfile::tempdir().expect("a folder");
     let limits = oci::PullLimits { component_versions: 128 << 20, ..oci::PullLimits::default() };
-    let settings = RepositorySettings {
-        folders: Vec::new(),
-        cache: folder.path().to_owned(),
-        cache_bytes: 1 << 30,
-        oci: oci::RegistrySettings { limits, ..oci::RegistrySettings::default() },
-        signatures: SignaturePolicy::default(),
-    };
-    let host = Repositories::new(settings).expect("repositories");
+    let host = repositories(&folder, limits);
     let context = json!({"type": "OCIRegistry", "baseUrl": format!("http://{address}"), "subPath": "components"});
     let open = async {
         for number in 0..20 {
@@ -183,25 +189,10 @@ async fn c_133_blobs_that_wait_to_be_unpacked_hold_their_room() {
     let digests: Vec<String> = by_digest.keys().cloned().collect();
     let sizes: HashMap<String, usize> =
         by_digest.iter().map(|(digest, content)| (digest.clone(), content.len())).collect();
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let app = Router::new().fallback(move |request: Request| {
-        let digest = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
-        let content = by_digest.get(&digest).cloned();
-        async move { content.ok_or(StatusCode::NOT_FOUND) }
-    });
-    tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
-
+    let by_digest = Arc::new(by_digest);
+    let address = serving(move |path| by_digest.get(path.rsplit('/').next()?).cloned()).await;
     let folder = tempfile::tempdir().expect("a folder");
-    let limits = oci::PullLimits { at_once: 16 << 20, ..oci::PullLimits::default() };
-    let settings = RepositorySettings {
-        folders: Vec::new(),
-        cache: folder.path().to_owned(),
-        cache_bytes: 1 << 30,
-        oci: oci::RegistrySettings { limits, ..oci::RegistrySettings::default() },
-        signatures: SignaturePolicy::default(),
-    };
-    let host = Repositories::new(settings).expect("repositories");
+    let host = repositories(&folder, oci::PullLimits { at_once: 16 << 20, ..oci::PullLimits::default() });
     let read = |digest: &String| {
         let access = json!({
             "type": "ociBlob", "ref": format!("http://{address}/team/app"), "digest": digest, "size": sizes[digest],

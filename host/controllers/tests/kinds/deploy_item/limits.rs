@@ -145,13 +145,14 @@ async fn c_64_c_310_limits_proposals_what_items_of_a_megabyte_keep_while_they_wa
     }
     assert!(kept.iter().all(|(proposals, _)| (ROOM / 2..=ROOM).contains(proposals)), "{kept:?}");
     assert!(kept.iter().all(|(_, objects)| *objects <= OBJECTS / 2), "that of one namespace: {kept:?}");
-    // They go on with what lies in their Secrets.
+    // They go on with what lies in their Secrets. Before, one that had no room was asked again (C-325).
+    let calls = world.calls();
     for number in [0, 4 * FEW - 1] {
         let name = format!("item-{number}");
         world.patch_config_map(&name, json!({"data": {"k": "ready"}})).await;
         assert_eq!(world.finished(&name, "one").await["phase"], "Succeeded");
     }
-    assert_eq!(world.calls(), 4 * FEW, "no component was asked again");
+    assert_eq!(world.calls(), calls, "no component is asked again");
 }
 
 /// How long so many objects may take on a busy machine, with nothing optimised.
