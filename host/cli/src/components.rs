@@ -14,7 +14,7 @@ use orangery_plugin::{
 };
 use serde_json::{Value, json};
 
-use crate::cache;
+use crate::{cache, terminal};
 
 /// Why components cannot be used at all. One that cannot be used only fails the items of its own types, later.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +128,15 @@ impl Bundled {
     fn has(self, name: &str) -> bool {
         self == Bundled::WithMock || name != MOCK
     }
+}
+
+/// The components of a command on somebody's own machine: the mock deployer as well, and none that runs pods. What is to be said goes
+/// to the terminal.
+///
+/// # Errors
+/// As [`load`].
+pub fn of_command(folder: Option<&Path>) -> Result<Arc<PluginSet>, ComponentsError> {
+    load(folder, Bundled::WithMock, ContainerItems::Elsewhere, CallProcesses::Untrusted, terminal::notice)
 }
 
 /// Registers components that ship with the host and those of `folder`. Each is compiled when it is first called,

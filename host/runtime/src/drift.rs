@@ -10,9 +10,8 @@ use orangery_cli::{
     call::CallError,
     command::drift::{DriftDocument, DriftEntry},
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses, ContainerItems},
+    components,
     connection::ConnectionError,
-    terminal,
 };
 use orangery_controllers::{
     ActingAccounts, ControllerContext, HostKey,
@@ -50,13 +49,7 @@ pub enum DriftError {
 /// # Errors
 /// Why it is not known.
 pub async fn execute(arguments: DriftArguments, terminal: &mut Terminal) -> Result<Exit, DriftError> {
-    let plugins = components::load(
-        arguments.plugins.as_deref(),
-        Bundled::WithMock,
-        ContainerItems::Elsewhere,
-        CallProcesses::Untrusted,
-        terminal::notice,
-    )?;
+    let plugins = components::of_command(arguments.plugins.as_deref())?;
     let (client, own_server) = own_connection(&arguments.connection).await?;
     let namespace = arguments.scope.namespace(&client);
     let items = arguments.items(&client, &namespace).await?;

@@ -16,10 +16,9 @@ use orangery_cli::{
     call::{CallError, CallSubject},
     command::plan::{PlanDocument, PlannedObject},
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses, ContainerItems},
+    components,
     connection::ConnectionError,
     repositories::RepositoriesError,
-    terminal,
 };
 use orangery_controllers::{
     ActingAccounts, ControllerContext, HostKey, NamespacePolicies,
@@ -107,13 +106,7 @@ fn is_stdin(path: &Path) -> bool {
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
 pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
     let written = arguments.file.as_deref().map(read).transpose()?;
-    let plugins = components::load(
-        arguments.plugins.as_deref(),
-        Bundled::WithMock,
-        ContainerItems::Elsewhere,
-        CallProcesses::Untrusted,
-        terminal::notice,
-    )?;
+    let plugins = components::of_command(arguments.plugins.as_deref())?;
     let components = arguments.repositories.open(&[])?;
     let (client, own_server) = own_connection(&arguments.connection).await?;
     let item = item(&client, &arguments, written).await?;

@@ -176,6 +176,7 @@ pub(crate) struct World {
     woken: Arc<Notify>,
     /// Whose objects are written.
     pub(crate) owner: Owner,
+    labels: [String; 1],
     /// What its component may reach.
     pub(crate) grants: Grants,
     /// The marks of items that do not exist any more.
@@ -334,6 +335,7 @@ impl World {
             pool: pool(MOST_OBJECT_BYTES, &woken),
             memory: MOST_OBJECT_BYTES,
             woken,
+            labels: [LABEL.to_owned()],
             owner: Owner {
                 namespace: "default".into(),
                 name: "item".into(),
@@ -482,22 +484,33 @@ impl World {
         }
     }
 
-    pub(crate) async fn look_at_deletion(&mut self) -> Step<()> {
-        let clusters = self.clusters();
-        let is_current = || self.is_current.load(Ordering::SeqCst);
-        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
-        let job = Job {
-            id: &"deletion".into(),
-            purpose: Purpose::Uninstall,
-            owner: &owner,
-            labels: &labels,
+    /// A job of the item.
+    fn job<'a>(
+        &'a self,
+        id: &'a JobId,
+        purpose: Purpose,
+        clusters: &'a ClusterSet,
+        is_current: &'a (dyn Fn() -> bool + Send + Sync),
+    ) -> Job<'a> {
+        Job {
+            id,
+            purpose,
+            owner: &self.owner,
+            labels: &self.labels,
             grants: &self.grants,
-            clusters: &clusters,
+            clusters,
             items: &self.items,
             clock: &self.clock,
             removes_its_own_alone: false,
-            is_current: &is_current,
-        };
+            is_current,
+        }
+    }
+
+    pub(crate) async fn look_at_deletion(&mut self) -> Step<()> {
+        let clusters = self.clusters();
+        let is_current = || self.is_current.load(Ordering::SeqCst);
+        let id = "deletion".into();
+        let job = self.job(&id, Purpose::Uninstall, &clusters, &is_current);
         let mut state = self.status.state.clone();
         let result = delete(&job, &mut state).await;
         if !matches!(&result, Err(Halt::Retry(_))) {
@@ -512,19 +525,8 @@ impl World {
         let clusters = self.clusters();
         let allowed =
             || self.allowed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
-        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
-        let job = Job {
-            id: &"deletion".into(),
-            purpose: Purpose::Uninstall,
-            owner: &owner,
-            labels: &labels,
-            grants: &self.grants,
-            clusters: &clusters,
-            items: &self.items,
-            clock: &self.clock,
-            removes_its_own_alone: false,
-            is_current: &allowed,
-        };
+        let id = "deletion".into();
+        let job = self.job(&id, Purpose::Uninstall, &clusters, &allowed);
         let objects: Vec<LocatedObject> = names.iter().map(|name| self.located(name)).collect();
         hand_over(&job, &objects, to).await
     }
@@ -532,19 +534,8 @@ impl World {
     /// What a proposal would do, with what the item has now.
     pub(crate) async fn dry_run(&self, proposal: &Proposal) -> Step<DryRun> {
         let clusters = self.clusters();
-        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
-        let job = Job {
-            id: &"dry-run".into(),
-            purpose: Purpose::Install,
-            owner: &owner,
-            labels: &labels,
-            grants: &self.grants,
-            clusters: &clusters,
-            items: &self.items,
-            clock: &self.clock,
-            removes_its_own_alone: false,
-            is_current: &|| true,
-        };
+        let id = "dry-run".into();
+        let job = self.job(&id, Purpose::Install, &clusters, &|| true);
         dry_run(&job, proposal, &self.status.state).await
     }
 

@@ -28,10 +28,10 @@ use self::accepted::{AcceptedTest, TestBounds};
 use crate::{
     call::CallError,
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses, ContainerItems},
+    components,
     connection::{Connection, NamespaceScope, reads::cluster_reads},
     exit::Exit,
-    terminal::{self, Terminal},
+    terminal::Terminal,
     timeout::{Timeout, within},
 };
 
@@ -102,13 +102,7 @@ impl Test {
 
     /// The tests that the first deployer finds which knows the release.
     async fn cases(&self, client: &Client, namespace: &Namespace) -> Result<Vec<TestCase>, CommandError> {
-        let plugins = components::load(
-            self.plugins.as_deref(),
-            Bundled::WithMock,
-            ContainerItems::Elsewhere,
-            CallProcesses::Untrusted,
-            terminal::notice,
-        )?;
+        let plugins = components::of_command(self.plugins.as_deref())?;
         let subject = TestSubject { namespace: namespace.to_owned(), name: self.release.clone() };
         let reads = Reads::of_clusters(Arc::new(cluster_reads(client.clone())));
         for deployer in plugins.deployers() {

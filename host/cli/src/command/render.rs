@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::{
     blueprints::{BlueprintsError, FolderFiles, archive_of_blueprint, folder_of_blueprint},
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses, ContainerItems},
+    components,
     exit::Exit,
     folder::{self, FolderError},
     form::OutputFormat,
@@ -33,7 +33,7 @@ use crate::{
         Given, NamespaceObjects, Offline, OfflineVersions, RenderSubject, RenderedInstallation, descriptor, imports,
     },
     repositories::{RepositoryFlags, folders},
-    terminal::{self, Terminal},
+    terminal::Terminal,
 };
 
 const HELP: &str = "\
@@ -138,13 +138,7 @@ impl Render {
             repositories: self.repositories.open(&folders(&beside))?,
             repository_context: self.repository_context,
         };
-        let plugins = components::load(
-            self.plugins.as_deref(),
-            Bundled::WithMock,
-            ContainerItems::Elsewhere,
-            CallProcesses::Untrusted,
-            terminal::notice,
-        )?;
+        let plugins = components::of_command(self.plugins.as_deref())?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
             versions,

@@ -16,10 +16,10 @@ use serde_json::Value;
 use crate::{
     blueprints::{self, FoundBlueprint},
     command_error::CommandError,
-    components::{self, Bundled, CallProcesses, ContainerItems},
+    components,
     exit::Exit,
     form::OutputFormat,
-    terminal::{self, Ink, Paint, Terminal},
+    terminal::{Ink, Paint, Terminal},
 };
 
 const HELP: &str = "\
@@ -75,13 +75,7 @@ impl Check {
     /// Looks at everything, and prints what is to be said.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let found = blueprints::find(&self.paths)?;
-        let plugins = components::load(
-            self.plugins.as_deref(),
-            Bundled::WithMock,
-            ContainerItems::Elsewhere,
-            CallProcesses::Untrusted,
-            terminal::notice,
-        )?;
+        let plugins = components::of_command(self.plugins.as_deref())?;
         let mut findings = findings(&found, plugins.as_ref()).await;
         findings.sort();
         findings.dedup();
