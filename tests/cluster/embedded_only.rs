@@ -5,6 +5,7 @@ mod command_line;
 mod component_versions;
 mod containers;
 mod full_disk;
+mod killed_calls;
 mod kinds;
 mod requests;
 mod restored_data;

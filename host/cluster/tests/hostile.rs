@@ -454,6 +454,72 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn c_282_limits_cluster_what_a_server_says_of_its_kinds_has_a_sum() {
+        let list = |Path(version): Path<String>| async move {
+            let resource = |index: usize| {
+                let (name, kind) = (format!("{index:0>200}"), format!("K{index:0>200}"));
+                json!({"name": name, "singularName": "", "kind": kind, "namespaced": true, "verbs": []})
+            };
+            let long = "x".repeat(254);
+            let mut resources =
+                vec![json!({"name": long, "singularName": "", "kind": "Long", "namespaced": true, "verbs": []})];
+            resources.extend((0..3_000).map(resource));
+            Json(json!({"kind": "APIResourceList", "groupVersion": format!("a/{version}"), "resources": resources}))
+        };
+        let address = serve(Router::new().route("/apis/a/{version}", get(list))).await;
+        let pool = ClusterPool::with_memory(64 << 20, |_| {});
+        let cluster = pool.connect(&kubeconfig(&address, "t"), &Arc::default(), &None).await.unwrap();
+        let served = async |version: &str, kind: String| {
+            let asked = cluster.during(&Call::default().of(&"one".into()));
+            asked.served(&format!("a/{version}").into(), &kind.into()).await.map(drop)
+        };
+        let named = |index: usize| format!("K{index:0>200}");
+        assert!(served("v0", named(0)).await.is_ok());
+        assert!(matches!(served("v0", named(2_500)).await, Err(Error::NotServed { .. })), "so many and no more");
+        assert!(matches!(served("v0", "Long".to_owned()).await, Err(Error::NotServed { .. })), "no name is so long");
+        let mut known = 1;
+        let refused = loop {
+            match served(&format!("v{known}"), named(0)).await {
+                Ok(()) => known += 1,
+                Err(error) => break error,
+            }
+        };
+        let limit = "than the 33554432 bytes of memory, shared with other namespaces, that are allowed";
+        assert!(refused.to_string().contains(limit), "{refused}");
+        assert!((5..64).contains(&known), "{known} versions in 32 MiB");
+        assert!(served("v0", named(0)).await.is_ok(), "what is known stays so");
+    }
+
+    #[tokio::test]
+    async fn c_282_limits_cluster_a_group_has_so_many_versions_and_no_name_is_longer() {
+        let long = "x".repeat(254);
+        let of_group = |last: usize| {
+            let versions: Vec<_> =
+                (0..=last).map(|n| json!({"groupVersion": format!("a/v{n}"), "version": format!("v{n}")})).collect();
+            move || async move { Json(json!({"kind": "APIGroup", "name": "a", "versions": versions})) }
+        };
+        let list = |last: usize| {
+            move |Path(version): Path<String>| async move {
+                let kind =
+                    json!({"name": "kinds", "singularName": "", "kind": "Kind", "namespaced": true, "verbs": []});
+                let kinds = if version == format!("v{last}") { vec![kind] } else { vec![] };
+                Json(json!({"kind": "APIResourceList", "groupVersion": format!("a/{version}"), "resources": kinds}))
+            }
+        };
+        let namespace = json!({"metadata": {"name": "kube-system", "uid": long}});
+        for (last, is_found) in [(31, true), (32, false)] {
+            let namespace = namespace.clone();
+            let router = Router::new()
+                .route("/apis/a", get(of_group(last)))
+                .route("/apis/a/{version}", get(list(last)))
+                .route("/api/v1/namespaces/kube-system", get(move || async move { Json(namespace) }));
+            let (_pool, cluster) = target(router).await;
+            assert_eq!(cluster.served_in_group("a", &"Kind".into()).await.unwrap().is_some(), is_found);
+            assert_eq!(cluster.uid().await.unwrap(), None, "no uid is so long");
+        }
+    }
+
+    #[tokio::test]
     async fn c_39_a_server_that_wants_to_be_asked_later_is() {
         let begun = Instant::now();
         let times = Arc::<std::sync::Mutex<Vec<Duration>>>::default();

@@ -6,7 +6,7 @@ use k8s_openapi::{
     ByteString,
     api::core::v1::{ConfigMap, Secret},
 };
-use kube::{Api, core::NamespaceResourceScope};
+use kube::{Api, ResourceExt, core::NamespaceResourceScope};
 use orangery_api::{
     context::Context,
     convert::{ContextError, ContextInputs, ContextNames, ContextObjects},
@@ -18,9 +18,11 @@ use orangery_core::{
     name::{Namespace, ObjectName},
     step::{Halt, Step},
 };
-use orangery_ocm::{ComponentRequest, ComponentSource, Credentials, Descriptor, KeySource, Verification};
+use orangery_ocm::{
+    ComponentRequest, ComponentSource, Credentials, Descriptor, KeySource, MOST_CREDENTIAL_BYTES, Verification,
+};
 use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject, TrustedSigner};
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, reserve_for_reading};
 use orangery_render::{LoadError, OpenedComponent};
 use serde::de::DeserializeOwned;
 
@@ -32,6 +34,9 @@ use crate::{
     signed_origin::SignedOrigin,
     tree::{ancestors, parent},
 };
+
+/// How often what a Context names is in memory: as it was read, and as what it is for gets it.
+const COPIES_OF_CREDENTIALS: u64 = 2;
 
 /// The component version of an Installation.
 pub(crate) struct InstallationComponent {
@@ -57,7 +62,8 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     let above = if verifies { above(host, of, &key.namespace)? } else { None };
     // Keys of a policy take the place of those that the Context names.
     let (by_policy, by_context) = if rules.decides_on_keys() { (verification, None) } else { (None, verification) };
-    let objects = gather(host, &ContextNames::of(&context, &key.namespace, by_context), &key.namespace).await?;
+    let objects =
+        gather(host, &ContextNames::of(&context, &key.namespace, by_context), (&context, &key.namespace)).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut request = inputs.request(source, by_context, above.clone()).map_err(|error| invalid(&error))?;
     let mut origin = None;
@@ -142,7 +148,7 @@ pub(crate) async fn request(
     let verifies = host.components.signature_policy().verifies(true, false);
     verifies.map_err(|error| stall("NotSigned", &error))?;
     let context = context_of(host, key);
-    let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), &key.namespace).await?;
+    let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), (&context, &key.namespace)).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut request = inputs.request(source, None, None).map_err(|error| invalid(&error))?;
     request.credentials.allowed = rules.sources(&key.namespace, subject);
@@ -152,30 +158,52 @@ pub(crate) async fn request(
 /// The credentials of a Context, for what the policy of its namespace allows.
 pub(crate) async fn credentials(host: &ControllerContext, key: &Key, subject: PolicySubject<'_>) -> Step<Credentials> {
     let context = context_of(host, key);
-    let objects = gather(host, &ContextNames::of_credentials(&context, &key.namespace), &key.namespace).await?;
+    let objects =
+        gather(host, &ContextNames::of_credentials(&context, &key.namespace), (&context, &key.namespace)).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut credentials = inputs.credentials().map_err(|error| invalid(&error))?;
     credentials.allowed = host.policies.of(&key.namespace)?.sources(&key.namespace, subject);
     Ok(credentials)
 }
 
-/// Reads what a Context names.
-async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &Namespace) -> Step<ContextObjects> {
+/// Reads what a Context names. Its credentials have a sum, and count with what calls read (C-280).
+async fn gather(
+    host: &ControllerContext,
+    names: &ContextNames,
+    (context, namespace): (&Context, &Namespace),
+) -> Step<ContextObjects> {
     let mut objects = ContextObjects::default();
     if let Some(name) = &names.overwrites {
         objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, &name.into()).await?;
     }
+    let has_any = !names.secrets.is_empty() || names.ocm_config.is_some();
+    let most = MOST_CREDENTIAL_BYTES * COPIES_OF_CREDENTIALS;
+    let reserved = if has_any { Some(reserve_for_reading(namespace, most).await) } else { None };
+    let mut bytes = 0;
+    let mut count = |length: usize| {
+        bytes += length as u64;
+        let fits = bytes <= MOST_CREDENTIAL_BYTES;
+        if fits { Ok(bytes) } else { Err(invalid(&ContextError::TooLong { context: context.name_any() })) }
+    };
     for (namespace, name) in &names.secrets {
         if let Some(secret) = named::<Secret>(host, namespace, name).await? {
             let content = content(secret);
-            host.secrets
-                .learn_secret(&Key::new(namespace, name), content.values().map(|orangery_ocm::Secret(bytes)| bytes));
+            count(content.values().map(|orangery_ocm::Secret(bytes)| bytes.len()).sum())?;
             objects.secrets.insert((namespace.clone(), name.clone()), content);
         }
     }
     if let Some(name) = &names.ocm_config {
         let map: Option<ConfigMap> = named(host, namespace, &name.into()).await?;
         objects.ocm_config = map.map(|map| map.data.unwrap_or_default());
+        count(objects.ocm_config.iter().flat_map(BTreeMap::values).map(String::len).sum())?;
+    }
+    let bytes = count(0)?;
+    for ((namespace, name), content) in &objects.secrets {
+        host.secrets
+            .learn_secret(&Key::new(namespace, name), content.values().map(|orangery_ocm::Secret(bytes)| bytes));
+    }
+    if let Some(reserved) = reserved {
+        reserved.takes(bytes * COPIES_OF_CREDENTIALS).await;
     }
     Ok(objects)
 }

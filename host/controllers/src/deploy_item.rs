@@ -19,7 +19,7 @@ use orangery_core::{
     walk::{Transition, advance},
 };
 use orangery_proposal::item::decide;
-use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
+use orangery_reconcile::{Controller, Crash, Key, NextCall, Queue, in_this_slot};
 
 use self::{
     apply::{Applied, apply, ended::end_after_job, former::release},
@@ -36,11 +36,11 @@ use crate::{
 };
 
 mod apply;
+mod crashes;
 pub(crate) mod dependencies;
 mod drift;
 mod dry_run;
 mod gather;
-mod panics;
 mod status;
 mod timeout;
 mod trigger;
@@ -185,7 +185,7 @@ impl Controller for DeployItemController {
         Ok(())
     }
 
-    async fn tell_of_panics(&self, object: Arc<DeployItem>) {
-        panics::tell(&self.host, &self.queue, &object).await;
+    async fn tell_of_crashes(&self, object: Arc<DeployItem>, crash: Crash) {
+        crashes::tell(&self.host, &self.queue, &object, crash).await;
     }
 }

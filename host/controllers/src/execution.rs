@@ -12,7 +12,7 @@ use std::sync::Arc;
 use orangery_api::{execution::Execution, label};
 use orangery_cluster::ClusterPool;
 use orangery_core::{plan::reconcile, step::Halt};
-use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
+use orangery_reconcile::{Controller, Crash, Key, NextCall, Queue, in_this_slot};
 
 use self::{apply::apply, dependencies::deploy_items, gather::gather, reconciliation::ExecutionWorker};
 use crate::{
@@ -76,8 +76,9 @@ impl Controller for ExecutionController {
         refresh::list(host, &host.stores.deploy_items, known, &key.namespace, (label::MANAGED_BY, &key.name)).await
     }
 
-    async fn tell_of_panics(&self, object: Arc<Execution>) {
+    async fn tell_of_crashes(&self, object: Arc<Execution>, crash: Crash) {
         let (host, store) = (self.worker.host.as_ref(), &self.worker.host.stores.executions);
-        refusal::publish_panics((host, store), object.as_ref(), |draft| draft.status.get_or_insert_default()).await;
+        refusal::publish_crash((host, store), object.as_ref(), crash, |draft| draft.status.get_or_insert_default())
+            .await;
     }
 }

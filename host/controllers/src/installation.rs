@@ -12,7 +12,7 @@ use std::sync::Arc;
 use orangery_api::installation::Installation;
 use orangery_cluster::ClusterPool;
 use orangery_core::{plan::reconcile, step::Halt};
-use orangery_reconcile::{Controller, Key, NextCall, Queue, in_this_slot};
+use orangery_reconcile::{Controller, Crash, Key, NextCall, Queue, in_this_slot};
 
 use self::{
     apply::{AppliedInstallation, apply},
@@ -112,8 +112,9 @@ impl Controller for InstallationController {
         Ok(())
     }
 
-    async fn tell_of_panics(&self, object: Arc<Installation>) {
+    async fn tell_of_crashes(&self, object: Arc<Installation>, crash: Crash) {
         let (host, store) = (self.worker.host.as_ref(), &self.worker.host.stores.installations);
-        refusal::publish_panics((host, store), object.as_ref(), |draft| draft.status.get_or_insert_default()).await;
+        refusal::publish_crash((host, store), object.as_ref(), crash, |draft| draft.status.get_or_insert_default())
+            .await;
     }
 }

@@ -8,7 +8,7 @@ use orangery_core::{
     step::{Halt, Step},
     walk::StatusUpdate,
 };
-use orangery_reconcile::{Key, NextCall, Store, Watched};
+use orangery_reconcile::{Crash, Key, NextCall, Store, Watched};
 
 use crate::{
     controller_context::ControllerContext,
@@ -42,30 +42,60 @@ pub(crate) async fn publish<K: Watched + Job, S: JobStatus>(
     Err(Halt::Retry(failure))
 }
 
-/// Says that calls for an object panic again and again, as [`publish`] says what it came to.
-pub(crate) async fn publish_panics<K: Watched + Job, S: JobStatus>(
+/// Says that calls for an object panic or end the process again and again, as [`publish`] says what it came to.
+pub(crate) async fn publish_crash<K: Watched + Job, S: JobStatus>(
     (host, store): (&ControllerContext, &Store<K>),
     object: &K,
+    crash: Crash,
     status: impl FnOnce(&mut K) -> &mut S,
 ) {
-    let message = "the operator panics each time that it works on this, which is a mistake of its program, and tries it again; \
-                   report it with what its log and the CriticalProblems of its namespace say";
-    let failure = Failure::new("Reconcile", "Panicked", message).with_code(Code::InternalProblem);
-    tell((host, store), object, &failure, status).await;
+    tell((host, store), object, &failure_of(crash, false), status).await;
 }
 
-/// Ends the job of an object in this phase, for its calls still panic when its time is up: what ends a job otherwise is in the calls
-/// (C-157).
-pub(crate) async fn end_panicked<K: Watched + Job, S: JobStatus>(
+/// What ended the last calls, while they are tried again or when the time for that is up.
+fn failure_of(crash: Crash, time_is_up: bool) -> Failure {
+    let (reason, message) = match (crash, time_is_up) {
+        (Crash::Panicked, false) => (
+            "Panicked",
+            "the operator panics each time that it works on this, which is a mistake of its program, and tries it again; report \
+             it with what its log and the CriticalProblems of its namespace say"
+                .to_owned(),
+        ),
+        (Crash::Panicked, true) => (
+            "Panicked",
+            "the operator panicked each time that it worked on this, until the time for it was up, which is a mistake of its \
+             program; report it with what its log and the CriticalProblems of its namespace say"
+                .to_owned(),
+        ),
+        (Crash::Killed(times), _) => {
+            let then = if time_is_up { "the time for it is up" } else { "it is set aside, and tried again later, alone" };
+            let message = format!(
+                "the operator was killed {times} times in a row while it worked on this, most likely as it needs more memory than \
+                 there is; {then}: make it smaller, or give the operator more memory"
+            );
+            ("OperatorKilled", message)
+        }
+        (Crash::KilledByOthers(others), _) => {
+            let then = if time_is_up { "the time for this is up" } else { "this is tried again later" };
+            let message = format!(
+                "the operator was killed again and again while it worked on {others} objects of this namespace, whose status says \
+                 OperatorKilled, so all others of it are set aside as well; {then}: delete those objects, or make them smaller"
+            );
+            ("OperatorKilled", message)
+        }
+    };
+    Failure::new("Reconcile", reason, message).with_code(Code::InternalProblem)
+}
+
+/// Ends the job of an object in this phase, for its calls have no end of their own when its time is up: what ends a job otherwise is
+/// in the calls (C-157).
+pub(crate) async fn end_crashed<K: Watched + Job, S: JobStatus>(
     (host, store): (&ControllerContext, &Store<K>),
     object: &K,
-    phase: impl Phase,
+    (crash, phase): (Crash, impl Phase),
     status: impl FnOnce(&mut K) -> &mut S,
 ) {
-    let message = "the operator panicked each time that it worked on this, until the time for it was up, which is a mistake of its \
-                   program; report it with what its log and the CriticalProblems of its namespace say";
-    let failure =
-        Failure::new("Reconcile", "Panicked", message).with_code(Code::InternalProblem).with_code(Code::Timeout);
+    let failure = failure_of(crash, true).with_code(Code::Timeout);
     let key = Key::of(object);
     let newest = store.get(&key).filter(|newest| uid_of(newest.as_ref()) == uid_of(object) && !newest.job_finished());
     let Some(newest) = newest else { return };
@@ -74,7 +104,7 @@ pub(crate) async fn end_panicked<K: Watched + Job, S: JobStatus>(
     let rest = StatusUpdate { phase, ended: true, failure: Some(failure), wait: None };
     status(&mut draft).rest(&rest, generation_of(newest.as_ref()), &host.now());
     if let Err(error) = host.writer(store).update_status(&newest, &draft).await {
-        tracing::debug!(%error, object = %key, "ending a job whose calls panic");
+        tracing::debug!(%error, object = %key, "ending a job whose calls crash");
     }
 }
 

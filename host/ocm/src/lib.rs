@@ -41,7 +41,7 @@ pub use self::{
     policy::{NotSigned, SignaturePolicy},
     port::{
         ChartLogin, ChartRepositories, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, KeySource,
-        RegistryComponent, RegistryComponentRequest, ResourceContent, Secret, Verification,
+        MOST_CREDENTIAL_BYTES, RegistryComponent, RegistryComponentRequest, ResourceContent, Secret, Verification,
     },
     reference::{ReferenceError, ResourceReference},
     render::list,

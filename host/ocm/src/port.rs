@@ -87,6 +87,9 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Bytes of the credentials of one Context, as texts and as what is read of them (C-280).
+pub const MOST_CREDENTIAL_BYTES: u64 = 2 << 20;
+
 /// What the Context gives to reach repositories, as the cluster has it: nobody but the transport reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Credentials {

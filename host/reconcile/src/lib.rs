@@ -11,7 +11,8 @@
 //!   what waits and hears nothing for long looks again (C-11).
 //!
 //! A call that waits on somebody else's server lends its [`slot`] to others meanwhile. One of a long object, and one that reads
-//! much, reserves memory before (C-130, C-132).
+//! much, reserves memory before (C-130, C-132). One that was under way when a process was killed is called alone, and then set
+//! aside (C-283).
 //!
 //! It does not decide anything about an object: that is `core`'s, through the controllers.
 
@@ -26,6 +27,7 @@ mod run;
 mod slot;
 mod stale_watch;
 mod store;
+mod unfinished;
 mod watch;
 mod watched_object;
 mod write;
@@ -42,6 +44,7 @@ pub use crate::{
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
     slot::in_this_slot,
     store::{ObjectChange, Restorations, Store, UnreadableObject},
+    unfinished::{CallJournal, Crash, UnfinishedCalls, WrittenCall},
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,
     write::{CONFLICT, WriteError, Writer},

@@ -10,8 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    CONFLICT, Key, Queue, Store, Watched, call_memory::reserve_for_object, queue::Ended, slot::CallSlots,
+    CONFLICT, Key, Queue, Store, Watched,
+    call_memory::reserve_for_object,
+    queue::Ended,
+    slot::CallSlots,
     stale_watch::StaleWatchTimer,
+    unfinished::{CallAdmission, CallAside, Crash, UnfinishedCalls},
 };
 
 /// When a controller wants to be called again after a call that ended well.
@@ -51,10 +55,9 @@ pub trait Controller: Send + Sync + 'static {
     /// As of `reconcile`, which is not called then.
     fn refresh(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<(), Halt>> + Send;
 
-    /// Tells the owner of an object that its calls have panicked [`TOLD_AFTER`] times in a row, or more often (C-42): what a
-    /// panic ended could not say so itself. It is called again all the same.
-    fn tell_of_panics(&self, object: Arc<Self::Object>) -> impl Future<Output = ()> + Send {
-        let _ = object;
+    /// Tells the owner of an object what has ended its calls: these could not say so themselves.
+    fn tell_of_crashes(&self, object: Arc<Self::Object>, crash: Crash) -> impl Future<Output = ()> + Send {
+        let _ = (object, crash);
         std::future::ready(())
     }
 }
@@ -82,6 +85,8 @@ pub struct ControllerOptions {
     pub rng: Arc<dyn Rng>,
     /// Told of each call that panicked; must not block.
     pub panicked: Arc<dyn Fn(&Panicked) + Send + Sync>,
+    /// Where calls are written down; `None` where nothing is left of a process that is killed.
+    pub unfinished: Option<Arc<UnfinishedCalls>>,
 }
 
 /// Calls `controller` for every object of `store` that is woken in `queue`, until `stop`; then waits for the calls
@@ -102,7 +107,7 @@ pub async fn run<C: Controller>(
     if stop.run_until_cancelled(store.synced()).await.is_none() {
         return;
     }
-    let ControllerOptions { concurrency, rng, panicked } = options;
+    let ControllerOptions { concurrency, rng, panicked, unfinished } = options;
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let slots = Arc::<CallSlots>::default();
@@ -122,11 +127,13 @@ pub async fn run<C: Controller>(
                     let silence = stale_watch.is_stale(&key, cause, Instant::now());
                     queue.count(cause, silence);
                     let panicked = failures.get(&key).map_or(0, |failures| failures.panicked);
-                    let call = call((Arc::clone(&controller), panicked), key, store.clone(), silence);
+                    let called = (Arc::clone(&controller), panicked);
+                    let call = written_down(unfinished.clone(), called, key, store.clone(), silence);
                     calls.spawn(Arc::clone(&slots).carry_out(call));
                 } else {
                     failures.remove(&key);
                     stale_watch.release(&key);
+                    unfinished.iter().for_each(|unfinished| unfinished.forget(C::NAME, &key));
                     queue.finish(&key, Ended::Settled);
                     queue.forget(&key);
                 }
@@ -183,6 +190,36 @@ async fn unfolded<K: Watched>(store: &Store<K>, key: &Key) -> Option<(Arc<K>, Op
     Some((object, Some(held)))
 }
 
+/// The same written down while it is under way, and not at all for now where that has ended processes (C-283).
+async fn written_down<C: Controller>(
+    unfinished: Option<Arc<UnfinishedCalls>>,
+    called: (Arc<C>, u32),
+    key: Key,
+    store: Store<C::Object>,
+    is_stale: bool,
+) -> EndedCall {
+    let Some(unfinished) = unfinished else { return call(called, key, store, is_stale).await };
+    let is_alone = match unfinished.admit(C::NAME, &key, Instant::now()) {
+        CallAdmission::Free => false,
+        CallAdmission::Alone => true,
+        CallAdmission::Aside(CallAside { left, why }) => {
+            if let Some((object, _reserved)) = unfolded(&store, &key).await {
+                tell_of_crashes(called.0.as_ref(), object, why).await;
+            }
+            return (key, Ok(Ok(NextCall::After(left))));
+        }
+    };
+    let of = key.clone();
+    unfinished.carry_out(C::NAME, &of, is_alone, call(called, key, store, is_stale)).await
+}
+
+async fn tell_of_crashes<C: Controller>(controller: &C, object: Arc<C::Object>, crash: Crash) {
+    let key = Key::of(object.as_ref());
+    if AssertUnwindSafe(controller.tell_of_crashes(object, crash)).catch_unwind().await.is_err() {
+        tracing::error!(object = %key, "telling of crashes panicked as well");
+    }
+}
+
 /// Calls the controller, whose calls for this object have panicked so often in a row; one that heard nothing for long is read again
 /// before.
 async fn call<C: Controller>(
@@ -209,10 +246,7 @@ async fn call<C: Controller>(
         ended.map_err(|panic| Panicked { controller: C::NAME, key: key.clone(), message: report(panic.as_ref()) });
     span.in_scope(|| log(&ended));
     if ended.is_err() && panicked.saturating_add(1) >= TOLD_AFTER {
-        let told = AssertUnwindSafe(controller.tell_of_panics(object)).catch_unwind().instrument(span).await;
-        if told.is_err() {
-            tracing::error!(object = %key, "telling of panics panicked as well");
-        }
+        tell_of_crashes(controller.as_ref(), object, Crash::Panicked).instrument(span).await;
     }
     (key, ended)
 }

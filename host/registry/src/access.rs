@@ -24,6 +24,7 @@ use self::{
 };
 use crate::{
     graph::GraphNode,
+    held_manifest::HeldManifest,
     image,
     oci::{ArtifactReference, ArtifactSelector, HeldMemory, Keyring, Manifest, OciDescriptor, ReservedContent},
     registry::Registries,
@@ -44,7 +45,7 @@ pub(crate) enum Fetched {
     /// Bytes, and the room that they hold in memory.
     Blob(ResourceContent, HeldMemory),
     /// An artifact in a registry.
-    Artifact { reference: ArtifactReference, manifest: Arc<Manifest> },
+    Artifact { reference: ArtifactReference, manifest: HeldManifest },
 }
 
 impl Fetched {

@@ -12,8 +12,9 @@ use orangery_ocm::{Artifact, ArtifactFuture, Artifacts, ComponentReference, Laye
 use crate::{
     access::ResourceAccess,
     cache::Bytes,
+    held_manifest::HeldManifest,
     named::{self, NamedContent},
-    oci::{ArtifactReference, CHART, Manifest, OciDescriptor, OciRepository, PROVENANCE, ReservedContent},
+    oci::{ArtifactReference, CHART, OciDescriptor, OciRepository, PROVENANCE, ReservedContent},
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -93,7 +94,7 @@ impl ResourceAccess {
     pub(crate) fn layer_of(
         &self,
         reference: &ArtifactReference,
-        manifest: Arc<Manifest>,
+        manifest: HeldManifest,
     ) -> Result<Arc<dyn Artifact>, Fault> {
         let layer = manifest.content_layer().map_err(|why| invalid(format!("{reference} {why}")))?.clone();
         Ok(Arc::new(RegistryLayer::new(self.clone(), reference.repository.clone(), manifest, layer)))
@@ -104,13 +105,13 @@ impl ResourceAccess {
 struct RegistryLayer {
     reach: ResourceAccess,
     repository: OciRepository,
-    manifest: Arc<Manifest>,
+    manifest: HeldManifest,
     layer: OciDescriptor,
     digest: String,
 }
 
 impl RegistryLayer {
-    fn new(reach: ResourceAccess, repository: OciRepository, manifest: Arc<Manifest>, layer: OciDescriptor) -> Self {
+    fn new(reach: ResourceAccess, repository: OciRepository, manifest: HeldManifest, layer: OciDescriptor) -> Self {
         let digest = layer.digest.to_string();
         Self { reach, repository, manifest, layer, digest }
     }
@@ -139,8 +140,7 @@ impl Artifact for RegistryLayer {
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
         let other = self.manifest.layers.iter().find(|layer| layer.media_type == media_type);
         let found = other.map(|other| {
-            let manifest = Arc::clone(&self.manifest);
-            let other = Self::new(self.reach.clone(), self.repository.clone(), manifest, other.clone());
+            let other = Self::new(self.reach.clone(), self.repository.clone(), self.manifest.clone(), other.clone());
             Arc::new(other) as Arc<dyn Artifact>
         });
         Box::pin(async { Ok(found) })

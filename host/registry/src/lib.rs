@@ -12,6 +12,7 @@ mod cache;
 mod charts;
 mod folder;
 mod graph;
+mod held_manifest;
 mod image;
 mod keyless;
 mod memory;

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::{
     cache::{Blob, ContentCache},
     charts::{self, ChartLocation},
+    held_manifest::HeldManifest,
     memory::Memory,
     oci::{
         ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, FoundArtifact, Keyring, Manifest, NoAnswer,
@@ -122,8 +123,10 @@ impl Registries {
         &self,
         reference: &ArtifactReference,
         keyring: &Keyring,
-    ) -> Result<Arc<Manifest>, Fault> {
-        self.answered(reference, keyring, self.client.shared_manifest(reference, keyring)).await
+    ) -> Result<HeldManifest, Fault> {
+        let answered: Arc<Manifest> =
+            self.answered(reference, keyring, self.client.shared_manifest(reference, keyring)).await?;
+        HeldManifest::of(answered, reference, || self.memory_of(keyring.tenant()))
     }
 
     /// The manifest of an artifact as it is now: a tag may have moved since it was asked for.
@@ -131,11 +134,14 @@ impl Registries {
         &self,
         reference: &ArtifactReference,
         keyring: &Keyring,
-    ) -> Result<Arc<Manifest>, Fault> {
+    ) -> Result<HeldManifest, Fault> {
         keyring.allows(&reference.repository)?;
         match reference.selector {
             ArtifactSelector::Digest(_) => self.manifest(reference, keyring).await,
-            ArtifactSelector::Tag(_) => lending(self.client.manifest(reference, keyring)).await,
+            ArtifactSelector::Tag(_) => {
+                let answered = lending(self.client.manifest(reference, keyring)).await?;
+                HeldManifest::of(answered, reference, || self.memory_of(keyring.tenant()))
+            }
         }
     }
 
@@ -409,7 +415,9 @@ impl VersionSource for RegistrySource {
             };
             let bytes = bytes.saturating_add(of_manifest);
             let found = FoundVersion { descriptor: Arc::new(descriptor), bytes, blobs: Arc::new(blobs) };
-            self.registries.versions.put_sized(key, found.clone(), bytes);
+            // With the credentials by which its blobs are fetched.
+            let kept = bytes.saturating_add(self.keyring.memory());
+            self.registries.versions.put_sized(key, found.clone(), kept);
             Ok(Some(found))
         })
     }

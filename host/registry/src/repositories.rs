@@ -19,7 +19,7 @@ use crate::{
     graph::Graph,
     memory::Memory,
     named,
-    oci::{self, Client, CredentialsOwner, Keyring},
+    oci::{self, Client, CredentialsOwner, Keyring, OcmConfig},
     registry::Registries,
     roots::Roots,
     search::DescriptorSearch,
@@ -52,6 +52,8 @@ pub struct Repositories {
     signatures: SignaturePolicy,
 }
 
+/// Bytes of memory of credentials that count nowhere: those of most Contexts have some hundred.
+const SMALL_CREDENTIALS: u64 = 64 << 10;
 /// Transport archives whose index is kept in memory.
 const MOST_ARCHIVES: usize = 64;
 /// Unpacked blueprints in memory, each of at most [`crate::version::SMALL`] bytes.
@@ -116,9 +118,9 @@ impl Repositories {
     }
 
     async fn found(&self, request: &ComponentRequest, source: &ComponentSource) -> Result<OpenedVersion, Fault> {
-        let (keyring, config) = Keyring::of_context(&request.credentials)?;
+        let (keyring, config) = self.keyring(&request.credentials)?;
         let keyring = Arc::new(keyring);
-        let search = DescriptorSearch::new(Arc::clone(&self.shared), Arc::clone(&keyring), config);
+        let search = DescriptorSearch::new(Arc::clone(&self.shared), Arc::clone(&keyring), Arc::new(config));
         let (search, at, replaced) = match source {
             ComponentSource::Reference(reference) => {
                 let replaced = request.replaced(reference);
@@ -145,15 +147,28 @@ impl Repositories {
 }
 
 impl Repositories {
+    /// The credentials of a Context, and where it says that component versions are. Long ones count with what is read of component
+    /// versions (C-280).
+    fn keyring(&self, credentials: &Credentials) -> Result<(Keyring, OcmConfig), Fault> {
+        let (keyring, config) = Keyring::of_context(credentials)?;
+        let bytes = keyring.memory() + config.memory();
+        if bytes <= SMALL_CREDENTIALS {
+            return Ok((keyring, config));
+        }
+        let held = self.shared.version_memory.none_of(keyring.tenant());
+        held.add(bytes).map_err(|fault| crate::within(fault, "the credentials of the Context"))?;
+        Ok((keyring.holding(held), config))
+    }
+
     async fn component(&self, request: &RegistryComponentRequest) -> Result<RegistryComponent, Fault> {
         let invalid = |why| Fault::invalid(Code::ConfigurationProblem, why);
         let keys = request.keys.iter().map(|(origin, pem)| ArtifactKey::read(pem.as_bytes(), origin).map_err(invalid));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let reference = named::artifact(&request.reference)?;
-        let keyring = Keyring::of_context(&request.credentials)?.0.owned_by(CredentialsOwner::Plugin);
+        let keyring = self.keyring(&request.credentials)?.0.owned_by(CredentialsOwner::Plugin);
         let registries = &self.shared.registries;
         let manifest = registries.current_manifest(&reference, &keyring).await?;
-        let found = FoundComponent::new(reference.repository.clone(), Arc::clone(&manifest));
+        let found = FoundComponent::new(reference.repository.clone(), Arc::clone(manifest.shared()));
         if !keys.is_empty() {
             let components = WasmArtifacts { client: registries.client(), keyring: &keyring };
             components.verify(&found, &keys).await?;
@@ -174,7 +189,7 @@ impl ComponentVersions for Repositories {
     }
 
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
-        let (keyring, _) = Keyring::of_context(credentials)?;
+        let (keyring, _) = self.keyring(credentials)?;
         let registries = Arc::clone(&self.shared.registries);
         Ok(Arc::new(Remote(ResourceAccess { registries, keyring: Arc::new(keyring) })))
     }

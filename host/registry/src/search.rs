@@ -32,7 +32,7 @@ const MOST_INLINE: usize = 1_000;
 pub(crate) struct DescriptorSearch {
     shared: Arc<SharedRepositories>,
     keyring: Arc<Keyring>,
-    config: OcmConfig,
+    config: Arc<OcmConfig>,
     /// What all that is found here takes.
     memory: Arc<HeldVersionMemory>,
     /// Descriptors that the installation carries.
@@ -42,7 +42,7 @@ pub(crate) struct DescriptorSearch {
 }
 
 impl DescriptorSearch {
-    pub(crate) fn new(shared: Arc<SharedRepositories>, keyring: Arc<Keyring>, config: OcmConfig) -> Self {
+    pub(crate) fn new(shared: Arc<SharedRepositories>, keyring: Arc<Keyring>, config: Arc<OcmConfig>) -> Self {
         let memory = shared.version_memory.none_of(keyring.tenant());
         Self { shared, keyring, config, memory, inline: BTreeMap::new(), sources: Mutex::default() }
     }
@@ -111,7 +111,7 @@ impl DescriptorSearch {
         let elsewhere = DescriptorSearch {
             shared: Arc::clone(&self.shared),
             keyring: Arc::clone(&self.keyring),
-            config: self.config.clone(),
+            config: Arc::clone(&self.config),
             memory: Arc::clone(&self.memory),
             inline: BTreeMap::new(),
             sources: Mutex::default(),

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -43,6 +44,12 @@ impl VersionMemory {
     pub(crate) fn none_of(&self, tenant: &Tenant) -> Arc<HeldVersionMemory> {
         let held = HeldContents { bytes: self.shared.none_of(tenant), counted: BTreeSet::new() };
         Arc::new(HeldVersionMemory { held: Mutex::new(held) })
+    }
+}
+
+impl fmt::Debug for HeldVersionMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.lock().bytes.bytes())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The operator: stores, watches and controllers, made and joined.
 
-use std::{collections::BTreeSet, future::Future, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::Future, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     crashes::Crashes,
     definitions::{Definitions, DefinitionsError},
-    logging,
+    journal, logging,
     machine::{self, OsChance, SystemClock},
 };
 
@@ -70,6 +70,8 @@ pub struct OperatorConfig {
     pub memory: CacheMemory,
     /// Whose panics it writes down: the name of its pod or machine.
     pub pod: String,
+    /// The folder that outlives the process, for calls that are under way when it is killed; `None` where nothing does.
+    pub journal: Option<PathBuf>,
 }
 
 impl OperatorConfig {
@@ -93,6 +95,7 @@ impl OperatorConfig {
             max_parallel: None,
             memory: cache_memory(&MemoryShares::of_machine()),
             pod: machine::name(),
+            journal: None,
         }
     }
 }
@@ -178,7 +181,8 @@ impl Operator {
             let message = secrets.masker(&panicked.key.namespace).mask(&panicked.message).into_owned();
             crashes.tell(&Panicked { message, ..panicked.clone() });
         });
-        operator.control_all(&host, &ControllerOptions { concurrency: config.concurrency, rng: config.rng, panicked });
+        let (concurrency, unfinished) = (config.concurrency, config.journal.as_deref().and_then(journal::open));
+        operator.control_all(&host, &ControllerOptions { concurrency, rng: config.rng, panicked, unfinished });
         operator.spawn(async move {
             if namespaces.is_empty() {
                 keep_default_contexts(host, BTreeSet::new()).await;

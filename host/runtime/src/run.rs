@@ -122,6 +122,8 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
+        // A folder that is named outlives the process; the usual one is that of all operators of this user.
+        journal: arguments.repositories.cache,
         ..OperatorConfig::new(client, plugins)
     };
     // Dropping what works ends it at once.

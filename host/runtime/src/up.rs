@@ -67,6 +67,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
+        journal: place.lasting(),
         ..OperatorConfig::new(client.clone(), plugins)
     };
     let ready = tokio::select! {

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::ResourceExt;
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_ocm::{
-    ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, KeySource, Overwrite, OverwriteSide,
-    Secret, Verification, VersionReference,
+    ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, KeySource, MOST_CREDENTIAL_BYTES,
+    Overwrite, OverwriteSide, Secret, Verification, VersionReference,
 };
 
 use self::charts::{ChartAuth, auths};
@@ -119,6 +119,15 @@ pub enum ContextError {
         /// The namespace of the Context.
         namespace: Namespace,
     },
+    /// Secrets and an OCM configuration that are too long together.
+    #[error(
+        "what Context {context} names for credentials has more than {MOST_CREDENTIAL_BYTES} bytes together; keep Secrets and an \
+         ocmConfig with nothing but credentials"
+    )]
+    TooLong {
+        /// The Context.
+        context: String,
+    },
     /// A signature that the Context does not know.
     #[error(
         "spec.verification asks for the signature {signature:?}, but Context {context} has no verificationSignatures of that \
@@ -226,9 +235,13 @@ impl ContextInputs<'_> {
     /// [`ContextError`]
     pub fn credentials(&self) -> Result<Credentials, ContextError> {
         let mut credentials = Credentials { namespace: Some(self.namespace.clone()), ..Credentials::default() };
+        let mut named = BTreeSet::new();
         for reference in &self.context.spec.registry_pull_secrets {
             let secret = self.secret(&(self.namespace.to_owned(), ObjectName::from(&reference.name)))?;
-            credentials.pull_secrets.push((reference.name.clone(), secret.clone()));
+            // One that is named again adds nothing.
+            if named.insert(&reference.name) {
+                credentials.pull_secrets.push((reference.name.clone(), secret.clone()));
+            }
         }
         if let Some(reference) = &self.context.spec.ocm_config {
             let object = format!("{}/{}", self.namespace, reference.name);
@@ -251,7 +264,19 @@ impl ContextInputs<'_> {
         let origin = format!("Context {}/{}", self.namespace, self.context.name_any());
         let read = auths(self.context).map_err(|why| format!("helmChartRepoCredentials of {origin} {why}"));
         let logins = read.and_then(|auths| {
-            let login = |auth: ChartAuth| self.chart_login(auth, &origin).map_err(|error| error.to_string());
+            let mut bytes = 0;
+            let login = |auth: ChartAuth| {
+                let login = self.chart_login(auth, &origin).map_err(|error| error.to_string())?;
+                bytes += login.authorization.as_ref().map_or(0, |Secret(header)| header.len() as u64);
+                if bytes > MOST_CREDENTIAL_BYTES {
+                    let most = MOST_CREDENTIAL_BYTES;
+                    return Err(format!(
+                        "helmChartRepoCredentials of {origin} have headers of more than {most} bytes together; a Secret that \
+                         several entries name counts for each of them"
+                    ));
+                }
+                Ok(login)
+            };
             auths.into_iter().map(login).collect::<Result<Vec<_>, _>>()
         });
         match logins {

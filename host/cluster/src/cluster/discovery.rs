@@ -4,9 +4,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
-use orangery_core::name::{ApiVersion, Kind, ObjectName};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
+use orangery_core::{
+    memory,
+    name::{ApiVersion, Kind, ObjectName},
+};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
+use orangery_turns::HeldBytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -15,10 +19,22 @@ use super::{
     shared_answers::{Asker, SharedAnswers},
     version_path,
 };
-use crate::{Call, Error, path::segment};
+use crate::{Call, Error, object_memory::share_of, path::segment};
 
 /// How long a uid stays unknown that the credentials may not read.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
+
+/// Kinds of one version that are known (C-282). Those of the greatest known groups are some 200.
+const MOST_KINDS: usize = 2_000;
+
+/// Versions of one group that are asked for a kind.
+const MOST_VERSIONS: usize = 32;
+
+/// Bytes of the name of a kind, of its plural, and of the uid of a cluster.
+const LONGEST_NAME: usize = 253;
+
+/// Bytes of kinds of one version for which there is always room.
+const SMALL: u64 = 64 << 10;
 
 /// What is known of one cluster.
 #[derive(Default)]
@@ -32,13 +48,30 @@ pub(super) struct Discovery {
 }
 
 type Versions = Arc<Vec<ApiVersion>>;
-type Kinds = Arc<BTreeMap<Kind, ServedKind>>;
+type Kinds = Arc<ServedKinds>;
+
+/// The kinds of a version, and what they take of the memory that all clusters share (C-282).
+#[derive(Default)]
+struct ServedKinds {
+    by_kind: BTreeMap<Kind, ServedKind>,
+    #[expect(dead_code, reason = "it is held for as long as the kinds are known")]
+    held: Option<HeldBytes>,
+}
 
 /// A kind, and what can be done with its objects.
 #[derive(Clone)]
 struct ServedKind {
     resource: Arc<ApiResource>,
     is_deletable: bool,
+}
+
+impl ServedKind {
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> u64 {
+        let ApiResource { api_version, kind, plural, .. } = &*self.resource;
+        let texts = [api_version.len(), kind.len(), kind.len(), plural.len()].map(memory::of_text);
+        size_of::<(Kind, Self, ApiResource)>() as u64 + texts.iter().sum::<u64>()
+    }
 }
 
 impl Discovery {
@@ -94,7 +127,7 @@ impl Cluster {
 
     async fn served_kind(&self, api_version: &ApiVersion, kind: &Kind) -> Result<ServedKind, Error> {
         let known = &self.server.discovery.kinds;
-        if let Some(served) = known.known(api_version).and_then(|kinds| kinds.get(kind).cloned()) {
+        if let Some(served) = known.known(api_version).and_then(|kinds| kinds.by_kind.get(kind).cloned()) {
             return Ok(served);
         }
         let key = key(api_version, "APIResourceList", api_version.as_str());
@@ -102,7 +135,7 @@ impl Cluster {
             let request = Arc::clone(&self.server).kinds(self.unbounded(), key.clone());
             let asked = known.ask(&key.api_version, self.call.tenant(), request);
             let (kinds, asker) = self.shared(&key, asked).await?;
-            if let Some(served) = kinds.get(kind) {
+            if let Some(served) = kinds.by_kind.get(kind) {
                 return Ok(served.clone());
             }
             // An answer that was asked for earlier may be older than the definition.
@@ -160,7 +193,10 @@ impl Cluster {
 impl ApiServer {
     async fn uid(self: Arc<Self>, call: Call, key: ObjectKey) -> Result<Option<String>, Error> {
         match self.read(&call, &key, "/api/v1/namespaces/kube-system").await {
-            Ok::<Value, _>(namespace) => Ok(Some(Precondition::of(&namespace).uid).filter(|uid| !uid.is_empty())),
+            Ok::<Value, _>(namespace) => {
+                let is_uid = |uid: &String| !uid.is_empty() && uid.len() <= LONGEST_NAME;
+                Ok(Some(Precondition::of(&namespace).uid).filter(is_uid))
+            }
             Err(
                 Error::Forbidden { .. } | Error::Unauthorized { .. } | Error::Missing { .. } | Error::NotServed { .. },
             ) => Ok(None),
@@ -175,21 +211,25 @@ impl ApiServer {
             Err(error) => return Err(error),
         };
         let preferred = found.preferred_version.map(|version| ApiVersion::from(version.group_version));
-        let mut versions: Vec<ApiVersion> =
-            found.versions.into_iter().map(|version| version.group_version.into()).collect();
+        let named = found.versions.into_iter().map(|version| version.group_version);
+        let named = named.filter(|version| version.len() <= 2 * LONGEST_NAME).take(MOST_VERSIONS);
+        let mut versions: Vec<ApiVersion> = named.map(ApiVersion::from).collect();
         versions.sort_by_key(|version| Some(version) != preferred.as_ref());
         Ok(Arc::new(versions))
     }
 
     /// The kinds of one group and version; none where the server does not know it.
     async fn kinds(self: Arc<Self>, call: Call, key: ObjectKey) -> Result<Kinds, Error> {
-        let list: APIResourceList = match self.read(&call, &key, &version_path(&key.api_version)).await {
-            Ok(list) => list,
+        let path = version_path(&key.api_version);
+        let (list, mut held): (APIResourceList, HeldBytes) = match self.read_held(&call, &key, &path).await {
+            Ok(answer) => answer,
             Err(Error::Missing { .. } | Error::NotServed { .. }) => return Ok(Arc::default()),
             Err(error) => return Err(error),
         };
-        // A name with a slash is a subresource.
-        let resources = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
+        // A name with a slash is a subresource, and nothing that Kubernetes takes has a longer one.
+        let fits = |resource: &APIResource| resource.name.len().max(resource.kind.len()) <= LONGEST_NAME;
+        let is_kind = |resource: &APIResource| !resource.name.contains('/') && fits(resource);
+        let resources = list.resources.into_iter().filter(is_kind).take(MOST_KINDS);
         let served = resources.map(|resource| {
             let kind = Kind::from(resource.kind);
             let is_deletable = resource.verbs.iter().any(|verb| verb == "delete");
@@ -201,12 +241,31 @@ impl ApiServer {
             };
             (kind, ServedKind { resource: Arc::new(resource), is_deletable })
         });
-        Ok(Arc::new(served.collect()))
+        let by_kind: BTreeMap<Kind, ServedKind> = served.collect();
+        // Of what was answered, these are kept for as long as the cluster is known.
+        let bytes = by_kind.values().map(ServedKind::memory).sum();
+        if bytes <= SMALL {
+            held.put(bytes);
+        } else if !held.set(bytes) {
+            let limit = share_of(held.of());
+            return Err(Error::TooLarge { cluster: self.address.clone(), key: Box::new(key), limit });
+        }
+        Ok(Arc::new(ServedKinds { by_kind, held: Some(held) }))
     }
 
     async fn read<T: DeserializeOwned>(&self, call: &Call, key: &ObjectKey, path: &str) -> Result<T, Error> {
+        self.read_held(call, key, path).await.map(|(answer, _held)| answer)
+    }
+
+    /// The same, with what holds its memory.
+    async fn read_held<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        key: &ObjectKey,
+        path: &str,
+    ) -> Result<(T, HeldBytes), Error> {
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::core::request::Error::BuildRequest);
-        self.ask(call, key, request).await.map(|(answer, _held)| answer)
+        self.ask(call, key, request).await
     }
 }
 

@@ -22,6 +22,9 @@ const FIRST_REST: Duration = Duration::from_millis(250);
 /// The most of that.
 const REST_CEILING: Duration = Duration::from_secs(8);
 
+/// Questions of one sort to one cluster whose answers are known (C-282). The greatest known clusters serve some 500 versions.
+const MOST_QUESTIONS: usize = 1_024;
+
 /// Answers by question.
 pub(super) struct SharedAnswers<K, V> {
     /// Protects what is known. Held for one look or one change, never across an await.
@@ -96,6 +99,9 @@ impl<K: Ord + Clone + Send + 'static, V: Clone + Send + Sync + 'static> SharedAn
     ) -> Result<(V, Asker), Error> {
         let (asking, asker) = {
             let mut all = self.lock();
+            if all.len() >= MOST_QUESTIONS && !all.contains_key(key) {
+                forget_one(&mut all);
+            }
             let known = all.entry(key.clone()).or_default();
             if let Some(asking) = known.asking.get(tenant).filter(|asking| asking.peek().is_none()) {
                 (asking.clone(), Asker::Earlier)
@@ -134,6 +140,15 @@ impl<K: Ord + Clone + Send + 'static, V: Clone + Send + Sync + 'static> SharedAn
     }
 }
 
+/// Forgets the question whose answer is the oldest, those without one before; what is being asked stays.
+fn forget_one<K: Ord + Clone, V>(all: &mut BTreeMap<K, Known<V>>) {
+    let idle = all.iter().filter(|(_, known)| known.asking.is_empty());
+    let oldest = idle.min_by_key(|(_, known)| known.answer.as_ref().map(|(_, since)| *since));
+    if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+        all.remove(&key);
+    }
+}
+
 impl<V: Clone> Known<V> {
     fn take_in(&mut self, tenant: Tenant, answer: &Result<V, Error>) {
         self.asking.remove(&tenant);
@@ -149,5 +164,26 @@ impl<V: Clone> Known<V> {
                 self.failures.insert(tenant, RememberedFailure { failures, until, error: error.clone() });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn c_282_limits_cluster_so_many_questions_are_known_and_the_oldest_is_forgotten() {
+        let answers = SharedAnswers::default();
+        let ask = async |key: usize| answers.ask(&key, &None, async move { Ok(key) }).await.unwrap();
+        for key in 0..=MOST_QUESTIONS {
+            assert_eq!(ask(key).await, (key, Asker::Caller));
+        }
+        assert_eq!(
+            (answers.known(&0), answers.known(&1), answers.known(&MOST_QUESTIONS)),
+            (None, Some(1), Some(MOST_QUESTIONS))
+        );
+        assert_eq!(answers.lock().len(), MOST_QUESTIONS);
+        ask(0).await;
+        assert_eq!((answers.known(&0), answers.known(&1)), (Some(0), None));
     }
 }

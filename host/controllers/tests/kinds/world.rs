@@ -239,7 +239,7 @@ impl World {
         self.log_changes(&host.stores);
         self.watch_all(&host.stores);
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
-        let options = ControllerOptions { concurrency: 8, rng: machine, panicked };
+        let options = ControllerOptions { concurrency: 8, rng: machine, panicked, unfinished: None };
         let pool = clusters(&queues, self.setup.memory.objects);
         let (installations, executions) = (queues.installations.clone(), queues.executions.clone());
         let controller = InstallationController::new(Arc::clone(&host), Arc::clone(&pool), installations.clone());

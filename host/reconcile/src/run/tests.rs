@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
-use crate::QueueCounts;
+use crate::{CallJournal, QueueCounts, UnfinishedCalls, WrittenCall};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -83,8 +83,13 @@ impl Controller for Scripted {
         Ok(())
     }
 
-    async fn tell_of_panics(&self, object: Arc<ConfigMap>) {
-        self.calls.send(format!("{} panics", object.metadata.name.as_ref().unwrap())).unwrap();
+    async fn tell_of_crashes(&self, object: Arc<ConfigMap>, crash: Crash) {
+        let what = match crash {
+            Crash::Panicked => "panics".to_owned(),
+            Crash::Killed(times) => format!("was killed {times} times"),
+            Crash::KilledByOthers(others) => format!("waits for {others} others"),
+        };
+        self.calls.send(format!("{} {what}", object.metadata.name.as_ref().unwrap())).unwrap();
         panic!("as this does");
     }
 }
@@ -117,11 +122,22 @@ fn started(
     concurrency: usize,
     store: Store<ConfigMap>,
 ) -> Stage {
+    started_after(None, controller, calls, concurrency, store)
+}
+
+/// The same in a process that comes after others.
+fn started_after(
+    unfinished: Option<Arc<UnfinishedCalls>>,
+    controller: Arc<Scripted>,
+    calls: mpsc::UnboundedReceiver<String>,
+    concurrency: usize,
+    store: Store<ConfigMap>,
+) -> Stage {
     let (queue, stop) = (Queue::new(), CancellationToken::new());
     let panics = Arc::<Mutex<Vec<Panicked>>>::default();
     let message = Arc::clone(&panics);
     let panicked = Arc::new(move |panicked: &Panicked| message.lock().unwrap().push(panicked.clone()));
-    let options = ControllerOptions { concurrency, rng: Arc::new(Half), panicked };
+    let options = ControllerOptions { concurrency, rng: Arc::new(Half), panicked, unfinished };
     let running = run(Arc::clone(&controller), store.clone(), queue.clone(), options, stop.clone());
     Stage { controller, store, queue, stop, calls, panics, running: tokio::spawn(running) }
 }
@@ -171,6 +187,40 @@ async fn counts_after(queue: &Queue, calls: u64) -> QueueCounts {
         }
     };
     tokio::time::timeout(PATIENCE, settled).await.expect("the calls end")
+}
+
+struct NoJournal;
+
+impl CallJournal for NoJournal {
+    fn capacity(&self) -> usize {
+        0
+    }
+
+    fn write(&self, _place: usize, _call: &WrittenCall) {}
+
+    fn clear(&self, _place: usize) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_what_was_under_way_when_two_processes_ended_is_told_and_called_when_its_time_is_over() {
+    let key = Key { namespace: "ns".into(), name: "a".into() };
+    let before = WrittenCall { controller: Scripted::NAME.to_owned(), key, under_way: true, times: 1 };
+    let unfinished = UnfinishedCalls::new(Box::new(NoJournal), vec![before]);
+    let store = Store::new();
+    store.upsert(object("a", 1));
+    store.upsert(object("b", 1));
+    store.mark_synced();
+    let (controller, calls) = scripted(8, vec![]);
+    let mut stage = started_after(Some(unfinished), controller, calls, 1, store);
+    assert_eq!([stage.called().await, stage.called().await], ["a was killed 2 times", "b 1"]);
+    stage.store.upsert(object("a", 2));
+    assert_eq!(stage.called().await, "a was killed 2 times", "an event does not change it");
+    counts_after(&stage.queue, 3).await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(stage.called().await, "a 2");
+    stage.store.upsert(object("a", 3));
+    assert_eq!(stage.called().await, "a 3");
+    assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
+    memory,
 };
 use orangery_ocm::{AllowedSources, FetchQuota, SourceNetworks};
 use orangery_turns::Tenant;
@@ -21,6 +22,7 @@ use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use super::reference::{OciRepository, Registry, Scheme};
+use crate::version_memory::HeldVersionMemory;
 pub use {
     docker::DockerConfig,
     ocm::{OcmConfig, Resolver},
@@ -143,6 +145,9 @@ pub struct Keyring {
     /// For which namespace content is fetched, whose share of memory it takes.
     tenant: Tenant,
     owner: CredentialsOwner,
+    /// What holds the memory of long ones.
+    #[expect(dead_code, reason = "it is held for as long as they are there")]
+    held: Option<Arc<HeldVersionMemory>>,
 }
 
 impl Keyring {
@@ -156,6 +161,16 @@ impl Keyring {
     pub fn with_ocm_config(mut self, config: &OcmConfig) -> Self {
         self.keys.extend(config.keys.iter().cloned());
         self
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.keys.iter().map(KeyringEntry::memory).sum()
+    }
+
+    /// The same credentials, with what holds their memory for as long as they are there.
+    pub(crate) fn holding(self, memory: Arc<HeldVersionMemory>) -> Self {
+        Self { held: Some(memory), ..self }
     }
 
     /// The same credentials, which somebody else has given.
@@ -275,6 +290,20 @@ pub(super) fn fingerprint(keys: &[&KeyringEntry], networks: &SourceNetworks) -> 
 }
 
 impl KeyringEntry {
+    /// Bytes of memory that it takes.
+    pub(super) fn memory(&self) -> u64 {
+        let CredentialScope { host, path, .. } = &self.scope;
+        let of_login = match &self.login {
+            Login::Basic { user, password } => user.len() + password.expose_secret().len(),
+            Login::Identity(token) | Login::Bearer(token) => token.expose_secret().len(),
+            Login::Elsewhere(kind) => kind.len(),
+            Login::Anonymous => 0,
+        };
+        let of_certificates = self.certificates.iter().map(|certificate| certificate.len()).sum::<usize>();
+        let texts = [host.as_deref().map_or(0, str::len), path.len(), of_login, of_certificates];
+        size_of::<Self>() as u64 + texts.map(memory::of_text).iter().sum::<u64>()
+    }
+
     /// Where it stands, for messages.
     pub(super) fn message_of(&self) -> String {
         match &self.login {

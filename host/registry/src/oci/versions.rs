@@ -1,7 +1,7 @@
 //! Component versions as OCI artifacts: which repository and tag has one, and the descriptor in its first layer
 //! (`docs/wire.md` §10).
 
-use std::{io::Read, sync::Arc};
+use std::{collections::BTreeMap, io::Read, sync::Arc};
 
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
@@ -186,6 +186,8 @@ impl DescriptorLayer {
             serde_json::from_slice(config).map_err(|error| format!("its config cannot be read: {error}"))?;
         let layer = config.component_descriptor_layer;
         let blob = layer.ok_or_else(|| "its config names no componentDescriptorLayer".to_owned())?;
+        // Nothing counts what its annotations take, while the descriptor is on its way.
+        let blob = OciDescriptor { annotations: BTreeMap::new(), ..blob };
         let kind = blob.media_type.as_str();
         let is_archive = ARCHIVE_LAYERS.contains(&kind);
         if !is_archive && !PLAIN_LAYERS.contains(&kind) {
@@ -285,6 +287,31 @@ mod tests {
             let fault = fault.expect("no address").to_string();
             assert!(fault.starts_with("the repository context: "), "{fault}");
         }
+    }
+
+    #[test]
+    fn c_281_of_the_config_of_a_component_version_nothing_is_kept_but_where_its_descriptor_is() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let layer =
+            serde_json::json!({"mediaType": PLAIN_LAYERS[0], "digest": digest, "size": 1, "annotations": {"a": "b"}});
+        let config = serde_json::json!({"componentDescriptorLayer": layer}).to_string();
+        let blob = |media_type: &str| OciDescriptor {
+            media_type: media_type.to_owned(),
+            digest: digest.parse().expect("a digest"),
+            size: 1,
+            annotations: BTreeMap::new(),
+        };
+        let manifest = Manifest {
+            digest: digest.parse().expect("a digest"),
+            artifact: digest.parse().expect("a digest"),
+            media_type: String::new(),
+            artifact_type: None,
+            config: blob(CONFIGS[0]),
+            layers: Vec::new(),
+            annotations: BTreeMap::new(),
+        };
+        let found = DescriptorLayer::of_descriptor(&manifest, config.as_bytes()).expect("a layer");
+        assert_eq!(found.blob, blob(PLAIN_LAYERS[0]));
     }
 
     #[test]

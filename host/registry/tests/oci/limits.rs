@@ -7,7 +7,7 @@ use axum::{
     http::{StatusCode, header},
 };
 use orangery_core::digest::sha256;
-use orangery_ocm::{ComponentVersions, Credentials};
+use orangery_ocm::{ComponentVersions, Credentials, Secret};
 use orangery_registry::oci::{DockerConfig, Keyring, PullLimits, RegistrySettings};
 use serde_json::{Value, json};
 
@@ -109,6 +109,58 @@ async fn c_320_a_component_version_that_is_kept_counts_each_time_that_it_is_open
     assert!((10..60).contains(&open.len()), "{} of 56 MiB", open.len());
     drop(open);
     assert!(host.open(&filled.request("example.org/a")).await.is_ok());
+}
+
+#[tokio::test]
+async fn c_281_the_manifest_of_an_artifact_counts_for_as_long_as_the_artifact_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let filled = FilledRegistry::open().await;
+    let layer = filled.blob("charts/app", "application/vnd.cncf.helm.chart.content.v1.tar+gzip", b"chart");
+    let mut document = json!({"schemaVersion": 2, "config": layer.clone(), "layers": [layer]});
+    document["layers"].as_array_mut().expect("layers").extend(vec![annotated_layer(); 1_000]);
+    filled.put("/v2/charts/app/manifests/1.0.0", StatusCode::OK, document.to_string().as_bytes());
+    let limits = PullLimits { component_versions: 16 << 20, manifest: 4 << 20, ..limits() };
+    let plain_http = [filled.server.address.to_string()].into();
+    let host = start_with(&folder, RegistrySettings { limits, plain_http, ..RegistrySettings::default() });
+    let artifacts = host.artifacts(&Credentials::default()).expect("artifacts");
+    let reference = format!("{}/charts/app:1.0.0", filled.server.address);
+    let mut held = Vec::new();
+    let refused = loop {
+        match artifacts.oci(&reference).await {
+            Ok(artifact) => held.push(artifact),
+            Err(fault) => break fault.to_string(),
+        }
+    };
+    assert!(refused.starts_with(&format!("the manifest of {reference}: ")), "{refused}");
+    assert!(refused.ends_with("and others have what is left; it is tried again"), "{refused}");
+    assert!((3..15).contains(&held.len()), "{} of 7 MiB", held.len());
+    held.clear();
+    let artifact = artifacts.oci(&reference).await.expect("it has room again");
+    assert_eq!(artifact.content().await.expect("its content").as_slice(), b"chart");
+}
+
+#[tokio::test]
+async fn c_280_long_credentials_count_for_as_long_as_they_are_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = PullLimits { component_versions: 8 << 20, ..limits() };
+    let host = start_with(&folder, RegistrySettings { limits, ..RegistrySettings::default() });
+    let of = |length: usize| {
+        let docker = json!({"auths": {"r.example": {"username": "u", "password": "p".repeat(length)}}}).to_string();
+        let secret = [(".dockerconfigjson".to_owned(), Secret(docker.into_bytes()))].into();
+        Credentials { pull_secrets: vec![("pull".to_owned(), secret)], ..Credentials::default() }
+    };
+    let mut held = Vec::new();
+    let refused = loop {
+        match host.artifacts(&of(1 << 20)) {
+            Ok(artifacts) => held.push(artifacts),
+            Err(fault) => break fault.to_string(),
+        }
+    };
+    assert!(refused.starts_with("the credentials of the Context: "), "{refused}");
+    assert_eq!(held.len(), 3, "of 3.5 MiB");
+    assert!(host.artifacts(&of(1 << 10)).is_ok(), "short ones count nowhere");
+    held.clear();
+    assert!(host.artifacts(&of(1 << 20)).is_ok());
 }
 
 #[tokio::test]

@@ -47,6 +47,14 @@ impl ServerLocation {
         made.map(Self::Private).map_err(|source| UpError::Write { path: base.to_owned(), source })
     }
 
+    /// The folder that is still there after the process.
+    pub(super) fn lasting(&self) -> Option<PathBuf> {
+        match self {
+            Self::Data(data) => Some(data.clone()),
+            Self::Private(_) => None,
+        }
+    }
+
     pub(super) fn storage(&self) -> Storage {
         match self {
             Self::Data(data) => Storage::Folder(data.clone()),

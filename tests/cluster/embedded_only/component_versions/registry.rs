@@ -143,3 +143,20 @@ async fn a_component_of_a_private_registry_deploys_and_again_without_the_registr
     });
     assert_eq!(second.await["status"]["phase"], "Succeeded");
 }
+
+#[tokio::test]
+async fn c_280_limits_context_what_it_names_for_credentials_has_a_sum() {
+    let cluster = Cluster::start(&crate::binary().await, &["--ephemeral"]).await;
+    let names = ["one", "two", "three"];
+    for name in names {
+        let content = json!({"stringData": {".dockerconfigjson": "x".repeat(900 << 10)}});
+        cluster.apply(&object("Secret", name, content)).await;
+    }
+    let named: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    cluster.apply(&object("Context", "long", json!({"registryPullSecrets": named}))).await;
+    cluster.apply(&installation("app", "long")).await;
+    let failed = cluster.expect(&in_phase("app", "Failed")).await;
+    let why = "what Context long names for credentials has more than 2097152 bytes together; keep Secrets and an ocmConfig with \
+               nothing but credentials";
+    assert_eq!(failed["status"]["lastError"]["message"], why);
+}

@@ -165,3 +165,26 @@ fn the_key_of_a_signature_is_of_the_namespace_of_the_context() {
         );
     }
 }
+
+#[test]
+fn c_280_what_a_context_names_often_is_there_once_and_headers_have_a_sum() {
+    let pull = vec![json!({"name": "pull"}); 3];
+    let header = json!({"url": "a.example", "secretRef": {"name": "keys", "key": "pem"}});
+    let of = |auths: Vec<Value>, length: usize| {
+        let auths = json!({"helmChartRepoCredentials": {"auths": auths}});
+        let context = context(json!({"registryPullSecrets": pull, "configurations": auths}));
+        let mut objects = objects();
+        objects.secrets.insert(pair("ns", "keys"), secret("pem", &"x".repeat(length)));
+        let inputs = ContextInputs { context: &context, namespace: &"ns".into(), objects: &objects };
+        inputs.credentials().unwrap()
+    };
+    let most = MOST_CREDENTIAL_BYTES as usize;
+    let credentials = of(vec![header.clone(); 2], most / 2);
+    assert_eq!(credentials.pull_secrets, [("pull".to_owned(), secret(".dockerconfigjson", "{}"))]);
+    let charts = credentials.chart_repositories;
+    assert_eq!((charts.logins.len(), charts.unusable), (2, None));
+    let charts = of(vec![header; 2], most / 2 + 1).chart_repositories;
+    let why = "helmChartRepoCredentials of Context ns/private have headers of more than 2097152 bytes together; a Secret that \
+               several entries name counts for each of them";
+    assert_eq!((charts.logins.len(), charts.unusable.as_deref()), (0, Some(why)));
+}

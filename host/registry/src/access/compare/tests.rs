@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     cache::Bytes,
+    held_manifest::HeldManifest,
     oci::{Manifest, OciDescriptor},
 };
 
@@ -30,7 +31,7 @@ fn blob(bytes: &[u8], media_type: &str) -> Fetched {
 
 fn artifact(by: Algorithm) -> Fetched {
     let manifest = Arc::new(manifest(&ContentDigest::of(by, b"content")));
-    Fetched::Artifact { reference: "registry.example/app:1".parse().unwrap(), manifest }
+    Fetched::Artifact { reference: "registry.example/app:1".parse().unwrap(), manifest: HeldManifest::small(manifest) }
 }
 
 fn packed() -> (Fetched, ContentDigest) {

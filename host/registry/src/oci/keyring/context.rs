@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orangery_core::error::{Code, Fault};
-use orangery_ocm::{Credentials, Secret};
+use orangery_ocm::{Credentials, MOST_CREDENTIAL_BYTES, Secret};
 
 use super::{DockerConfig, Keyring, OcmConfig};
 
@@ -13,7 +13,7 @@ const OCM_CREDENTIALS: &str = ".ocmcredentialconfig";
 impl Keyring {
     /// Reads `registryPullSecrets` and `ocmConfig` of a Context, in this order; the second answer says where the Context
     /// looks for component versions that name no repository. A Secret with neither of the two keys is a fault: it would
-    /// be tried in vain.
+    /// be tried in vain. What is read has a sum (C-280).
     pub fn of_context(credentials: &Credentials) -> Result<(Self, OcmConfig), Fault> {
         let allowed = Arc::new(credentials.allowed.clone());
         let keyring = Self { allowed, tenant: credentials.namespace.clone(), ..Self::default() };
@@ -30,9 +30,11 @@ impl Keyring {
             }
             if let Some(content) = docker {
                 keyring = keyring.with_docker_config(DockerConfig::read(text(content, &origin)?, &origin)?);
+                keyring.fits(&origin)?;
             }
             if let Some(content) = ocm {
                 keyring = keyring.with_ocm_config(&OcmConfig::read_credentials(text(content, &origin)?, &origin)?);
+                keyring.fits(&origin)?;
             }
         }
         let Some((name, content)) = &credentials.ocm_config else { return Ok((keyring, OcmConfig::default())) };
@@ -40,7 +42,21 @@ impl Keyring {
         let content = text(content, &origin)?;
         // An empty one is there to be filled; the original takes it as none.
         let config = if content.is_empty() { OcmConfig::default() } else { OcmConfig::read(content, &origin)? };
-        Ok((keyring.with_ocm_config(&config), config))
+        let keyring = keyring.with_ocm_config(&config);
+        keyring.fits(&origin)?;
+        Ok((keyring, config))
+    }
+
+    /// Whether it has no more than it may, those of `origin` included.
+    fn fits(&self, origin: &str) -> Result<(), Fault> {
+        if self.memory() <= MOST_CREDENTIAL_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "the credentials of the Context take more than {MOST_CREDENTIAL_BYTES} bytes of memory with those in {origin}; name \
+             fewer in the Context"
+        );
+        Err(Fault::invalid(Code::LimitExceeded, message))
     }
 }
 
@@ -95,6 +111,20 @@ mod tests {
         let resolvers = ocm("ocm.config.ocm.software", "").into_bytes();
         let found = configured(Secret(resolvers));
         assert_eq!(Keyring::of_context(&found).expect("resolvers").1.resolvers().len(), 1);
+    }
+
+    #[test]
+    fn c_280_limits_registry_the_credentials_of_a_context_have_a_sum() {
+        let long = |host: &str| {
+            let docker = json!({"auths": {host: {"username": "u", "password": "p".repeat(600 << 10)}}}).to_string();
+            secret(host, DOCKER_CONFIG, docker.as_bytes())
+        };
+        let of = |pull_secrets| Keyring::of_context(&Credentials { pull_secrets, ..Credentials::default() }).map(drop);
+        assert_eq!(of(vec![long("a.example"), long("b.example"), long("c.example")]), Ok(()));
+        let four = ["a.example", "b.example", "c.example", "d.example"].map(long).to_vec();
+        let why = "the credentials of the Context take more than 2097152 bytes of memory with those in the Secret d.example; name \
+                   fewer in the Context";
+        assert_eq!(of(four).map_err(|fault| fault.to_string()), Err(why.to_owned()));
     }
 
     #[test]

@@ -3,14 +3,15 @@
 //! Read are `generic.config.ocm.software` (a list of the others), `credentials.config.ocm.software` and
 //! `ocm.config.ocm.software`, each with or without `/v1`; other types are for other tools and passed over.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
     error::{Code, Fault},
-    yaml,
+    memory, yaml,
 };
+use orangery_ocm::MOST_CREDENTIAL_BYTES;
 use secrecy::SecretString;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Consumer, CredentialScope, DockerConfig, KeyringEntry, Login};
 use crate::oci::reference::Scheme;
@@ -25,7 +26,9 @@ const USUAL_PRIORITY: i64 = 10;
 pub struct OcmConfig {
     pub(super) keys: Vec<KeyringEntry>,
     resolvers: Vec<Resolver>,
-    aliases: Map<String, Value>,
+    aliases: BTreeMap<String, Arc<Value>>,
+    /// Bytes of memory that all of it takes.
+    bytes: u64,
 }
 
 /// A repository that has the component versions below a name.
@@ -35,8 +38,8 @@ pub struct Resolver {
     pub prefix: String,
     /// The greater is asked first.
     pub priority: i64,
-    /// The specification of the repository, aliases replaced.
-    pub repository: Value,
+    /// The specification of the repository, aliases replaced. What is behind an alias is there once.
+    pub repository: Arc<Value>,
 }
 
 struct OcmConfigReader<'a> {
@@ -66,7 +69,9 @@ impl OcmConfig {
         reading.configuration(&value, 0)?;
         let aliases = &config.aliases;
         for resolver in &mut config.resolvers {
-            resolver.repository = resolved(&resolver.repository, aliases);
+            if let Some(repository) = resolved(&resolver.repository, aliases) {
+                resolver.repository = repository;
+            }
         }
         config.resolvers.sort_by_key(|resolver| (Reverse(resolver.priority), Reverse(resolver.prefix.len())));
         Ok(config)
@@ -78,7 +83,12 @@ impl OcmConfig {
             Some(rest) => resolver.prefix.is_empty() || rest.is_empty() || rest.starts_with('/'),
             None => false,
         };
-        self.resolvers.iter().filter(is_for).map(|resolver| &resolver.repository).collect()
+        self.resolvers.iter().filter(is_for).map(|resolver| &*resolver.repository).collect()
+    }
+
+    /// Bytes of memory that it takes, its credentials included.
+    pub(crate) fn memory(&self) -> u64 {
+        self.bytes
     }
 
     /// The resolvers, in the order in which they are asked.
@@ -87,16 +97,15 @@ impl OcmConfig {
     }
 }
 
-/// A specification as it is used: the one behind an alias, and a registry where only its address stands.
-fn resolved(specification: &Value, aliases: &Map<String, Value>) -> Value {
-    match specification {
-        Value::String(name) => match aliases.get(name) {
-            Some(found) => found.clone(),
-            None => json!({"type": "OCIRegistry", "baseUrl": name}),
-        },
-        other => other.clone(),
-    }
+/// A specification as it is used where only a name stands: the one behind an alias, or a registry of that address.
+fn resolved(specification: &Value, aliases: &BTreeMap<String, Arc<Value>>) -> Option<Arc<Value>> {
+    let name = specification.as_str()?;
+    let registry = || Arc::new(json!({"type": "OCIRegistry", "baseUrl": name}));
+    Some(aliases.get(name).cloned().unwrap_or_else(registry))
 }
+
+/// Bytes of a resolver that is a name alone, when it is a registry.
+const RESOLVER: u64 = 1 << 10;
 
 /// A type without its version.
 fn type_of(value: &Value) -> &str {
@@ -126,6 +135,20 @@ impl OcmConfigReader<'_> {
         Fault::invalid(Code::ConfigurationProblem, message)
     }
 
+    /// Counts what is about to be added.
+    fn count(&mut self, bytes: u64) -> Result<(), Fault> {
+        self.config.bytes = self.config.bytes.saturating_add(bytes);
+        if self.config.bytes <= MOST_CREDENTIAL_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "the OCM configuration in {} takes more than {MOST_CREDENTIAL_BYTES} bytes of memory as it is read, where \
+             credentials count once for each identity; keep it shorter",
+            self.origin
+        );
+        Err(Fault::invalid(Code::LimitExceeded, message))
+    }
+
     fn configuration(&mut self, value: &Value, level: usize) -> Result<(), Fault> {
         if level > MOST_LEVELS {
             return Err(self.unusable(&format!("more than {MOST_LEVELS} configurations stand in one another")));
@@ -146,14 +169,18 @@ impl OcmConfigReader<'_> {
 
     fn repositories(&mut self, value: &Value) -> Result<(), Fault> {
         if let Some(aliases) = value.get("aliases").and_then(Value::as_object) {
-            self.config.aliases.extend(aliases.clone());
+            for (name, specification) in aliases {
+                self.count(memory::of_text(name.len()) + memory::of(specification))?;
+                self.config.aliases.insert(name.clone(), Arc::new(specification.clone()));
+            }
         }
         for (index, rule) in list(value, "resolvers").iter().enumerate() {
             let repository = rule.get("repository").filter(|specification| !specification.is_null());
             let repository = repository.ok_or_else(|| self.unusable(&format!("resolver {index} has no repository")))?;
             let prefix = text(rule, "prefix").unwrap_or_default().trim_end_matches('/').to_owned();
             let priority = rule.get("priority").and_then(Value::as_i64).unwrap_or(USUAL_PRIORITY);
-            self.config.resolvers.push(Resolver { prefix, priority, repository: repository.clone() });
+            self.count(RESOLVER + memory::of_text(prefix.len()) + memory::of(repository))?;
+            self.config.resolvers.push(Resolver { prefix, priority, repository: Arc::new(repository.clone()) });
         }
         Ok(())
     }
@@ -166,13 +193,9 @@ impl OcmConfigReader<'_> {
                 let login = self.login(consumer, consumer_kind, index)?;
                 let scope = self.scope(identity, index)?;
                 let origin = Arc::clone(&self.origin);
-                self.config.keys.push(KeyringEntry {
-                    consumer: consumer_kind,
-                    scope,
-                    login,
-                    origin,
-                    certificates: Vec::new(),
-                });
+                let entry = KeyringEntry { consumer: consumer_kind, scope, login, origin, certificates: Vec::new() };
+                self.count(entry.memory())?;
+                self.config.keys.push(entry);
             }
         }
         for entry in list(value, "repositories") {
@@ -184,7 +207,9 @@ impl OcmConfigReader<'_> {
             let inline = repository.get("dockerConfig").ok_or_else(|| {
                 self.unusable("it names a docker configuration by file; put the file's content into dockerConfig")
             })?;
-            self.config.keys.extend(DockerConfig::of_value(inline, &self.origin)?.keys);
+            let keys = DockerConfig::of_value(inline, &self.origin)?.keys;
+            self.count(keys.iter().map(KeyringEntry::memory).sum())?;
+            self.config.keys.extend(keys);
         }
         Ok(())
     }
@@ -329,6 +354,47 @@ configurations:
         );
         assert_eq!(config.repositories("example.org/ab"), [&registry("first.example"), &registry("last.example")]);
         assert_eq!(config.repositories("other.org/a"), [&registry("last.example")]);
+    }
+
+    #[test]
+    fn c_280_what_is_behind_an_alias_is_there_once() {
+        let long = "x".repeat(400 << 10);
+        let resolvers = vec![json!({"repository": "a"}); 1_000];
+        let aliases = json!({"a": {"type": "OCIRegistry", "baseUrl": long}});
+        let config = json!({"type": "ocm.config.ocm.software", "aliases": aliases, "resolvers": resolvers}).to_string();
+        let config = OcmConfig::read(&config, "ConfigMap a/b").expect("a configuration");
+        let [first, others @ ..] = config.resolvers() else { panic!("no resolver") };
+        assert!(others.len() == 999 && others.iter().all(|other| Arc::ptr_eq(&other.repository, &first.repository)));
+    }
+
+    #[test]
+    fn c_280_limits_registry_an_ocm_configuration_takes_so_much_memory() {
+        let identity = json!({"type": "OCIRegistry", "hostname": "r.example"});
+        let consumers = |identities: usize, password: usize| {
+            let credentials =
+                json!([{"type": "Credentials", "properties": {"username": "u", "password": "p".repeat(password)}}]);
+            let consumer = json!({"identities": vec![identity.clone(); identities], "credentials": credentials});
+            json!({"type": "credentials.config.ocm.software", "consumers": [consumer]})
+        };
+        let auths: serde_json::Map<_, _> =
+            (0..20_000).map(|n| (format!("r{n}.example"), json!({"auth": "Og=="}))).collect();
+        let docker = json!({"type": "DockerConfig", "dockerConfig": {"auths": auths}});
+        let cases = [
+            (consumers(6, 400 << 10), true),
+            (consumers(4, 400 << 10), false),
+            (consumers(20_000, 1), true),
+            (json!({"type": "credentials.config.ocm.software", "repositories": [{"repository": docker}]}), true),
+            (json!({"type": "ocm.config.ocm.software", "resolvers": vec![json!({"repository": "a"}); 2_000]}), true),
+            (json!({"type": "ocm.config.ocm.software", "resolvers": vec![json!({"repository": "a"}); 1_000]}), false),
+            (json!({"type": "ocm.config.ocm.software", "aliases": {"a": vec![0; 40_000]}}), true),
+        ];
+        for (config, is_refused) in cases {
+            let read = OcmConfig::read(&config.to_string(), "ConfigMap team/ocm").map(drop);
+            let why = "the OCM configuration in ConfigMap team/ocm takes more than 2097152 bytes of memory as it is read, where \
+                       credentials count once for each identity; keep it shorter";
+            let expected = if is_refused { Err(why.to_owned()) } else { Ok(()) };
+            assert_eq!(read.map_err(|fault| fault.to_string()), expected);
+        }
     }
 
     #[test]

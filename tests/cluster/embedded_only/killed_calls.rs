@@ -1,0 +1,45 @@
+//! Calls during which the operator is killed, again and again (C-283).
+
+use orangery_tests::{
+    cluster::{Cluster, own_target},
+    tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster},
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+#[tokio::test]
+async fn c_283_an_item_during_whose_calls_the_operator_is_killed_is_set_aside_and_its_neighbour_deploys() {
+    let binary = crate::binary().await;
+    let start = async || Cluster::start(&binary, &["--data", "state"]).await;
+    let cluster = start().await;
+    // A server that takes connections and says nothing: calls are under way for as long as the test wants.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]});
+    let mut target = own_target(&kubeconfig.to_string());
+    target["metadata"]["name"] = json!("silent");
+    cluster.apply(&target).await;
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("first", &[], "1")])});
+    let mut root = on_cluster(installation("root", &blueprint(fields.clone())));
+    root["spec"]["imports"]["targets"][0]["target"] = json!("silent");
+    cluster.apply(&root).await;
+    drop(silent.accept().await.expect("the item is worked on"));
+    let mut taken = vec![silent.accept().await.expect("and goes on")];
+    cluster.kill().await;
+    let cluster = start().await;
+    taken.push(silent.accept().await.expect("it is worked on again, alone"));
+    cluster.kill().await;
+
+    let cluster = start().await;
+    let is_told = |item: &Value| item["status"]["lastError"]["reason"] == "OperatorKilled";
+    let item = cluster.expect_that(&any("DeployItem", ""), "is not set aside", is_told).await;
+    let why = "the operator was killed 2 times in a row while it worked on this, most likely as it needs more memory than there is; \
+               it is set aside, and tried again later, alone: make it smaller, or give the operator more memory";
+    assert_eq!(item["status"]["lastError"]["message"], why);
+    let neighbour = on_cluster(installation("neighbour", &blueprint(fields)));
+    cluster.apply(&neighbour).await;
+    cluster.expect(&in_phase("Installation", "neighbour", "Succeeded")).await;
+}
