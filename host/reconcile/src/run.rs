@@ -108,6 +108,7 @@ pub async fn run<C: Controller>(
         return;
     }
     let ControllerOptions { concurrency, rng, panicked, unfinished } = options;
+    unfinished.iter().for_each(|unfinished| unfinished.retain(C::NAME, |key| store.knows(key)));
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let slots = Arc::<CallSlots>::default();
@@ -133,7 +134,7 @@ pub async fn run<C: Controller>(
                 } else {
                     failures.remove(&key);
                     stale_watch.release(&key);
-                    unfinished.iter().for_each(|unfinished| unfinished.forget(C::NAME, &key));
+                    unfinished.iter().for_each(|unfinished| unfinished.retain(C::NAME, |of| *of != key));
                     queue.finish(&key, Ended::Settled);
                     queue.forget(&key);
                 }

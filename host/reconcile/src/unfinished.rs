@@ -171,14 +171,14 @@ impl UnfinishedCalls {
         }
     }
 
-    /// Forgets a call whose object is gone.
-    pub(crate) fn forget(&self, controller: &str, key: &Key) {
+    /// Forgets the calls of a controller whose objects are gone.
+    pub(crate) fn retain(&self, controller: &str, exists: impl Fn(&Key) -> bool) {
         let mut known = self.lock();
-        if known.suspects.is_empty() {
-            return;
+        let gone = known.suspects.keys().filter(|(of, key)| of == controller && !exists(key));
+        for id in gone.cloned().collect::<Vec<_>>() {
+            let forgotten = known.suspects.remove(&id);
+            self.give_back(&mut known, forgotten.and_then(|suspect| suspect.place));
         }
-        let forgotten = known.suspects.remove(&(controller.to_owned(), key.clone()));
-        self.give_back(&mut known, forgotten.and_then(|suspect| suspect.place));
     }
 
     /// Carries a call out. What is alone waits for its turn with the slot of the call lent.
@@ -336,7 +336,10 @@ mod tests {
         calls.carry_out("c", &key("a"), true, async { assert_eq!(written.texts()[0], "c ns/a 1 runs") }).await;
         assert_eq!(written.texts(), ["c ns/b 1 waits"]);
         assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Free);
-        calls.forget("c", &key("b"));
+        calls.retain("d", |_| false);
+        calls.retain("c", |_| true);
+        assert_eq!(written.texts(), ["c ns/b 1 waits"]);
+        calls.retain("c", |of| *of != key("b"));
         assert_eq!(calls.admit("c", &key("b"), Instant::now()), CallAdmission::Free);
         assert_eq!(written.texts(), Vec::<String>::new());
     }

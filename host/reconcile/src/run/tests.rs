@@ -205,7 +205,9 @@ impl CallJournal for NoJournal {
 async fn c_283_what_was_under_way_when_two_processes_ended_is_told_and_called_when_its_time_is_over() {
     let key = Key { namespace: "ns".into(), name: "a".into() };
     let before = WrittenCall { controller: Scripted::NAME.to_owned(), key, under_way: true, times: 1 };
-    let unfinished = UnfinishedCalls::new(Box::new(NoJournal), vec![before]);
+    let gone = ["x", "y", "z"]
+        .map(|name| WrittenCall { key: Key { name: name.into(), ..before.key.clone() }, ..before.clone() });
+    let unfinished = UnfinishedCalls::new(Box::new(NoJournal), [vec![before], gone.to_vec()].concat());
     let store = Store::new();
     store.upsert(object("a", 1));
     store.upsert(object("b", 1));
