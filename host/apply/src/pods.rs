@@ -213,6 +213,18 @@ mod tests {
     }
 
     #[test]
+    fn c_239_of_several_pods_the_first_by_name_is_told_that_anything_keeps() {
+        let named = |name: &str, reason: &str| {
+            let status = json!({"containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason}}}]});
+            Arc::new(json!({"kind": "Pod", "metadata": {"name": name}, "status": status}))
+        };
+        let well = named("web-1", "ContainerCreating");
+        let pods = [named("web-3", "ErrImagePull"), named("web-2", "ImagePullBackOff"), Arc::clone(&well)];
+        assert_eq!(first_kept(&pods).unwrap(), "container web of pod web-2: ImagePullBackOff");
+        assert_eq!([first_kept(&[well]), first_kept(&[])], [None, None]);
+    }
+
+    #[test]
     fn limits_pods_what_is_told_of_one_has_a_length() {
         let told = waits("ErrImagePull", &"x".repeat(10_000), json!({})).unwrap();
         assert!((LONGEST_WORDS..LONGEST_WORDS + 32).contains(&told.len()), "{}", told.len());

@@ -230,3 +230,78 @@ async fn c_273_a_list_that_waits_for_the_pace_of_its_namespace_keeps_no_turn_of_
     assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
     assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
 }
+
+/// A client whose lists have two pages. The first is answered at once, the second by nobody. With how many second pages are asked for.
+fn client_of_pages() -> (Client, Log) {
+    let asked = Log::default();
+    let log = Arc::clone(&asked);
+    let service = service_fn(move |request: http::Request<kube::client::Body>| {
+        let log = Arc::clone(&log);
+        async move {
+            let uri = request.uri();
+            if uri.query().unwrap_or_default().contains("continue=") {
+                log.lock().unwrap().push(uri.path().split('/').nth(4).unwrap_or_default().to_owned());
+                std::future::pending::<()>().await;
+            }
+            let metadata = json!({"resourceVersion": "1", "continue": "more"});
+            let list =
+                json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": [object("x")]});
+            Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(list.to_string().into_bytes())))
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_273_a_list_that_has_waited_for_the_pace_goes_on_when_it_has_its_turn_again() {
+    let (client, asked) = client_of_pages();
+    let feeds = feeds();
+    let spent = feeds.shares.paces.of(&Some("n".into()));
+    assert_eq!((0..40_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 20_000);
+    let begun = Instant::now();
+    let held = ["a", "b", "c"].map(|namespace| follow(&feeds, &client, namespace));
+    until(|| asked.lock().unwrap().len() >= MOST_LISTS).await;
+    assert!(begun.elapsed() > Duration::from_secs(9), "all of them have waited: {:?}", begun.elapsed());
+    let since = Instant::now();
+    until(|| since.elapsed() > LONGEST_TURN / 2).await;
+    assert_eq!(asked.lock().unwrap().len(), MOST_LISTS, "the third one waits for its turn");
+    until(|| asked.lock().unwrap().len() == held.len()).await;
+}
+
+/// A client whose lists are empty, and whose watches tell of one object when a permit is there.
+fn client_of_changes(changes: &Arc<Semaphore>) -> Client {
+    let changes = Arc::clone(changes);
+    let service = service_fn(move |request: http::Request<kube::client::Body>| {
+        let changes = Arc::clone(&changes);
+        async move {
+            let mut changed = object("x");
+            (changed["apiVersion"], changed["kind"]) = (json!("v1"), json!("ConfigMap"));
+            let answer = if request.uri().query().unwrap_or_default().contains("watch=") {
+                changes.acquire().await.unwrap().forget();
+                json!({"type": "ADDED", "object": changed})
+            } else {
+                json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": []})
+            };
+            Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(format!("{answer}\n").into_bytes())))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_273_a_feed_takes_a_change_in_when_its_namespace_has_its_turn() {
+    let (changes, feeds, log) = (Arc::new(Semaphore::new(0)), feeds(), Log::default());
+    let (client, namespace) = (client_of_changes(&changes), Namespace::from_static("n"));
+    let told = Arc::clone(&log);
+    let observe: Observe = Arc::new(move |event| told.lock().unwrap().push(format!("{event:?}")));
+    let by = (&client, &namespace);
+    let held = feeds.follow(by, &config_maps(), Some(namespace.clone()), named(&["x"]), observe).unwrap();
+    until(|| log.lock().unwrap().last().is_some_and(|last| last == "ListEnds")).await;
+    let spent = feeds.shares.paces.of(&Some("n".into()));
+    assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
+    let begun = Instant::now();
+    changes.add_permits(1);
+    until(|| log.lock().unwrap().last().is_some_and(|last| last.starts_with("Is("))).await;
+    assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
+    drop(held);
+}
