@@ -32,14 +32,14 @@ pub(crate) struct CollectedExports {
     _held: KeptObjects,
 }
 
-/// What the values of rules take so far.
+/// The room that the values of rules take so far.
 #[derive(Default)]
-struct ExportedMemory {
+struct ExportRoom {
     bytes: u64,
     held: KeptObjects,
 }
 
-impl ExportedMemory {
+impl ExportRoom {
     /// One value more, before it is copied; `from` is where it was read.
     fn take(&mut self, value: &Value, from: Option<(&Cluster, &ObjectKey)>) -> Result<(), ApplyError> {
         self.bytes = self.bytes.saturating_add(memory::of(value));
@@ -69,7 +69,7 @@ impl JobObjects<'_> {
         rules: &[ExportRule],
         inventory: &Inventory,
     ) -> Result<CollectedExports, ApplyError> {
-        let (mut results, mut memory) = (Vec::new(), ExportedMemory::default());
+        let (mut results, mut memory) = (Vec::new(), ExportRoom::default());
         for rule in rules {
             let value = match &rule.source {
                 ExportSource::Value(value) => memory.take(value, None).map(|()| value.clone()),
@@ -93,7 +93,7 @@ impl JobObjects<'_> {
         source: &PathSource,
         key: &str,
         inventory: &Inventory,
-        memory: &mut ExportedMemory,
+        memory: &mut ExportRoom,
     ) -> Result<Value, ApplyError> {
         let located = LocatedObject { on: source.on.clone(), key: source.key.clone() };
         let Some(follow) = &source.then else { return self.at(&located, (&source.path, key), inventory, memory).await };
@@ -114,7 +114,7 @@ impl JobObjects<'_> {
         located: &LocatedObject,
         (path, export): (&str, &str),
         inventory: &Inventory,
-        memory: &mut ExportedMemory,
+        memory: &mut ExportRoom,
     ) -> Result<Value, ApplyError> {
         let parsed = ParsedPath::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
