@@ -188,9 +188,9 @@ impl<'a> Executor<'a> {
         if completion.exports.is_empty() {
             return Ok(());
         }
-        let exports = self.objects.collect(&completion.exports, &self.state.inventory).await?;
+        let collected = self.objects.collect(&completion.exports, &self.state.inventory).await?;
         self.objects.job.fence()?;
-        Ok(self.store.export(&exports).await?)
+        Ok(self.store.export(&collected.exports).await?)
     }
 
     fn all_planned(&self) -> BTreeSet<LocatedObject> {

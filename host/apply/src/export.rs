@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orangery_core::{
     error::{Code, Failure},
     jsonpath::{ParsedPath, PathError},
+    memory,
     name::Namespace,
     step::{Halt, Until},
 };
@@ -20,16 +21,59 @@ use crate::{
     job_objects::{JobObjects, or_before},
     writer::ObjectHandle,
 };
-use orangery_cluster::Observed;
+use orangery_cluster::{Cluster, KeptObjects, Observed};
+
+/// The most bytes of memory that the exports of one item take. They become one Secret, which has a MiB of text at most.
+const MOST_EXPORTED_BYTES: u64 = 32 << 20;
+
+/// Exports, with what they take of the memory that the objects of all clusters share (C-287).
+pub(crate) struct CollectedExports {
+    pub(crate) exports: Value,
+    _held: KeptObjects,
+}
+
+/// The room that the values of rules take so far.
+#[derive(Default)]
+struct ExportRoom {
+    bytes: u64,
+    held: KeptObjects,
+}
+
+impl ExportRoom {
+    /// One value more, before it is copied; `from` is where it was read.
+    fn take(&mut self, value: &Value, from: Option<(&Cluster, &ObjectKey)>) -> Result<(), ApplyError> {
+        self.bytes = self.bytes.saturating_add(memory::of(value));
+        if self.bytes > MOST_EXPORTED_BYTES {
+            let message = format!(
+                "the exports take more than the {MOST_EXPORTED_BYTES} bytes of memory that those of one item may; export less, or in \
+                 several items"
+            );
+            return Err(Halt::Stall(Failure::new("Export", "TooLarge", message).with_code(Code::LimitExceeded)).into());
+        }
+        let Some((cluster, key)) = from else { return Ok(()) };
+        cluster.reserve(&mut self.held, self.bytes, key).map_err(|_| {
+            let message = format!(
+                "the exports take {} bytes of memory, for which there is no room beside the objects that others work with; it is tried \
+                 again",
+                self.bytes
+            );
+            Halt::Retry(Failure::new("Export", "NoRoom", message)).into()
+        })
+    }
+}
 
 impl JobObjects<'_> {
     /// All exports, or a wait for what they come from.
-    pub(crate) async fn collect(&self, rules: &[ExportRule], inventory: &Inventory) -> Result<Value, ApplyError> {
-        let mut results = Vec::new();
+    pub(crate) async fn collect(
+        &self,
+        rules: &[ExportRule],
+        inventory: &Inventory,
+    ) -> Result<CollectedExports, ApplyError> {
+        let (mut results, mut memory) = (Vec::new(), ExportRoom::default());
         for rule in rules {
             let value = match &rule.source {
-                ExportSource::Value(value) => Ok(value.clone()),
-                ExportSource::Path(source) => self.value(source, &rule.key, inventory).await,
+                ExportSource::Value(value) => memory.take(value, None).map(|()| value.clone()),
+                ExportSource::Path(source) => self.value(source, &rule.key, inventory, &mut memory).await,
             };
             results.push(value.map(|value| (rule.key.as_str(), value)));
         }
@@ -38,23 +82,29 @@ impl JobObjects<'_> {
             merge(&mut exports, nested(key, value));
         }
         if exports.is_object() {
-            return Ok(exports);
+            return Ok(CollectedExports { exports, _held: memory.held });
         }
         let message = "an export without a key must be an object, because it becomes all exports of the item";
         Err(Halt::Stall(Failure::new("Export", "InvalidExport", message).with_code(Code::ConfigurationProblem)).into())
     }
 
-    async fn value(&self, source: &PathSource, key: &str, inventory: &Inventory) -> Result<Value, ApplyError> {
+    async fn value(
+        &self,
+        source: &PathSource,
+        key: &str,
+        inventory: &Inventory,
+        memory: &mut ExportRoom,
+    ) -> Result<Value, ApplyError> {
         let located = LocatedObject { on: source.on.clone(), key: source.key.clone() };
-        let Some(follow) = &source.then else { return self.at(&located, (&source.path, key), inventory).await };
-        let reference = self.at(&located, (&source.path, key), inventory).await?;
+        let Some(follow) = &source.then else { return self.at(&located, (&source.path, key), inventory, memory).await };
+        let reference = self.at(&located, (&source.path, key), inventory, memory).await?;
         let key_of_second = followed(&reference, follow, &source.key).ok_or_else(|| {
             let message =
                 format!("the export {key} follows {} of {}, which is no object with a name", source.path, source.key);
             Halt::Retry(Failure::new("Export", "InvalidReference", message))
         })?;
         let second = LocatedObject { on: source.on.clone(), key: key_of_second };
-        self.at(&second, (&follow.path, key), inventory).await
+        self.at(&second, (&follow.path, key), inventory, memory).await
     }
 
     /// The one value at a path: from what a write has answered, or a watch that lives, or one read; if it is not there
@@ -64,6 +114,7 @@ impl JobObjects<'_> {
         located: &LocatedObject,
         (path, export): (&str, &str),
         inventory: &Inventory,
+        memory: &mut ExportRoom,
     ) -> Result<Value, ApplyError> {
         let parsed = ParsedPath::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
@@ -71,14 +122,16 @@ impl JobObjects<'_> {
         if let Some(answer) = self.answer(located)
             && let Ok(value) = parsed.one(answer)
         {
+            let cluster = self.job.clusters.cluster(&located.on).await?;
+            memory.take(value, Some((&cluster, &located.key)))?;
             self.has_read(located, answer);
             return Ok(value.clone());
         }
         let handle = self.handle(located).await?;
-        let classified = |object: Option<Arc<Value>>| {
+        let mut classified = |object: Option<Arc<Value>>| {
             object.iter().for_each(|object| self.has_read(located, object));
             match object.as_deref().map(|object| parsed.one(object)) {
-                Some(Ok(value)) => Ok(value.clone()),
+                Some(Ok(value)) => memory.take(value, Some((&handle.cluster, &handle.key))).map(|()| value.clone()),
                 Some(Err(error)) => Err(absent(&handle.key, export, &error)),
                 None => Err(self.missing(located, inventory)),
             }

@@ -39,13 +39,27 @@ pub enum Subject {
     ShootAdmin,
 }
 
+/// The most bytes of a token. Those of service accounts have one or two thousand; the server of a tenant answers what it likes.
+const LONGEST_TOKEN: usize = 64 << 10;
+/// The most bytes of a kubeconfig that is issued, its token and its certificate authority among them.
+const LONGEST_ISSUED: usize = 128 << 10;
+/// The most bytes of the time at which a credential ends.
+const LONGEST_TIME: usize = 64;
+
 /// A kubeconfig with a credential that ends. A secret: it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IssuedCredential {
-    /// The kubeconfig, in base64.
+    /// The kubeconfig as a client takes it.
     pub kubeconfig: String,
     /// When the credential ends, RFC 3339.
     pub expires: String,
+}
+
+impl IssuedCredential {
+    /// The kubeconfig in base64, as templates get it.
+    pub fn encoded(&self) -> String {
+        BASE64.encode(self.kubeconfig.as_bytes())
+    }
 }
 
 impl Subject {
@@ -105,18 +119,35 @@ pub async fn issue_credential(
         body.to_string().into_bytes(),
     );
     let answer: Value = cluster.ask(&key, request).await.map_err(unminted)?;
-    let status = |field: &str| {
+    read_issued(&answer, text, wanted, &format!("{} answered a credential for {key}", cluster.address()))
+}
+
+/// What a server has issued. A message about it begins with `answered`.
+fn read_issued(answer: &Value, text: &str, wanted: &Credential, answered: &str) -> Result<IssuedCredential, Fault> {
+    let wrong = |what: String| Fault::invalid(Code::InternalProblem, format!("{answered} {what}"));
+    let status = |field: &str, longest: usize| {
         let found = answer.pointer(&format!("/status/{field}")).and_then(Value::as_str);
-        found.map(str::to_owned).ok_or_else(|| {
-            let message = format!("{} answered a credential for {key} without status.{field}", cluster.address());
-            Fault::invalid(Code::InternalProblem, message)
-        })
+        let found = found.ok_or_else(|| wrong(format!("without status.{field}")))?;
+        if found.len() > longest {
+            let bytes = found.len();
+            let what =
+                format!("with a status.{field} of {bytes} bytes, of which {longest} are allowed; correct its server");
+            return Err(wrong(what));
+        }
+        Ok(found)
     };
+    let expires = status("expirationTimestamp", LONGEST_TIME)?.to_owned();
     let kubeconfig = match wanted.subject {
-        Subject::ShootAdmin => status("kubeconfig")?,
-        Subject::ServiceAccount => BASE64.encode(with_token(text, name, &status("token")?)?.as_bytes()),
+        Subject::ShootAdmin => {
+            let encoded = status("kubeconfig", BASE64.encode_len(LONGEST_ISSUED))?;
+            let clear = BASE64.decode(encoded.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            clear.ok_or_else(|| {
+                wrong("with a status.kubeconfig that is no text in base64; correct its server".to_owned())
+            })?
+        }
+        Subject::ServiceAccount => with_token(text, &wanted.name, status("token", LONGEST_TOKEN)?)?,
     };
-    Ok(IssuedCredential { kubeconfig, expires: status("expirationTimestamp")? })
+    Ok(IssuedCredential { kubeconfig, expires })
 }
 
 /// What does not exist does not come by itself: rendering fails, as in the original.
@@ -151,7 +182,16 @@ fn with_token(text: &str, user: &str, token: &str) -> Result<String, Fault> {
         ..config
     };
     // JSON is YAML: every reader of kubeconfigs takes it.
-    serde_json::to_string(&issued).map_err(|_| incomplete())
+    let issued = serde_json::to_string(&issued).map_err(|_| incomplete())?;
+    if issued.len() > LONGEST_ISSUED {
+        let message = format!(
+            "the kubeconfig of the target has {} bytes with a token, and one that is issued has {LONGEST_ISSUED} at most; leave out of its \
+             cluster what is not needed",
+            issued.len()
+        );
+        return Err(Fault::invalid(Code::LimitExceeded, message));
+    }
+    Ok(issued)
 }
 
 #[cfg(test)]
@@ -189,6 +229,48 @@ users:
     fn a_kubeconfig_without_a_context_is_told() {
         let fault = with_token("clusters: []", "robot", "t").unwrap_err();
         assert!(fault.to_string().contains("leads to no cluster"), "{fault}");
+    }
+
+    #[test]
+    fn c_286_limits_kubeconfig_what_a_server_issues_has_a_length() {
+        let of = |subject, status: Value| {
+            let wanted = Credential { subject, name: "robot".into(), namespace: "ns".into(), seconds: 600 };
+            let text = TEXT.replace("YQ==", &"a".repeat(100));
+            let issued = read_issued(&json!({"status": status}), &text, &wanted, "it came");
+            issued.map(|issued| (issued.kubeconfig.len(), issued.encoded().len())).map_err(|fault| fault.to_string())
+        };
+        let token = |length: usize, expires: &str| {
+            of(Subject::ServiceAccount, json!({"token": "t".repeat(length), "expirationTimestamp": expires}))
+        };
+        assert!(token(LONGEST_TOKEN, "now").is_ok());
+        let too_long = "it came with a status.token of 65537 bytes, of which 65536 are allowed; correct its server";
+        assert_eq!(token(LONGEST_TOKEN + 1, "now"), Err(too_long.to_owned()));
+        let too_long =
+            "it came with a status.expirationTimestamp of 65 bytes, of which 64 are allowed; correct its server";
+        assert_eq!(token(1, &"x".repeat(LONGEST_TIME + 1)), Err(too_long.to_owned()));
+        let kubeconfig =
+            |encoded: String| of(Subject::ShootAdmin, json!({"kubeconfig": encoded, "expirationTimestamp": "now"}));
+        let encoded = |length: usize| BASE64.encode("k".repeat(length).as_bytes());
+        let longest = encoded(LONGEST_ISSUED).len();
+        assert_eq!(kubeconfig(encoded(LONGEST_ISSUED)), Ok((LONGEST_ISSUED, longest)));
+        assert!(
+            kubeconfig(encoded(LONGEST_ISSUED + 3))
+                .unwrap_err()
+                .starts_with("it came with a status.kubeconfig of 1747")
+        );
+        let clear = "it came with a status.kubeconfig that is no text in base64; correct its server";
+        assert_eq!(kubeconfig("kind: Config".to_owned()), Err(clear.to_owned()));
+        assert_eq!(token(0, "now").map(|(clear, _)| clear < 1_000), Ok(true));
+        assert_eq!(
+            of(Subject::ServiceAccount, json!({"token": "t"})),
+            Err("it came without status.expirationTimestamp".to_owned())
+        );
+    }
+
+    #[test]
+    fn c_286_limits_kubeconfig_the_cluster_of_one_that_is_issued_counts() {
+        let fault = with_token(&TEXT.replace("YQ==", &"a".repeat(LONGEST_ISSUED)), "robot", "t").unwrap_err();
+        assert!(fault.to_string().contains("and one that is issued has 131072 at most"), "{fault}");
     }
 
     #[tokio::test]

@@ -41,10 +41,6 @@ mod tests {
         Credential { subject, name: name.into(), namespace: "default".into(), seconds: 3600 }
     }
 
-    fn decoded(base64: &str) -> String {
-        String::from_utf8(BASE64.decode(base64.as_bytes()).unwrap()).unwrap()
-    }
-
     #[tokio::test]
     async fn a_service_account_kubeconfig_reaches_its_cluster_as_the_service_account() {
         let server = server().await;
@@ -58,7 +54,7 @@ mod tests {
                 .ok()
                 .unwrap();
         assert_eq!(issued.expires, "2027-01-15T09:00:00Z");
-        let kubeconfig = decoded(&issued.kubeconfig);
+        let kubeconfig = issued.kubeconfig;
         assert_eq!(Kubeconfig::from_yaml(&kubeconfig).unwrap().auth_infos[0].name, "robot");
         // The server takes the token.
         let maps: Api<ConfigMap> = Api::namespaced(client(&kubeconfig).await, "default");
@@ -121,7 +117,7 @@ mod tests {
             "apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest",
             "metadata": {"name": "red", "namespace": "default"}, "spec": {"expirationSeconds": 3600},
         });
-        let message: Value = serde_json::from_str(&decoded(&issued.kubeconfig)).unwrap();
+        let message: Value = serde_json::from_str(&issued.kubeconfig).unwrap();
         assert_eq!(message, json!({"namespace": "default", "asked": asked}));
         assert_eq!(issued.expires, "2027-01-01T00:00:00Z");
     }

@@ -18,6 +18,11 @@ pub struct OwnAddress {
     pub authority: Option<String>,
 }
 
+/// The most bytes of a token that is kept, with what it is asked for: a Target names audiences as it likes, and the token has them.
+const LONGEST_KEPT: usize = 8 << 10;
+/// The most tokens that are kept.
+const MOST_KEPT: usize = 2_048;
+
 /// Tokens that were asked for, until four fifths of their life are over.
 #[derive(Default)]
 pub(crate) struct Tokens {
@@ -45,16 +50,33 @@ pub(crate) struct Token {
     pub(crate) renew: Timestamp,
 }
 
+impl TokenKey {
+    fn bytes(&self) -> usize {
+        let of_account = |account: &ServiceAccountRef| account.namespace.len() + account.name.len();
+        let audiences: usize = self.audiences.iter().map(String::len).sum();
+        audiences + of_account(&self.account) + self.by.as_ref().map_or(0, of_account)
+    }
+}
+
 impl Tokens {
     pub(crate) fn find(&self, wanted: &TokenKey, now: Timestamp) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(wanted).filter(|token| now < token.renew).map(|token| token.text.clone())
     }
 
+    /// Keeps a token. One that is long is asked for again whenever it is needed, and of too many the one leaves that would be renewed first.
     pub(crate) fn keep(&self, wanted: TokenKey, token: Token, now: Timestamp) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, token| now < token.renew);
+        if wanted.bytes() + token.text.len() > LONGEST_KEPT {
+            return;
+        }
         kept.insert(wanted, token);
+        if kept.len() > MOST_KEPT
+            && let Some(first) = kept.iter().min_by_key(|(_, token)| token.renew).map(|(wanted, _)| wanted.clone())
+        {
+            kept.remove(&first);
+        }
     }
 
     pub(crate) fn own_audiences(&self) -> Option<&[String]> {
@@ -69,6 +91,25 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c_286_limits_credentials_tokens_that_are_kept_have_a_number_and_a_length() {
+        let tokens = Tokens::default();
+        let keep = |wanted: TokenKey, length: usize, renew: i64| {
+            tokens.keep(wanted, Token { text: "t".repeat(length), renew: at(renew) }, at(0));
+        };
+        let long = TokenKey { audiences: vec!["x".repeat(LONGEST_KEPT - 10)], ..wanted("a") };
+        keep(long.clone(), 8, 90);
+        keep(wanted("b"), LONGEST_KEPT, 90);
+        assert_eq!((tokens.find(&long, at(1)), tokens.find(&wanted("b"), at(1))), (None, None));
+        (0..=MOST_KEPT).for_each(|number| keep(wanted(&number.to_string()), 1, 100 + i64::try_from(number).unwrap()));
+        let kept = |number: usize| tokens.find(&wanted(&number.to_string()), at(1)).is_some();
+        assert_eq!(
+            (kept(0), kept(1), kept(MOST_KEPT)),
+            (false, true, true),
+            "that which would be renewed first has left"
+        );
+    }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

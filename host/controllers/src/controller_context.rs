@@ -70,6 +70,8 @@ pub struct ControllerContext {
     pub large_imports: Arc<Turns>,
     /// The memory of what executions of blueprints answer (C-324).
     pub rendered: Arc<SharedBytes>,
+    /// The memory of credentials that were issued for running jobs (C-286).
+    pub(crate) issued: Arc<SharedBytes>,
     /// What is secret, and shown nowhere.
     pub secrets: SecretValues,
     /// What its caches may take.
@@ -98,6 +100,10 @@ pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Installations that keep large imports in memory at once, of two namespaces: what is rendered from imports takes a few times
 /// as much as they do.
 const MOST_LARGE_IMPORTS: usize = 2;
+
+/// The most bytes of memory that credentials take which were issued for running jobs and are kept; a namespace has half of it. Those
+/// beyond are issued again when they are asked for (C-286).
+const MOST_ISSUED_BYTES: u64 = 16 << 20;
 
 /// The most bytes of memory that what executions of blueprints answer takes; a namespace has half of it.
 const MOST_RENDERED_BYTES: u64 = 2 * MOST_ANSWERED_BYTES;
@@ -135,6 +141,7 @@ impl ControllerContext {
             computations: Computations::default(),
             large_imports: Turns::new(MOST_LARGE_IMPORTS),
             rendered: SharedBytes::new(MOST_RENDERED_BYTES),
+            issued: SharedBytes::new(MOST_ISSUED_BYTES),
             secrets,
             memory: CacheMemory::default(),
             tokens: Tokens::default(),

@@ -151,8 +151,10 @@ pub(crate) struct Evaluation {
     retry: Option<Failure>,
     /// The time until the first of those that are waited for is given up.
     pub(crate) left: Option<Duration>,
-    /// Exports and status that were read, by item.
+    /// Exports and status that were read, by item, as far as they take no more than is kept.
     results: BTreeMap<String, Value>,
+    /// Bytes of memory that these take.
+    result_bytes: u64,
 }
 
 impl Evaluation {

@@ -1,9 +1,7 @@
 //! Indexes of the stores.
 
-use std::sync::Arc;
-
 use orangery_core::name::Namespace;
-use orangery_reconcile::{Key, Store, Watched};
+use orangery_reconcile::{FoundObjects, Key, Store, Watched};
 
 /// An index of the objects of one kind.
 pub(crate) struct Index<K: 'static> {
@@ -20,7 +18,7 @@ impl<K: Watched> Index<K> {
     }
 
     /// The objects of a namespace that stand under a value, sorted by name.
-    pub(crate) fn find(&self, store: &Store<K>, namespace: &Namespace, value: &str) -> Vec<Arc<K>> {
+    pub(crate) fn find(&self, store: &Store<K>, namespace: &Namespace, value: &str) -> FoundObjects<K> {
         store.indexed(self.name, namespace, value)
     }
 

@@ -106,7 +106,7 @@ impl Controller for InstallationController {
         let context = Key { name: installation.spec.context.clone().into(), ..key };
         refresh::read(host, &stores.contexts, &context).await?;
         let before = siblings::predecessors(stores, &installation);
-        for sibling in before.into_iter().chain(siblings::successors(stores, &installation)) {
+        for sibling in before.chain(siblings::successors(stores, &installation)) {
             refresh::read(host, &stores.installations, &Key::of(sibling.as_ref())).await?;
         }
         Ok(())

@@ -250,12 +250,12 @@ pub(crate) async fn usable(
 /// uid of the cluster that an item has its objects in, as far as the operator vouches for it. Where the items of one Target are in
 /// several clusters none of these is that of the Target (C-120).
 pub(crate) fn of_targets(
-    items: &[Arc<DeployItem>],
+    items: impl IntoIterator<Item = Arc<DeployItem>>,
     cluster: impl Fn(&DeployItem) -> Option<String>,
 ) -> BTreeMap<ClusterRef, LeftCluster> {
     let mut by_target: BTreeMap<ClusterRef, BTreeSet<(String, String)>> = BTreeMap::new();
     for item in items {
-        if let Some((target, uid)) = item.spec.target.as_ref().zip(cluster(item)) {
+        if let Some((target, uid)) = item.spec.target.as_ref().zip(cluster(&item)) {
             let secret = secret_of(&Key { name: target.name.clone(), ..Key::of(item.as_ref()) }, &uid);
             by_target.entry(ClusterRef::Named(target.name.to_string())).or_default().insert((uid, secret));
         }
@@ -403,7 +403,7 @@ mod tests {
         };
         let kept = Some(secret_of(&Key::new("n", "a"), "1"));
         let a = (ClusterRef::Named("a".to_owned()), LeftCluster { uid: "1".to_owned(), kept });
-        assert_eq!(of_targets(&items, cluster), BTreeMap::from([a]));
+        assert_eq!(of_targets(items, cluster), BTreeMap::from([a]));
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod dependencies;
 mod dependency;
 mod encryption;
 mod event;
+mod exported_memory;
 mod gates;
 mod guard;
 mod guard_controller;

@@ -2,15 +2,13 @@
 //!
 //! Every change is absorbed by its store, which wakes whoever waits for it, as an event of a watch would have.
 
-use std::sync::Arc;
-
 use kube::api::ListParams;
 use orangery_core::{
     error::Failure,
     name::{Namespace, is_path_segment},
     step::{Halt, Step},
 };
-use orangery_reconcile::{Key, Store, Watched};
+use orangery_reconcile::{FoundObjects, Key, Store, Watched};
 
 use crate::{controller_context::ControllerContext, object::message_of};
 
@@ -26,14 +24,14 @@ pub(crate) async fn read<K: Watched>(host: &ControllerContext, store: &Store<K>,
 pub(crate) async fn list<K: Watched>(
     host: &ControllerContext,
     store: &Store<K>,
-    known: Vec<Arc<K>>,
+    known: FoundObjects<K>,
     namespace: &Namespace,
     (label, value): (&str, &str),
 ) -> Step<()> {
     let marked = ListParams::default().labels(&format!("{label}={value}"));
     let there = store.list_again(&host.client, namespace, &marked).await;
     let there = there.map_err(|error| unread::<K>(&format!("{namespace}/*"), &error))?;
-    for unlisted in known.iter().filter(|known| !there.contains(&known.meta().uid)) {
+    for unlisted in known.into_iter().filter(|known| !there.contains(&known.meta().uid)) {
         read(host, store, &Key::of(unlisted.as_ref())).await?;
     }
     Ok(())

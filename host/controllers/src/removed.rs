@@ -122,7 +122,7 @@ impl Search<'_> {
         let exports = |sibling: &Installation| {
             exports_target(&ExportBindings::from(&sibling.spec.exports), &context(parent), target)
         };
-        siblings.iter().find(|sibling| exports(sibling)).map(|sibling| sibling.name_any())
+        siblings.into_iter().find(|sibling| exports(sibling)).map(|sibling| sibling.name_any())
     }
 }
 

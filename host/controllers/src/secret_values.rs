@@ -82,7 +82,7 @@ pub enum SecretSource {
     Target(ObjectName),
     /// The kubeconfig that was kept of a Target, in the Secret of this name.
     Kept(ObjectName),
-    /// The kubeconfig that was issued for a cluster, as its credential names it.
+    /// The kubeconfig that was issued for a cluster: the digest of what was asked for.
     Issued(String),
     /// A Secret in a cluster that was read for an object of the namespace.
     Read {

@@ -13,7 +13,7 @@ use orangery_core::{
     job::JobEnd,
     name::JobId,
 };
-use orangery_reconcile::{Key, Watched};
+use orangery_reconcile::{FoundObjects, Key, Watched};
 
 use crate::{index::Index, object::uid_of, stores::Stores};
 
@@ -49,7 +49,7 @@ pub(crate) fn ancestors<'a>(stores: &'a Stores, first: &'a Key) -> impl Iterator
 }
 
 /// The sub-installations of an Installation, sorted by name.
-pub(crate) fn children(stores: &Stores, of: &Key) -> Vec<Arc<Installation>> {
+pub(crate) fn children(stores: &Stores, of: &Key) -> FoundObjects<Installation> {
     CHILDREN.find(&stores.installations, &of.namespace, &of.name)
 }
 
@@ -183,7 +183,7 @@ mod tests {
         (1..=DEEPEST + 10).for_each(|number| {
             stores.installations.upsert(below(&format!("i{number}"), &format!("i{}", number - 1)));
         });
-        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let namespace = stores.installations.keys(None).remove(0).namespace;
         let names = |parent: &str| -> Vec<String> {
             ancestors(&stores, &Key::new(&namespace, parent))
                 .map(|above| Key::of(above.as_ref()).name.to_string())
@@ -219,7 +219,7 @@ mod tests {
         stores.installations.upsert(installation("i1", "i1", json!({})));
         (2..=DEEPEST_MADE)
             .for_each(|number| child(&stores, &format!("i{number}"), &format!("i{}", number - 1), &json!(null)));
-        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let namespace = stores.installations.keys(None).remove(0).namespace;
         let room = |number: usize| check_room(&stores, &Key::new(&namespace, format!("i{number}").as_str()), "sub");
         assert_eq!(room(DEEPEST_MADE - 1), Ok(()));
         let failure = room(DEEPEST_MADE).unwrap_err();
@@ -236,7 +236,7 @@ mod tests {
     fn c_155_limits_tree_so_many_installations_of_a_tree_are_made() {
         let stores = crate::stores();
         stores.installations.upsert(installation("top", "top", json!({})));
-        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let namespace = stores.installations.keys(None).remove(0).namespace;
         let room = |below: &str| check_room(&stores, &Key::new(&namespace, below), "sub");
         (2..MOST_OF_A_TREE).for_each(|number| child(&stores, &format!("i{number}"), "top", &json!(null)));
         assert_eq!((room("top"), room("i2")), (Ok(()), Ok(())));
@@ -254,7 +254,7 @@ mod tests {
         let stores = crate::stores();
         stores.installations.upsert(installation("top", "top", json!({})));
         child(&stores, "sub", "top", &json!(null));
-        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let namespace = stores.installations.keys(None).remove(0).namespace;
         let room = |name: &str, items: usize| {
             check_room_for_items(&stores, &Key::new(&namespace, name), items).map_err(|failure| failure.message)
         };
@@ -287,7 +287,7 @@ mod tests {
         child(&stores, "stopped", "top", &json!({"interruptedJob": "j"}));
         child(&stores, "below-stopped", "stopped", &json!(null));
         child(&stores, "below-gone", "gone", &json!(null));
-        let namespace = Key::of(stores.installations.list(None)[0].as_ref()).namespace;
+        let namespace = stores.installations.keys(None).remove(0).namespace;
         let end = |name: &str, job: &str| end_of_making(&stores, &Key::new(&namespace, name), &job.into());
         assert_eq!((end("top", "j"), end("below-stopped", "other")), (None, None));
         assert_eq!(

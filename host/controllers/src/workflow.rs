@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use orangery_api::{execution::Records, job::Job, marks::Marks};
+use orangery_api::execution::Records;
 use orangery_blueprint::gate;
 use orangery_cluster::ClusterSet;
 use orangery_core::{
@@ -22,12 +22,12 @@ use orangery_core::{
     step::{Halt, Step, Verdict, together},
     workflow::{Answer, GateKind, WorkflowPolicy},
 };
+use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
 use crate::{
     controller_context::ControllerContext,
     gates::{Evaluation, Evaluator, Expressions, GateScope, Items},
-    stores::Stored,
 };
 
 /// A workflow in one reconciliation of its object.
@@ -47,26 +47,37 @@ pub(crate) struct WorkflowState<T> {
     pub(crate) job: JobId,
 }
 
+/// An object of an item as far as a workflow is decided by it: the objects themselves may be large, and there may be many (C-289).
+pub(crate) struct ItemObject {
+    pub(crate) key: Key,
+    /// The name of the item that it stands for.
+    pub(crate) item: String,
+    pub(crate) is_deleting: bool,
+    pub(crate) state: ObjectState,
+    /// Whether what it deployed stays when it is deleted.
+    pub(crate) is_kept: bool,
+    /// The names of the items that it depended on when it was written last, with commas between them.
+    pub(crate) depends_on: String,
+}
+
 /// Objects by the name of their item.
-pub(crate) type ByItem<'o, O> = BTreeMap<&'o str, &'o Arc<O>>;
+pub(crate) type ByItem<'o> = BTreeMap<&'o str, &'o ItemObject>;
 
 /// The items that start now.
-pub(crate) struct Starts<'o, O> {
+pub(crate) struct Starts<'o> {
     /// The objects that were made in `Init`.
-    pub(crate) early: Vec<&'o Arc<O>>,
+    pub(crate) early: Vec<&'o ItemObject>,
     /// The names of the items whose objects are made now.
     pub(crate) late: Vec<&'o str>,
     /// The objects that are not being deleted.
-    pub(crate) live: &'o ByItem<'o, O>,
+    pub(crate) live: &'o ByItem<'o>,
 }
 
 /// A reconciliation that runs a workflow: what differs between the kinds.
 pub(crate) trait RunsWorkflow: Send + Sync {
     /// What is known of an item beside its gate expressions.
     type Template: Send + Sync;
-    /// The kind of the items' objects.
-    type Object: Stored + Marks + Job;
-    /// The same in the words of the core.
+    /// The kind of the items' objects, in the words of the core.
     const ITEM_KIND: ItemKind;
 
     /// What every controller is given.
@@ -84,12 +95,8 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
     fn is_interrupted(&self) -> bool;
     /// The objects of the items, sorted by name.
-    fn objects(&self) -> Vec<Arc<Self::Object>>;
+    fn objects(&self) -> Vec<ItemObject>;
 
-    /// The name of the item that an object stands for.
-    fn item_name(object: &Self::Object) -> &str;
-    /// What the plan needs to know of an object.
-    fn object_state(object: &Self::Object) -> ObjectState;
     /// Whether what the item deployed stays when it is deleted.
     fn keeps(_: &Self::Template) -> bool {
         false
@@ -104,22 +111,17 @@ pub(crate) trait RunsWorkflow: Send + Sync {
         going: Option<ObjectState>,
     ) -> (Option<ObjectState>, Option<ObjectState>);
     /// The states of the items of the spec, with those of objects that the spec does not know.
-    fn completed<'s>(
-        &'s self,
-        _: Direction,
-        _: &'s [Arc<Self::Object>],
-        of_spec: Vec<ItemState<'s>>,
-    ) -> Vec<ItemState<'s>> {
+    fn completed<'s>(&'s self, _: Direction, _: &'s [ItemObject], of_spec: Vec<ItemState<'s>>) -> Vec<ItemState<'s>> {
         of_spec
     }
 
     /// What gate expressions see of an item: `{exports, status}`.
-    fn results(&self, object: &Self::Object) -> impl Future<Output = Step<Value>> + Send;
+    fn results(&self, object: &ItemObject) -> impl Future<Output = Step<Value>> + Send;
     /// Deletes what an earlier job left, before anything starts. `leaving` are the items that gate expressions of this job
     /// make go.
     fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> impl Future<Output = Step<Verdict>> + Send;
     /// Makes what is made late, and hands the job down. Answers why what cannot be made in this job cannot.
-    fn start(&mut self, starts: Starts<'_, Self::Object>) -> impl Future<Output = Step<Option<Failure>>> + Send;
+    fn start(&mut self, starts: Starts<'_>) -> impl Future<Output = Step<Option<Failure>>> + Send;
     /// Deletes the items that gate expressions do not want (WF-20, WF-21).
     fn delete(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
     /// Writes what gate expressions have answered so far.
@@ -136,13 +138,13 @@ pub(crate) trait RunsWorkflow: Send + Sync {
 struct Scope<'a, W: RunsWorkflow> {
     run: &'a W,
     direction: Direction,
-    objects: &'a [Arc<W::Object>],
-    live: ByItem<'a, W::Object>,
+    objects: &'a [ItemObject],
+    live: ByItem<'a>,
 }
 
 impl<'a, W: RunsWorkflow> Scope<'a, W> {
-    fn of(run: &'a W, direction: Direction, objects: &'a [Arc<W::Object>]) -> Self {
-        Self { run, direction, objects, live: live::<W>(objects) }
+    fn of(run: &'a W, direction: Direction, objects: &'a [ItemObject]) -> Self {
+        Self { run, direction, objects, live: live(objects) }
     }
 }
 
@@ -156,15 +158,20 @@ impl<W: RunsWorkflow> GateScope for Scope<'_, W> {
     async fn results(&self, item: &str) -> Step<Value> {
         match self.live.get(item) {
             Some(object) => self.run.results(object).await,
-            None => Ok(json!({"exports": null, "status": null})),
+            None => Ok(no_results()),
         }
     }
 }
 
+/// What gate expressions see of an item that has no object.
+pub(crate) fn no_results() -> Value {
+    json!({"exports": null, "status": null})
+}
+
 /// The objects that are not being deleted; of two for one item the first.
-fn live<W: RunsWorkflow>(objects: &[Arc<W::Object>]) -> ByItem<'_, W::Object> {
-    let live = objects.iter().rev().filter(|object| !object.is_deleting());
-    live.map(|object| (W::item_name(object), object)).collect()
+fn live(objects: &[ItemObject]) -> ByItem<'_> {
+    let live = objects.iter().rev().filter(|object| !object.is_deleting);
+    live.map(|object| (object.item.as_str(), object)).collect()
 }
 
 fn evaluator<W: RunsWorkflow>(run: &W) -> Step<Evaluator<'_, W::Template>> {
@@ -225,15 +232,15 @@ async fn evaluate<W: RunsWorkflow>(run: &mut W, direction: Direction) -> Step<Ev
 /// What the plan needs to know of all items.
 fn states<'s, W: RunsWorkflow>(
     run: &'s W,
-    objects: &'s [Arc<W::Object>],
+    objects: &'s [ItemObject],
     direction: Direction,
     (records, evaluation): (&Records, &Evaluation),
 ) -> Vec<ItemState<'s>> {
-    let named: BTreeMap<(bool, &str), &Arc<W::Object>> =
-        objects.iter().rev().map(|object| ((object.is_deleting(), W::item_name(object)), object)).collect();
+    let named: BTreeMap<(bool, &str), &ItemObject> =
+        objects.iter().rev().map(|object| ((object.is_deleting, object.item.as_str()), object)).collect();
     let none = BTreeMap::new();
     let of_spec = run.workflow().items.list.iter().map(|item| {
-        let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|object| W::object_state(object));
+        let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|object| object.state.clone());
         let (live, going) = (found(false), found(true));
         let keep = W::keeps(&item.template);
         let mut answers = gate::answers(&item.gates, records.get(&item.name).unwrap_or(&none));
@@ -266,7 +273,7 @@ pub(crate) async fn progressing<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
 
 async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> Step<Verdict> {
     let objects = run.objects();
-    if objects.iter().any(|object| object.is_deleting()) {
+    if objects.iter().any(|object| object.is_deleting) {
         let known = (&run.workflow().records, &*evaluation);
         let leaving = plan::leaving(&states(run, &objects, Direction::Forward, known), &run.workflow().job);
         match run.clear_leftovers(&leaving).await? {
@@ -276,7 +283,7 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
     }
     let objects = run.objects();
     let plan::ExecutionPlan { trigger, delete, mut outcome } = decide(run, &objects, evaluation);
-    let live = live::<W>(&objects);
+    let live = live(&objects);
     let items = Arc::clone(&run.workflow().items);
     let (late, early): (Vec<&str>, Vec<&str>) =
         trigger.iter().map(String::as_str).partition(|name| items.find(name).is_some_and(|item| item.late));
@@ -286,7 +293,7 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
         // Nothing mends that in this job: what could not be made has failed, and the job ends when nothing works any more.
         let now = run.objects();
         let has_begun = |name: &str| {
-            now.iter().any(|object| *object.job_id() == run.workflow().job && W::item_name(object) == name)
+            now.iter().any(|object| object.state.ids.job.as_ref() == Some(&run.workflow().job) && object.item == name)
         };
         for name in late.into_iter().filter(|name| !has_begun(name)) {
             evaluation.given_up.insert(name.to_owned(), (GateKind::When, failure.clone()));
@@ -297,7 +304,7 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
     together([outcome, run.beside(Direction::Forward)])
 }
 
-fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Evaluation) -> plan::ExecutionPlan {
+fn decide<W: RunsWorkflow>(run: &W, objects: &[ItemObject], evaluation: &Evaluation) -> plan::ExecutionPlan {
     let state = run.workflow();
     let states = states(run, objects, Direction::Forward, (&state.records, evaluation));
     plan::progressing(&states, &state.job, run.policy())

@@ -1,8 +1,9 @@
 //! Where the blueprint of a sub-installation comes from (`docs/wire.md` §5.8).
 
+use orangery_core::memory;
 use serde_json::Value;
 
-use super::{ComponentSource, Descriptor};
+use super::{ComponentSource, Descriptor, VersionReference};
 
 /// The label of a component reference that holds the descriptor it refers to, for descriptors written inline.
 pub const INLINE_LABEL: &str = "landscaper.gardener.cloud/component-descriptor";
@@ -14,6 +15,17 @@ pub struct Child {
     pub component: ComponentSource,
     /// Its `spec.blueprint.ref.resourceName`.
     pub resource: String,
+}
+
+impl Child {
+    /// Bytes of memory that it takes beside others with the same descriptor, which they share.
+    pub fn bytes(&self) -> u64 {
+        let ComponentSource::Reference(VersionReference { repository_context, name, version }) = &self.component else {
+            return memory::of_text(self.resource.len());
+        };
+        let texts: u64 = [&self.resource, name, version].into_iter().map(|text| memory::of_text(text.len())).sum();
+        texts.saturating_add(repository_context.as_ref().map_or(0, memory::of))
+    }
 }
 
 impl Descriptor {

@@ -211,6 +211,6 @@ mod tests {
         let unmatched = Err("component reference has not been overwritten".to_owned());
         assert_eq!(request(own, &rules).overwritten(), Some(unmatched));
         assert_eq!(request(referred, &[]).overwritten(), None);
-        assert_eq!(request(ComponentSource::Inline(json!({})), &rules).overwritten(), None);
+        assert_eq!(request(ComponentSource::Inline(json!({}).into()), &rules).overwritten(), None);
     }
 }

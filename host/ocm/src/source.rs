@@ -1,6 +1,6 @@
 //! Which component version an installation asks for (`spec.componentDescriptor`).
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use orangery_core::lenient;
 use serde::Deserialize;
@@ -28,8 +28,8 @@ impl fmt::Display for VersionReference {
 pub enum ComponentSource {
     /// By name.
     Reference(VersionReference),
-    /// Written in the installation.
-    Inline(Value),
+    /// Written in the installation: shared, as each sub-installation may have the same one (C-288).
+    Inline(Arc<Value>),
 }
 
 /// `componentDescriptor`, as an installation or a deploy item has it.
@@ -71,7 +71,7 @@ impl ComponentSource {
                 }
                 Ok(Self::Reference(VersionReference { repository_context, name: component_name, version }))
             }
-            WrittenSource { reference: None, inline: Some(descriptor) } => Ok(Self::Inline(descriptor)),
+            WrittenSource { reference: None, inline: Some(descriptor) } => Ok(Self::Inline(descriptor.into())),
             WrittenSource { .. } => Err(unusable("it needs exactly one of ref and inline".to_owned())),
         }
     }
@@ -107,8 +107,8 @@ mod tests {
         assert_eq!(read(named), Ok(ComponentSource::Reference(reference)));
         let descriptor = json!({"component": {"name": "example.org/b"}});
         let inline = read(json!({"inline": descriptor})).unwrap();
-        assert_eq!((inline.name(), &inline), ("example.org/b", &ComponentSource::Inline(descriptor)));
-        assert_eq!(ComponentSource::Inline(json!({"metadata": {"name": "c"}})).name(), "c");
+        assert_eq!((inline.name(), &inline), ("example.org/b", &ComponentSource::Inline(descriptor.into())));
+        assert_eq!(ComponentSource::Inline(json!({"metadata": {"name": "c"}}).into()).name(), "c");
         let end = "; write what an Installation has in componentDescriptor";
         for (value, why) in [
             (json!({}), "it needs exactly one of ref and inline"),

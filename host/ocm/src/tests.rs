@@ -469,6 +469,6 @@ fn a_reference_is_followed_with_the_repository_of_the_context_and_as_overwrites_
     assert_eq!(followed(None, None), reference(Some("of the Context"), "1"));
     assert_eq!(followed(Some("its own"), None), reference(Some("its own"), "1"));
     assert_eq!(followed(Some("its own"), Some(&reference(None, "2"))), reference(Some("of the Context"), "2"));
-    let inline = ComponentSource::Inline(json!({"component": {}}));
+    let inline = ComponentSource::Inline(json!({"component": {}}).into());
     assert_eq!(ComponentRequest::of(inline.clone()).followed(None), inline);
 }

@@ -39,6 +39,12 @@ impl Default for Bounds {
     }
 }
 
+/// The most rules for exports: each of them may read an object.
+const MOST_EXPORTS: usize = 1_000;
+
+/// The most places of an object in which the host puts secret content: each of them gets a copy of it.
+const MOST_INJECTIONS: usize = 16;
+
 /// The key of a provider status under which the host keeps the inventory.
 pub const MANAGED_RESOURCES: &str = "managedResources";
 
@@ -97,6 +103,10 @@ pub fn check(proposal: &Proposal, grants: &Grants, bounds: Bounds) -> Result<(),
             "{bytes} bytes of objects are proposed, but at most {} are carried out",
             bounds.bytes
         )));
+    }
+    if exports.len() > MOST_EXPORTS {
+        let rules = exports.len();
+        return Err(limit(format!("{rules} exports are proposed, but an item has {MOST_EXPORTS} at most")));
     }
     for export in exports {
         if let ExportSource::Path(source) = &export.source {
@@ -182,6 +192,12 @@ fn check_write(write: &ObjectWrite, grants: &Grants) -> Result<(), Fault> {
     let key = key_of(&write.object).map_err(invalid)?;
     granted(grants.write(&write.on, &key))?;
     check_stays_itself(write, &key)?;
+    let places = write.inject.len();
+    if places > MOST_INJECTIONS {
+        return Err(limit(format!(
+            "{key} is to have secret content at {places} places, but has {MOST_INJECTIONS} at most"
+        )));
+    }
     for injection in &write.inject {
         let (SecretContent::TargetDocument(on) | SecretContent::Kubeconfig(on)) = &injection.content;
         granted(grants.cluster(on))?;

@@ -43,7 +43,7 @@ pub use crate::{
     read::list,
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
     slot::in_this_slot,
-    store::{ObjectChange, Restorations, Store, UnreadableObject},
+    store::{FoundObjects, ObjectChange, Restorations, Store, UnreadableObject},
     unfinished::{CallJournal, Crash, UnfinishedCalls, WrittenCall},
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,

@@ -19,7 +19,10 @@ pub(crate) use self::held::{LongObject, StoredForm};
 use self::known::{KnownVersions, UpsertOutcome};
 use crate::{Key, Watched, watched_object::WatchedObject};
 
+pub use self::found::FoundObjects;
+
 mod deleted_uids;
+mod found;
 mod held;
 mod index;
 mod known;
@@ -150,10 +153,14 @@ impl<K: Watched> Store<K> {
         self.read().get(key)
     }
 
+    /// Bytes of memory that an object takes once it is whole, at most, where the store holds a long text of it; none for others.
+    pub fn memory(&self, key: &Key) -> u64 {
+        self.form(key).and_then(|held| held.long()).map_or(0, |long| long.memory)
+    }
+
     /// All objects of a namespace, or of all namespaces, sorted by key.
-    pub fn list(&self, namespace: Option<&Namespace>) -> Vec<Arc<K>> {
-        let held = self.read().list(namespace);
-        held.iter().filter_map(StoredForm::object).collect()
+    pub fn list(&self, namespace: Option<&Namespace>) -> FoundObjects<K> {
+        FoundObjects::of(self.read().list(namespace))
     }
 
     /// The keys of the objects of a namespace, or of all namespaces, sorted.
@@ -171,9 +178,8 @@ impl<K: Watched> Store<K> {
 
     /// The objects of a namespace that an index finds under a value, sorted by name. An index that was not made by
     /// [`with_index`](Self::with_index) finds nothing.
-    pub fn indexed(&self, index: &'static str, namespace: &Namespace, value: &str) -> Vec<Arc<K>> {
-        let held = self.read().indexed(index, namespace, value);
-        held.iter().filter_map(StoredForm::object).collect()
+    pub fn indexed(&self, index: &'static str, namespace: &Namespace, value: &str) -> FoundObjects<K> {
+        FoundObjects::of(self.read().indexed(index, namespace, value))
     }
 
     /// The keys of what [`indexed`](Self::indexed) finds: for who has them called and does not look at them himself.

@@ -135,4 +135,14 @@ async fn c_99_limits_objects_what_a_store_keeps_is_bounded_by_text() {
         let kept = store.get(&Key::new("n", "3")).expect("an object");
         assert_eq!(kept.data.0.as_array().map(Vec::len), Some(20_001), "all of it is there");
     }
+    MOST_PRESENT.store(0, Ordering::SeqCst);
+    let mut found = stores[0].list(None);
+    assert_eq!((found.len(), found.iter().rev().count(), found.iter().count()), (OBJECTS, OBJECTS, OBJECTS));
+    found.retain(|object| object.metadata.name.as_deref() != Some("3"));
+    assert_eq!(found.into_iter().count(), OBJECTS - 1);
+    let all = |_: &Open| vec!["all".to_owned()];
+    let indexed = stores[0].clone().with_index("all", all).indexed("all", &"n".into(), "all");
+    assert_eq!(indexed.into_iter().count(), OBJECTS);
+    let most = [PRESENT.load(Ordering::SeqCst), MOST_PRESENT.load(Ordering::SeqCst)];
+    assert_eq!(most, [0, 1], "of what was found one at a time is whole (C-289)");
 }

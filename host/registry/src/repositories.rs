@@ -1,6 +1,9 @@
 //! Opens component versions, wherever they are.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use orangery_core::{
     error::{Code, Fault},
@@ -142,7 +145,8 @@ impl Repositories {
         let root = search.find(&at).await?;
         let graph = Graph::load(root, &at, &request.overwrites, &search).await?;
         let reach = ResourceAccess { registries: Arc::clone(&self.shared.registries), keyring };
-        Ok(OpenedVersion { shared: Arc::clone(&self.shared), graph, reach, source: source.clone(), at, replaced })
+        let (shared, nested) = (Arc::clone(&self.shared), Mutex::default());
+        Ok(OpenedVersion { shared, graph, reach, source: source.clone(), at, replaced, nested })
     }
 }
 

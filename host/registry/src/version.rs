@@ -1,6 +1,10 @@
 //! A component version that is open.
 
-use std::{collections::BTreeMap, io::Read, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    io::Read,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use data_encoding::BASE64;
 use flate2::read::MultiGzDecoder;
@@ -42,6 +46,8 @@ pub(crate) struct OpenedVersion {
     /// Where it was found.
     pub(crate) at: VersionReference,
     pub(crate) replaced: Option<VersionReference>,
+    /// Protects what sub-installations have of descriptors within others, by the node above and what it refers to: one copy of each.
+    pub(crate) nested: Mutex<BTreeMap<(usize, String, String), Arc<Value>>>,
 }
 
 impl OpenedVersion {
@@ -146,6 +152,24 @@ impl OpenedVersion {
         }
     }
 
+    /// A descriptor that a reference carries, which all sub-installations that have it share (C-288).
+    fn shared_nested(
+        &self,
+        parent: &GraphNode,
+        (name, version): (&str, &str),
+        nested: &Value,
+    ) -> Result<Arc<Value>, Fault> {
+        let index = self.graph.nodes.iter().position(|node| std::ptr::eq(node, parent)).unwrap_or_default();
+        let mut known = self.nested.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.entry((index, name.to_owned(), version.to_owned())) {
+            Entry::Occupied(shared) => Ok(Arc::clone(shared.get())),
+            Entry::Vacant(place) => {
+                self.graph.memory.add(memory::of(nested))?;
+                Ok(Arc::clone(place.insert(Arc::new(nested.clone()))))
+            }
+        }
+    }
+
     /// The node of a descriptor that a template hands in, where it is one of the graph.
     fn node_of(&self, descriptor: &Descriptor) -> Option<&GraphNode> {
         let is_same = |node: &&GraphNode| {
@@ -234,7 +258,8 @@ impl ComponentVersion for OpenedVersion {
         if matches!(self.source, ComponentSource::Inline(_))
             && let Some(nested) = parent.descriptor.nested_of(name, version)
         {
-            return Ok(Child { component: ComponentSource::Inline(nested.clone()), resource });
+            let nested = self.shared_nested(parent, (name, version), nested)?;
+            return Ok(Child { component: ComponentSource::Inline(nested), resource });
         }
         let component = ComponentSource::Reference(VersionReference {
             repository_context: self.at.repository_context.clone(),

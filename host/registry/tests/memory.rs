@@ -90,10 +90,13 @@ async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept()
         "mediaType": "text/plain",
     });
     let resource = json!({"name": "far", "version": "1", "type": "plain", "relation": "external", "access": access});
-    let request = ComponentRequest::of(ComponentSource::Inline(json!({
-        "meta": {"schemaVersion": "v2"},
-        "component": {"name": "example.org/a", "version": "1", "provider": "us", "resources": [resource]},
-    })));
+    let request = ComponentRequest::of(ComponentSource::Inline(
+        json!({
+            "meta": {"schemaVersion": "v2"},
+            "component": {"name": "example.org/a", "version": "1", "provider": "us", "resources": [resource]},
+        })
+        .into(),
+    ));
     for round in ["fetched", "kept"] {
         let version = host.open(&request).await.expect("a component");
         let far = ResourceReference::named("far");
@@ -201,10 +204,13 @@ async fn c_133_blobs_that_wait_to_be_unpacked_hold_their_room() {
         let resource = json!({
             "name": "blueprint", "version": "1", "type": "blueprint", "relation": "external", "access": access,
         });
-        let request = ComponentRequest::of(ComponentSource::Inline(json!({
-            "meta": {"schemaVersion": "v2"},
-            "component": {"name": "example.org/a", "version": "1", "provider": "us", "resources": [resource]},
-        })));
+        let request = ComponentRequest::of(ComponentSource::Inline(
+            json!({
+                "meta": {"schemaVersion": "v2"},
+                "component": {"name": "example.org/a", "version": "1", "provider": "us", "resources": [resource]},
+            })
+            .into(),
+        ));
         let host = &host;
         async move {
             let version = host.open(&request).await.expect("a component");

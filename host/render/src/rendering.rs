@@ -223,7 +223,7 @@ impl<'a> Rendering<'a> {
 
     /// Where the blueprint of a sub-installation comes from, and what its gate expressions look at.
     fn subinstallation(
-        &self,
+        &mut self,
         template: InstallationTemplate,
         imported: &BTreeMap<String, Imported>,
     ) -> Result<Subinstallation, RenderError> {
@@ -231,7 +231,10 @@ impl<'a> Rendering<'a> {
         let child = match (&template.blueprint, self.subject.component) {
             (TemplateBlueprint::Inline(_), _) => None,
             (TemplateBlueprint::Reference(reference), Some(component)) => {
-                Some(component.child(reference).map_err(RenderError::Component)?)
+                let child = component.child(reference).map_err(RenderError::Component)?;
+                let what = format!("the component version of sub-installation {:?}", template.name);
+                self.count(&what, child.bytes()).map_err(RenderError::Memory)?;
+                Some(child)
             }
             (TemplateBlueprint::Reference(reference), None) => {
                 let (name, reference) = (template.name, reference.clone());
@@ -337,6 +340,14 @@ impl<'a> Rendering<'a> {
         self.warn(message.into_iter().map(|text| Warning { place: place.clone(), text }));
         self.count(&format!("the answer of {place}"), rendered.bytes).map_err(RenderError::Memory)?;
         Ok(rendered)
+    }
+
+    /// Counts what executions get beside the imports, before it is made.
+    ///
+    /// # Errors
+    /// It has no room, with what was read and answered before.
+    pub fn reserve(&mut self, what: &str, bytes: u64) -> Result<(), RenderError> {
+        self.count(what, bytes).map_err(RenderError::Memory)
     }
 
     /// Counts what an execution has answered, or gets, for as long as the rendering is there (C-324).

@@ -40,7 +40,7 @@ impl TryFrom<&ComponentDescriptorSource> for ComponentSource {
                 name: reference.component_name.clone(),
                 version: reference.version.clone(),
             })),
-            (None, Some(descriptor)) => Ok(ComponentSource::Inline(descriptor.clone())),
+            (None, Some(descriptor)) => Ok(ComponentSource::Inline(descriptor.clone().into())),
             (None, None) | (Some(_), Some(_)) => Err(NotOneSource),
         }
     }
@@ -49,7 +49,7 @@ impl TryFrom<&ComponentDescriptorSource> for ComponentSource {
 impl From<&ComponentSource> for ComponentDescriptorSource {
     fn from(source: &ComponentSource) -> Self {
         match source {
-            ComponentSource::Inline(descriptor) => Self { reference: None, inline: Some(descriptor.clone()) },
+            ComponentSource::Inline(descriptor) => Self { reference: None, inline: Some(descriptor.as_ref().clone()) },
             ComponentSource::Reference(reference) => Self {
                 reference: Some(ComponentVersion {
                     repository_context: reference.repository_context.clone(),

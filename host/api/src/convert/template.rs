@@ -2,7 +2,7 @@
 //! (`docs/wire.md` §4.1, §5.8).
 
 use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::GateExpressions};
-use orangery_core::{name::Namespace, plan::renamed::Origin};
+use orangery_core::{digest::sha256, name::Namespace, plan::renamed::Origin};
 use orangery_ocm::Child;
 use serde_json::json;
 
@@ -71,8 +71,10 @@ pub fn origin(spec: &InstallationSpec) -> Origin {
         "exports": spec.exports,
         "exportDataMappings": spec.export_data_mappings,
     });
-    let whole = json!({"blueprint": blueprint, "inline": spec.blueprint.inline, "bound": bound}).to_string();
-    let kept = blueprint.or_else(|| is_bound.then(|| bound.to_string()));
+    // Digests, as there is one of these for each of many sub-installations, and a spec may be long.
+    let digest = |text: String| sha256(text.as_bytes());
+    let whole = digest(json!({"blueprint": blueprint, "inline": spec.blueprint.inline, "bound": bound}).to_string());
+    let kept = blueprint.or_else(|| is_bound.then(|| digest(bound.to_string())));
     Origin { kept, whole }
 }
 

@@ -333,6 +333,23 @@ async fn exports_that_can_never_be_had_fail_the_job() {
 }
 
 #[tokio::test]
+async fn c_287_limits_state_exports_of_one_item_share_their_memory() {
+    let mut world = World::new().await;
+    let long = "x".repeat(700_000);
+    let exports = |rules: usize| {
+        let rule = |number: usize| json!({"key": format!("e{number}"), "source": {"path": {"key": key("a"), "path": ".data.k"}}});
+        let rules: Vec<Value> = (0..rules).map(rule).collect();
+        proposal(json!({"stages": [stage(&[write("a", &long)])], "next": {"finish": {"exports": rules}}}))
+    };
+    assert_eq!(world.run("j", &exports(47)).await, Outcome::Finished, "47 of them take less than 32 MiB");
+    let message = "the exports take more than the 33554432 bytes of memory that those of one item may; export less, or in several items";
+    assert_eq!(stalls(world.reconcile("k", &exports(48)).await), ("TooLarge".to_owned(), message.to_owned()));
+    let values = json!({"key": "e", "source": {"value": vec![json!({"": 0}); 50_000]}});
+    let values = proposal(json!({"next": {"finish": {"exports": [values]}}}));
+    assert_eq!(stalls(world.reconcile("l", &values).await), ("TooLarge".to_owned(), message.to_owned()));
+}
+
+#[tokio::test]
 async fn exports_wait_for_objects_that_nobody_has_made_yet() {
     let mut world = World::new().await;
     let rule = json!({"key": "e", "source": {"path": {"key": key("late"), "path": ".data.k"}}});

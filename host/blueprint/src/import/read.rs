@@ -34,8 +34,8 @@ pub trait Sources {
     /// A Target.
     fn target(&self, name: &str) -> Option<TargetObject>;
     /// The Targets that an installation keeps as the imports of a list or map: those with these labels `context` and
-    /// `key` and `sourceType: import`.
-    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject>;
+    /// `key` and `sourceType: import`. Each is made when it is its turn (C-289).
+    fn kept_targets<'a>(&'a self, context: &'a str, key: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a>;
     /// The content of a Secret.
     fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>>;
     /// The content of a ConfigMap, binary data included.
@@ -160,10 +160,9 @@ impl Reader<'_> {
         if self.scope.parent.is_none() {
             return Err(ImportFault::NoParent);
         }
-        let mut targets = self.from.kept_targets(&self.context, import);
-        targets.retain(|target| target.job.as_ref() == Some(self.scope.job));
-        targets.iter().try_for_each(|target| self.take_room(&target.object))?;
-        Ok(targets)
+        let kept = self.from.kept_targets(&self.context, import);
+        let kept = kept.filter(|target| target.job.as_ref() == Some(self.scope.job));
+        kept.map(|target| self.take_room(&target.object).map(|()| target)).collect()
     }
 
     /// Takes memory for a value.

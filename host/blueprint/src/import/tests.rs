@@ -49,9 +49,9 @@ impl Sources for Gathered {
     fn target(&self, name: &str) -> Option<TargetObject> {
         self.targets.get(name).cloned()
     }
-    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
-        let of = self.kept.iter().filter(|(at, under, _)| at == context && under == key);
-        of.map(|(_, _, target)| target.clone()).collect()
+    fn kept_targets<'a>(&'a self, context: &'a str, key: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
+        let of = self.kept.iter().filter(move |(at, under, _)| at == context && under == key);
+        Box::new(of.map(|(_, _, target)| target.clone()))
     }
     fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
         self.secrets.get(name).cloned()

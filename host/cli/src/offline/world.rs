@@ -195,13 +195,13 @@ impl Sources for NamespaceObjects {
         self.targets.get(name).map(TargetObject::from)
     }
 
-    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
-        let kept = self.targets.values().filter(|target| {
+    fn kept_targets<'a>(&'a self, context: &'a str, key: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
+        let kept = self.targets.values().filter(move |target| {
             target.label(label::CONTEXT) == Some(context)
                 && target.data_key() == Some(key)
                 && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
         });
-        kept.map(TargetObject::from).collect()
+        Box::new(kept.map(TargetObject::from))
     }
 
     fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {

@@ -67,7 +67,10 @@ impl DriftController {
             let Some(host) = host.upgrade() else { return };
             for namespace in changed {
                 let items = host.stores.deploy_items.list(Some(namespace));
-                items.iter().filter(|item| rules(item).is_some()).for_each(|item| queue.wake(Key::of(item.as_ref())));
+                items
+                    .into_iter()
+                    .filter(|item| rules(item).is_some())
+                    .for_each(|item| queue.wake(Key::of(item.as_ref())));
             }
         });
         UNKNOWN.register(&self.host.stores.deploy_items);

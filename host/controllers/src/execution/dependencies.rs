@@ -1,11 +1,9 @@
 //! What Executions depend on.
 
-use std::sync::Arc;
-
 use orangery_api::{
     data_object::DataObject, deploy_item::DeployItem, execution::Execution, installation::Installation, target::Target,
 };
-use orangery_reconcile::Key;
+use orangery_reconcile::{FoundObjects, Key};
 
 use crate::{
     dependency::{Dependency, Dependents, Edge, Watch, gone_records},
@@ -53,6 +51,6 @@ static EXPORTS: Dependency<Execution, DataObject> = gone_records();
 pub(crate) static EDGES: [&dyn Edge; 5] = [&DEPLOY_ITEMS, &INSTALLATION, &POLICY, &TARGETS, &EXPORTS];
 
 /// The deploy items of an Execution, sorted by name.
-pub(super) fn deploy_items(stores: &Stores, of: &Key) -> Vec<Arc<DeployItem>> {
+pub(super) fn deploy_items(stores: &Stores, of: &Key) -> FoundObjects<DeployItem> {
     MANAGED_BY.find(&stores.deploy_items, &of.namespace, &of.name)
 }

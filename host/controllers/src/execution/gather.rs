@@ -1,6 +1,6 @@
 //! What an Execution reads: what is asked of it, its items and their objects, and what these exported (EXE-31).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
@@ -16,6 +16,8 @@ use orangery_api::{
 use orangery_core::{
     error::{Code, Failure},
     job::JobIds,
+    memory,
+    name::ObjectName,
     phase::{execution::Execution as Phase, item::Item as ItemPhase},
     plan::{
         execution::{ItemState, ObjectState},
@@ -23,7 +25,7 @@ use orangery_core::{
     },
     step::{Halt, Step},
 };
-use orangery_reconcile::Key;
+use orangery_reconcile::{FoundObjects, Key};
 use serde_json::{Map, Value};
 
 use super::{
@@ -32,6 +34,7 @@ use super::{
 };
 use crate::{
     controller_context::waiter,
+    exported_memory::ExportedMemory,
     gates::{Item, Items},
     job::{Subobjects, failure_of, told_phase},
     object_access::get,
@@ -39,14 +42,14 @@ use crate::{
     stores::StoredKind,
     timeout::{USUAL_TIMEOUT, limit_of},
     tree::{is_orphaned, observing_root},
-    workflow::changed_answers,
+    workflow::{ItemObject, changed_answers},
 };
 
 /// The key of an export Secret.
 const CONFIG: &str = "config";
 
 /// How many exports of one Execution are read at the same time.
-const READS_AT_ONCE: usize = 16;
+const READS_AT_ONCE: usize = 4;
 
 /// Reads what one call of the controller is decided from. Of an Execution at rest whose root starts jobs by changes, what decided
 /// about its items is watched, and the root is woken where that answers otherwise now.
@@ -97,14 +100,19 @@ async fn ask_again(worker: &ExecutionWorker, execution: &Arc<Execution>) -> Step
 
 impl ExecutionReconciliation<'_> {
     /// The DeployItem objects of this Execution, sorted by name.
-    pub(super) fn deploy_items(&self) -> Vec<Arc<DeployItem>> {
+    pub(super) fn deploy_items(&self) -> FoundObjects<DeployItem> {
         deploy_items(&self.host.stores, &self.key)
     }
 
+    /// The same as far as anything is decided by them.
+    pub(super) fn item_objects(&self) -> Vec<ItemObject> {
+        self.deploy_items().into_iter().map(|object| item_object(&object)).collect()
+    }
+
     /// Those that are being deleted.
-    pub(super) fn leaving_objects(&self) -> Vec<Arc<DeployItem>> {
-        let mut objects = self.deploy_items();
-        objects.retain(|object| object.is_deleting());
+    pub(super) fn leaving_objects(&self) -> Vec<ItemObject> {
+        let mut objects = self.item_objects();
+        objects.retain(|object| object.is_deleting);
         objects
     }
 
@@ -137,55 +145,93 @@ impl ExecutionReconciliation<'_> {
 
     /// The exports of all items, by item.
     pub(super) async fn exports(&self) -> Step<Map<String, Value>> {
-        let objects = self.deploy_items();
-        let reads: Vec<_> = objects.iter().map(|object| self.named_exports(object)).collect();
-        let exports: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
-        Ok(exports.into_iter().collect())
-    }
-
-    async fn named_exports(&self, object: &DeployItem) -> Step<(String, Value)> {
-        Ok((item_name(object).to_owned(), self.exports_of(object).await?))
+        let what = format!("the exports of the deploy items of Execution {}", self.key.name);
+        let mut memory = ExportedMemory::new(&self.key.namespace, &what);
+        let items = self.deploy_items();
+        let reads: Vec<_> = items
+            .into_iter()
+            .map(|item| {
+                let (name, places) = (item_name(&item).to_owned(), ExportPlace::of(&item));
+                async move { Ok::<_, Halt>((name, self.written_exports(places).await?)) }
+            })
+            .collect();
+        let mut reads = pin!(stream::iter(reads).buffered(READS_AT_ONCE));
+        let mut exports = Map::new();
+        while let Some((name, written)) = reads.try_next().await? {
+            exports.insert(name, self.read_exports(written, &mut memory).await?);
+        }
+        memory.gathered().await;
+        Ok(exports)
     }
 
     /// The exports of one item; null where it has none.
     pub(super) async fn exports_of(&self, object: &DeployItem) -> Step<Value> {
-        let Some(reference) = object.status.as_ref().and_then(|status| status.export_ref.as_ref()) else {
-            return Ok(Value::Null);
-        };
-        let namespace = &self.key.namespace;
-        let unreadable = |why: &str| {
-            let message = format!(
-                "the exports of DeployItem {namespace}/{} in Secret {} {why}",
-                object.name_any(),
-                reference.name
-            );
-            Halt::Retry(Failure::new("CollectExports", "ExportsUnreadable", message))
-        };
-        let secret: Option<Secret> = get(&self.host.client, namespace, &reference.name).await?;
-        let secret = secret.ok_or_else(|| unreadable("do not exist"))?;
-        let data = secret
-            .data
-            .as_ref()
-            .and_then(|data| data.get(CONFIG))
-            .ok_or_else(|| unreadable("lack the key `config`"))?;
-        let exports: Value = serde_json::from_slice(&data.0).map_err(|_| unreadable("are not JSON"))?;
-        // The operator that wrote it may have been another one.
-        let places = secret.annotations().get(annotation::SECRET_EXPORTS);
-        let places: Vec<String> = places.and_then(|places| serde_json::from_str(places).ok()).unwrap_or_default();
-        self.host.secrets.learn_exports(&Key::of(object), &exports, &places);
+        let what = format!("the exports of DeployItem {}", object.name_any());
+        let mut memory = ExportedMemory::new(&self.key.namespace, &what);
+        let written = self.written_exports(ExportPlace::of(object)).await?;
+        let exports = self.read_exports(written, &mut memory).await?;
+        memory.gathered().await;
         Ok(exports)
     }
+
+    /// The text of the exports of one item, with the places of what is secret in it; `None` where it has none.
+    async fn written_exports(&self, place: Option<ExportPlace>) -> Step<Option<WrittenExports>> {
+        let Some(place) = place else { return Ok(None) };
+        let secret: Option<Secret> = get(&self.host.client, &self.key.namespace, &place.secret).await?;
+        let mut secret = secret.ok_or_else(|| place.unreadable("do not exist"))?;
+        let text = secret.data.as_mut().and_then(|data| data.remove(CONFIG));
+        let text = text.ok_or_else(|| place.unreadable("lack the key `config`"))?.0;
+        // The operator that wrote it may have been another one.
+        let places = secret.annotations().get(annotation::SECRET_EXPORTS);
+        let places = places.and_then(|places| serde_json::from_str(places).ok()).unwrap_or_default();
+        Ok(Some(WrittenExports { place, text, places }))
+    }
+
+    async fn read_exports(&self, written: Option<WrittenExports>, memory: &mut ExportedMemory<'_>) -> Step<Value> {
+        let Some(WrittenExports { place, text, places }) = written else { return Ok(Value::Null) };
+        memory.take(memory::of_json(&text)).await?;
+        let exports: Value = serde_json::from_slice(&text).map_err(|_| place.unreadable("are not JSON"))?;
+        self.host.secrets.learn_exports(&place.item, &exports, &places);
+        Ok(exports)
+    }
+}
+
+/// Where the exports of an item are.
+struct ExportPlace {
+    item: Key,
+    secret: ObjectName,
+}
+
+impl ExportPlace {
+    /// `None` where an item has none.
+    fn of(item: &DeployItem) -> Option<Self> {
+        let reference = item.status.as_ref()?.export_ref.as_ref()?;
+        Some(Self { item: Key::of(item), secret: reference.name.clone() })
+    }
+
+    fn unreadable(&self, why: &str) -> Halt {
+        let message = format!("the exports of DeployItem {} in Secret {} {why}", self.item, self.secret);
+        Halt::Retry(Failure::new("CollectExports", "ExportsUnreadable", message))
+    }
+}
+
+/// Exports as they are written.
+struct WrittenExports {
+    place: ExportPlace,
+    text: Vec<u8>,
+    /// The places of what is secret.
+    places: Vec<String>,
 }
 
 impl Subobjects for ExecutionReconciliation<'_> {
     fn are_working(&self) -> bool {
         let is_working = |item: &DeployItem| ids(item).running() == Some(&self.workflow.job);
-        self.deploy_items().iter().any(|item| is_working(item))
+        self.deploy_items().into_iter().any(|item| is_working(&item))
     }
 
     async fn read(&self) -> Step<()> {
         let items = self.deploy_items();
-        if !items.iter().any(|item| ids(item).may_have_got(&self.workflow.job, item.is_deleting())) {
+        if !items.iter().any(|item| ids(&item).may_have_got(&self.workflow.job, item.is_deleting())) {
             return Ok(());
         }
         let of_this = (label::MANAGED_BY, self.key.name.as_str());
@@ -217,23 +263,31 @@ pub(super) fn item_name(object: &DeployItem) -> &str {
     object.item_name().unwrap_or("")
 }
 
-/// What the plan needs to know of an object.
-pub(super) fn state(object: &DeployItem) -> ObjectState {
-    ObjectState {
-        object_name: object.name_any().into(),
-        ids: ids(object),
-        phase: ItemPhase::parse(object.phase()),
-        failure: failure_of(object.last_error()),
+/// What is decided by an object.
+pub(super) fn item_object(object: &DeployItem) -> ItemObject {
+    ItemObject {
+        key: Key::of(object),
+        item: item_name(object).to_owned(),
+        is_deleting: object.is_deleting(),
+        state: ObjectState {
+            object_name: object.name_any().into(),
+            ids: ids(object),
+            phase: ItemPhase::parse(object.phase()),
+            failure: failure_of(object.last_error()),
+        },
+        is_kept: is_kept(object),
+        depends_on: object.annotation(annotation::DEPENDS_ON).unwrap_or_default().to_owned(),
     }
 }
 
 /// What the deletion of objects needs to know of them alone.
-pub(super) fn states_of_objects(objects: &[Arc<DeployItem>]) -> Vec<ItemState<'_>> {
-    let of = |object| ItemState {
-        keep: is_kept(object),
-        ..ItemState::new(item_name(object), depends_on(object), Some(state(object)))
-    };
-    objects.iter().map(|object| of(object.as_ref())).collect()
+pub(super) fn states_of_objects(objects: &[ItemObject]) -> Vec<ItemState<'_>> {
+    objects.iter().map(state_of_object).collect()
+}
+
+fn state_of_object(object: &ItemObject) -> ItemState<'_> {
+    let ItemObject { item, state, is_kept, .. } = object;
+    ItemState { keep: *is_kept, ..ItemState::new(item, depends_on(object), Some(state.clone())) }
 }
 
 /// Whether what an item deployed stays: nobody is asked to uninstall it (INS-80, WF-27).
@@ -243,13 +297,12 @@ pub(super) fn is_kept(item: &DeployItem) -> bool {
 }
 
 /// What an item depended on when it was written last: the spec may no longer have it (C-19).
-fn depends_on(object: &DeployItem) -> Vec<&str> {
-    let names = object.annotation(annotation::DEPENDS_ON).unwrap_or("");
-    names.split(',').filter(|name| !name.is_empty()).collect()
+fn depends_on(object: &ItemObject) -> Vec<&str> {
+    object.depends_on.split(',').filter(|name| !name.is_empty()).collect()
 }
 
 /// Objects without a double, by item.
-pub(super) fn by_item(objects: &[Arc<DeployItem>]) -> BTreeMap<String, String> {
-    let live = objects.iter().filter(|object| !object.is_deleting());
-    live.map(|object| (object.name_any(), item_name(object).to_owned())).collect()
+pub(super) fn by_item(objects: &[ItemObject]) -> BTreeMap<String, String> {
+    let live = objects.iter().filter(|object| !object.is_deleting);
+    live.map(|object| (object.key.name.to_string(), object.item.clone())).collect()
 }

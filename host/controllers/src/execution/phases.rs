@@ -5,12 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use kube::ResourceExt;
 use orangery_api::{
     annotation,
     deploy_item::DeployItem,
     execution::{DeployItemCache, DeployItemTemplate},
-    job::{Job as _, NamePair},
+    job::NamePair,
     marks::Marks,
     reference::ObjectReference,
 };
@@ -25,11 +24,12 @@ use orangery_core::{
     step::{Halt, Step, Verdict},
     workflow::{GateKind, WorkflowPolicy},
 };
+use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
 use super::{
-    apply::items::named,
-    gather::{by_item, item_name, state, states_of_objects},
+    apply::items::{keys_of, named},
+    gather::{by_item, item_name, item_object, states_of_objects},
     reconciliation::ExecutionReconciliation,
 };
 use crate::{
@@ -39,7 +39,7 @@ use crate::{
     object::owner_reference,
     record::{self, RecordOwner},
     tree::check_room_for_items,
-    workflow::{RunsWorkflow, Starts, WorkflowState, check_gates, deleting, progressing},
+    workflow::{ItemObject, RunsWorkflow, Starts, WorkflowState, check_gates, deleting, no_results, progressing},
 };
 
 impl job::Run for ExecutionReconciliation<'_> {
@@ -69,19 +69,18 @@ impl ExecutionReconciliation<'_> {
 
     /// Whether the job has ended at each item that is there when its first phase has passed.
     fn has_come_to_items(&mut self, phase: Phase) -> bool {
-        let mut ended = self.deploy_items();
+        let mut ended = self.item_objects();
         if phase.is_deletion() {
-            let has_failed = |object: &Arc<DeployItem>| {
-                object.finished_job(&self.workflow.job)
-                    && ItemPhase::parse(object.phase()) == Some(ItemPhase::DeleteFailed)
+            let has_failed = |object: &ItemObject| {
+                object.state.ids.has_finished(&self.workflow.job) && object.state.phase == Some(ItemPhase::DeleteFailed)
             };
             return !ended.is_empty() && ended.iter().all(has_failed);
         }
         if self.load_items().is_err() {
             return false;
         }
-        ended.retain(|object| !object.is_deleting() && object.finished_job(&self.workflow.job));
-        let has_ended = |name: &str| ended.iter().any(|object| item_name(object) == name);
+        ended.retain(|object| !object.is_deleting && object.state.ids.has_finished(&self.workflow.job));
+        let has_ended = |name: &str| ended.iter().any(|object| object.item == name);
         let mut early = self.workflow.items.list.iter().filter(|item| !item.late);
         !ended.is_empty() && early.all(|item| has_ended(&item.name))
     }
@@ -94,9 +93,13 @@ impl ExecutionReconciliation<'_> {
         self.check_room()?;
         check_gates(self)?;
         self.guard_targets().await?;
-        let (retyped, objects): (Vec<_>, Vec<_>) =
-            self.deploy_items().into_iter().partition(|object| self.is_retyped(object));
-        let by_name = |name: &String| objects.iter().find(|object| object.name_any() == *name);
+        let (mut retyped, mut objects) = (Vec::new(), Vec::new());
+        for object in self.deploy_items() {
+            let of = if self.is_retyped(&object) { &mut retyped } else { &mut objects };
+            of.push(item_object(&object));
+        }
+        let keys: BTreeMap<&str, &Key> = objects.iter().map(|object| (object.key.name.as_str(), &object.key)).collect();
+        let by_name = |name: &String| keys.get(name.as_str()).copied();
         // Decide.
         let items = &self.workflow.items.list;
         let plan = plan::reconcile(items.iter().map(|item| item.name.as_str()), &by_item(&objects));
@@ -104,8 +107,9 @@ impl ExecutionReconciliation<'_> {
         let now = items.iter().filter(|item| !item.late);
         let active_items =
             self.ensure(now.map(|item| (&item.template, plan.update.get(&item.name).and_then(by_name)))).await?;
-        self.delete_orphans(plan.orphans.iter().filter_map(by_name).chain(&retyped)).await?;
-        let orphaned_items = self.leaving_objects().iter().map(|object| object.name_any()).collect();
+        let retyped = retyped.iter().map(|object| &object.key);
+        self.delete_orphans(plan.orphans.iter().filter_map(by_name).chain(retyped)).await?;
+        let orphaned_items = self.leaving_objects().iter().map(|object| object.key.name.to_string()).collect();
         self.draft.status.get_or_insert_default().deploy_item_cache =
             Some(DeployItemCache { active_items, orphaned_items });
         Ok(Verdict::Done)
@@ -138,12 +142,12 @@ impl ExecutionReconciliation<'_> {
     /// Objects that this job has made late and handed its id, and that no status has the names of: the operator was lost in between
     /// (WF-54). They are noted in the order of the spec, in which they start.
     fn note_made(&mut self) {
-        let objects = self.deploy_items();
-        let live: BTreeMap<&str, &Arc<DeployItem>> = objects
+        let objects = self.item_objects();
+        let live: BTreeMap<&str, &ItemObject> = objects
             .iter()
             .rev()
-            .filter(|object| !object.is_deleting() && *object.job_id() == self.workflow.job)
-            .map(|object| (item_name(object), object))
+            .filter(|object| !object.is_deleting && object.state.ids.job.as_ref() == Some(&self.workflow.job))
+            .map(|object| (object.item.as_str(), object))
             .collect();
         let cache = self.draft.status.as_ref().and_then(|status| status.deploy_item_cache.as_ref());
         let noted: BTreeSet<&str> =
@@ -151,7 +155,7 @@ impl ExecutionReconciliation<'_> {
         let late = self.workflow.items.list.iter().filter(|item| item.late && !noted.contains(item.name.as_str()));
         let lost: Vec<NamePair> = late
             .filter_map(|item| Some((item, live.get(item.name.as_str())?)))
-            .map(|(item, object)| NamePair { spec_name: item.name.clone(), object_name: object.name_any().into() })
+            .map(|(item, object)| NamePair { spec_name: item.name.clone(), object_name: object.key.name.clone() })
             .collect();
         if !lost.is_empty() {
             let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
@@ -177,7 +181,7 @@ impl ExecutionReconciliation<'_> {
     /// `InitDelete`: the delete call for all items; their finalizers keep them (EXE-42, EXE-43, INS-79).
     async fn init_delete(&mut self) -> Step<Verdict> {
         let without_uninstall = self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL);
-        self.delete_calls(self.deploy_items(), without_uninstall).await?;
+        self.delete_calls(keys_of(&self.item_objects()), without_uninstall).await?;
         Ok(Verdict::Done)
     }
 
@@ -191,11 +195,7 @@ impl ExecutionReconciliation<'_> {
     }
 
     /// What a deletion needs to know: the objects there are, and items without one that have to be gone in every respect.
-    fn states_of_deletion<'s>(
-        &'s self,
-        objects: &'s [Arc<DeployItem>],
-        of_spec: Vec<ItemState<'s>>,
-    ) -> Vec<ItemState<'s>> {
+    fn states_of_deletion<'s>(&'s self, objects: &'s [ItemObject], of_spec: Vec<ItemState<'s>>) -> Vec<ItemState<'s>> {
         let mut states = states_of_objects(objects);
         let there: BTreeSet<&str> = states.iter().map(|state| state.name).collect();
         let asks = |item: &&ItemState<'_>| {
@@ -212,7 +212,6 @@ impl ExecutionReconciliation<'_> {
 
 impl RunsWorkflow for ExecutionReconciliation<'_> {
     type Template = DeployItemTemplate;
-    type Object = DeployItem;
     const ITEM_KIND: ItemKind = ItemKind::DeployItem;
 
     fn host(&self) -> &ControllerContext {
@@ -243,16 +242,8 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
         self.interrupted()
     }
 
-    fn objects(&self) -> Vec<Arc<DeployItem>> {
-        self.deploy_items()
-    }
-
-    fn item_name(object: &DeployItem) -> &str {
-        item_name(object)
-    }
-
-    fn object_state(object: &DeployItem) -> ObjectState {
-        state(object)
+    fn objects(&self) -> Vec<ItemObject> {
+        self.item_objects()
     }
 
     fn keeps(item: &DeployItemTemplate) -> bool {
@@ -277,15 +268,15 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
     fn completed<'s>(
         &'s self,
         direction: Direction,
-        objects: &'s [Arc<DeployItem>],
+        objects: &'s [ItemObject],
         mut of_spec: Vec<ItemState<'s>>,
     ) -> Vec<ItemState<'s>> {
         match direction {
             Direction::Forward => {
-                let live = objects.iter().rev().filter(|object| !object.is_deleting());
-                let live: BTreeMap<&str, &Arc<DeployItem>> = live.map(|object| (item_name(object), object)).collect();
+                let live = objects.iter().rev().filter(|object| !object.is_deleting);
+                let live: BTreeMap<&str, &ItemObject> = live.map(|object| (object.item.as_str(), object)).collect();
                 let lost = live.into_iter().filter(|(name, _)| self.workflow.items.find(name).is_none());
-                let lost = lost.map(|(name, object)| ItemState::new(name, Vec::new(), Some(state(object))));
+                let lost = lost.map(|(name, object)| ItemState::new(name, Vec::new(), Some(object.state.clone())));
                 of_spec.extend(lost.filter(|item| item.is_running(&self.workflow.job)));
                 of_spec
             }
@@ -293,14 +284,15 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
         }
     }
 
-    async fn results(&self, object: &DeployItem) -> Step<Value> {
-        let exports = self.exports_of(object).await?;
+    async fn results(&self, object: &ItemObject) -> Step<Value> {
+        let Some(object) = self.host.stores.deploy_items.get(&object.key) else { return Ok(no_results()) };
+        let exports = self.exports_of(&object).await?;
         Ok(json!({"exports": exports, "status": object.status}))
     }
 
     async fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> Step<Verdict> {
         let mut orphans = self.leaving_objects();
-        orphans.retain(|object| !leaving.contains(item_name(object)));
+        orphans.retain(|object| !leaving.contains(&object.item));
         if orphans.is_empty() {
             return Ok(Verdict::Done);
         }
@@ -310,9 +302,10 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
         outcome
     }
 
-    async fn start(&mut self, starts: Starts<'_, DeployItem>) -> Step<Option<Failure>> {
+    async fn start(&mut self, starts: Starts<'_>) -> Step<Option<Failure>> {
         let made = self.make(&starts.late, starts.live).await?;
-        self.trigger(starts.early.into_iter().chain(&made), ItemPhase::INIT).await?;
+        let early = starts.early.into_iter().map(|object| object.key.clone());
+        self.trigger(early.chain(made).collect(), ItemPhase::INIT).await?;
         Ok(None)
     }
 
@@ -320,8 +313,7 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        let objects = self.deploy_items();
-        self.delete_calls(named(&objects, names).cloned().collect(), false).await?;
+        self.delete_calls(named(&self.item_objects(), names), false).await?;
         let leaving = self.leaving_objects();
         self.trigger_deletion(named(&leaving, names)).await
     }
@@ -331,7 +323,6 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
     }
 
     async fn hand_down_deletion(&mut self, names: &[String]) -> Step<()> {
-        let objects = self.deploy_items();
-        self.trigger_deletion(named(&objects, names)).await
+        self.trigger_deletion(named(&self.item_objects(), names)).await
     }
 }

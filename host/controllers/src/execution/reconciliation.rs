@@ -83,7 +83,7 @@ impl<'a> ExecutionReconciliation<'a> {
             // his own a user has taken the cluster away (C-28). Which cluster that was is the operator's word alone (C-120).
             let mut items = deploy_items(&host.stores, &key);
             items.retain(|item| !removed::was_users_own(host, item));
-            let left = kept_credentials::of_targets(&items, |item| cluster_of_target(host, item));
+            let left = kept_credentials::of_targets(items, |item| cluster_of_target(host, item));
             connections.fall_back_on(left, &call);
         }
         let holder = ImportsHolder { kind: StoredKind::Execution, key: &key };

@@ -8,6 +8,7 @@ use orangery_blueprint::{
 use orangery_cluster::Observed;
 use orangery_core::{
     error::{Failure, Fault},
+    memory,
     step::Halt,
     workflow::GateKind,
 };
@@ -16,6 +17,10 @@ use orangery_proposal::{ClusterRef, ObjectKey, deployer::PluginIdentity};
 use serde_json::{Map, Value};
 
 use super::{Evaluation, Evaluator, GateScope, Item};
+use crate::exported_memory::ExportedMemory;
+
+/// Bytes of memory of exports and status of items that are kept while the gate expressions of one object are asked.
+const KEPT_RESULT_BYTES: u64 = 16 << 20;
 
 impl<T: Sync> Evaluator<'_, T> {
     /// Asks one gate expression.
@@ -116,11 +121,14 @@ impl<T: Sync> Evaluator<'_, T> {
         let imports = self.imports.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut document = Map::new();
         document.insert(gate::IMPORTS.to_owned(), Value::Object(imports));
+        let mut looked_at = ExportedMemory::new(self.namespace, "what the gate expression looks at");
         let mut items = Map::new();
         for path in reads.iter().filter(|path| path.first() == Some(&gate::ITEMS)) {
             for name in path.get(1).map_or_else(|| item.depends_on(), |name| vec![*name]) {
                 if !items.contains_key(name) {
-                    items.insert(name.to_owned(), self.results(scope, name, evaluation).await?);
+                    let results = self.results(scope, name, evaluation).await?;
+                    looked_at.take(memory::of(&results)).await.map_err(unanswered)?;
+                    items.insert(name.to_owned(), results);
                 }
             }
         }
@@ -132,7 +140,10 @@ impl<T: Sync> Evaluator<'_, T> {
         let mut objects = Map::new();
         for (name, object) in &gate_expression.objects {
             match self.object(object, own).await? {
-                Ok(value) => objects.insert(name.clone(), value),
+                Ok(value) => {
+                    looked_at.take(memory::of(&value)).await.map_err(unanswered)?;
+                    objects.insert(name.clone(), value)
+                }
                 Err(unknown) => return Ok(Err(unknown)),
             };
         }
@@ -150,7 +161,12 @@ impl<T: Sync> Evaluator<'_, T> {
             return Ok(known.clone());
         }
         let results = scope.results(name).await.map_err(unanswered)?;
-        evaluation.results.insert(name.to_owned(), results.clone());
+        let bytes = evaluation.result_bytes.saturating_add(memory::of(&results));
+        // Those beyond are read again.
+        if bytes <= KEPT_RESULT_BYTES {
+            evaluation.result_bytes = bytes;
+            evaluation.results.insert(name.to_owned(), results.clone());
+        }
         Ok(results)
     }
 

@@ -226,7 +226,7 @@ pub(super) fn imported_targets(stores: &Stores, installation: &Installation) -> 
     let context = installation.parent_installation().map(installation_context).unwrap_or_default();
     let kept = |context: &str, key: Option<&str>| -> Vec<ObjectName> {
         let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &namespace, context);
-        let imports = targets.iter().filter(|target| {
+        let imports = targets.into_iter().filter(|target| {
             target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
                 && key.is_none_or(|key| target.data_key() == Some(key))
         });

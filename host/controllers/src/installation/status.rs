@@ -166,6 +166,6 @@ impl InstallationReconciliation<'_> {
             return Vec::new();
         }
         let successors = siblings::successors(&self.host.stores, &self.draft);
-        successors.iter().map(|sibling| LocalReference { name: sibling.name_any() }).collect()
+        successors.map(|sibling| LocalReference { name: sibling.name_any() }).collect()
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn renew_from_deleted(host: &Arc<ControllerContext>) {
             // What a copy had may be older than what was kept when its original went. Other copies of that have what is theirs.
             Some(original) => {
                 let items = BY_TARGET.find(&host.stores.deploy_items, &of.namespace, &of.name);
-                let kept: BTreeSet<String> = items.iter().flat_map(|item| own_credentials(item)).collect();
+                let kept: BTreeSet<String> = items.into_iter().flat_map(|item| own_credentials(&item)).collect();
                 let original = Key { name: original.into(), ..of.clone() };
                 let has_items = !kept.is_empty();
                 (kept, host.stores.targets.get(&original).filter(|_| has_items).and_then(|original| inline(&original)))

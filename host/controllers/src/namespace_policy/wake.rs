@@ -18,7 +18,7 @@ pub(crate) fn wake_refused(host: &Arc<ControllerContext>, queue: Queue) {
     host.policies.subscribe(move |changed: &BTreeSet<Namespace>| {
         let Some(host) = known.upgrade() else { return };
         for namespace in changed {
-            for root in host.stores.installations.list(Some(namespace)).iter().filter(|root| is_refused(root)) {
+            for root in host.stores.installations.list(Some(namespace)).into_iter().filter(|root| is_refused(root)) {
                 queue.wake(Key::of(root.as_ref()));
             }
         }
@@ -52,7 +52,7 @@ pub(crate) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
     host.policies.subscribe(move |changed: &BTreeSet<Namespace>| {
         let Some(host) = known.upgrade() else { return };
         for namespace in changed {
-            for item in host.stores.deploy_items.list(Some(namespace)).iter().filter(|item| !item.job_finished()) {
+            for item in host.stores.deploy_items.list(Some(namespace)).into_iter().filter(|item| !item.job_finished()) {
                 queue.wake(Key::of(item.as_ref()));
             }
         }

@@ -429,7 +429,7 @@ impl World {
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version) = match kind {
-            "Secret" | "ConfigMap" => ("", "v1"),
+            "Secret" | "ConfigMap" | "ServiceAccount" => ("", "v1"),
             "Event" => ("events.k8s.io", "v1"),
             _ => API.split_once('/').unwrap(),
         };

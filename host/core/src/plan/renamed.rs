@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// What a sub-installation is made from, as far as it is known by that once it is called otherwise.
+/// What a sub-installation is made from, as far as it is known by that once it is called otherwise. Both are compared and nothing
+/// else: digests will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// What it keeps where something else of it changes: component and resource of its blueprint, without a version, and of a blueprint

@@ -22,7 +22,7 @@ fn message_of(object: &ConfigMap) -> WatchedObject<ConfigMap> {
 
 /// What is known, as `name uid version`.
 fn known(store: &Store<ConfigMap>) -> Vec<String> {
-    store.list(None).iter().map(|object| line(object)).collect()
+    store.list(None).iter().map(|object| line(&object)).collect()
 }
 
 fn line(object: &ConfigMap) -> String {
@@ -342,8 +342,8 @@ fn a_store_that_folds_tells_and_finds_the_same() {
             found.push((
                 store.get(&key),
                 each,
-                store.list(Some(&"ns".into())),
-                store.indexed("marks", &"ns".into(), label),
+                store.list(Some(&"ns".into())).into_iter().collect::<Vec<_>>(),
+                store.indexed("marks", &"ns".into(), label).into_iter().collect::<Vec<_>>(),
             ));
         }
         store.forget(&of(4, "idle"));

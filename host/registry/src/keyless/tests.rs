@@ -363,7 +363,7 @@ async fn opened(
         oci: oci::RegistrySettings::default(),
         signatures: SignaturePolicy::default(),
     };
-    let mut request = ComponentRequest::of(ComponentSource::Inline(document));
+    let mut request = ComponentRequest::of(ComponentSource::Inline(document.into()));
     let (keyless, public_key) = wanted(&world);
     request.verification = Some(Verification {
         signature: "release".to_owned(),

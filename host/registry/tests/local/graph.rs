@@ -1,7 +1,10 @@
 //! References: circles, overwrites, children, and what is too much.
 
+use std::sync::Arc;
+
 use orangery_ocm::{
-    Child, ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, Overwrite, VersionReference,
+    Child, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, INLINE_LABEL, Overwrite,
+    VersionReference,
 };
 use serde_json::{Value, json};
 
@@ -99,8 +102,14 @@ async fn overwrites_count_for_the_component_and_for_what_it_refers_to() {
     assert_eq!(db["component"]["version"], "9");
 }
 
+/// Whether two sub-installations have one descriptor, which is written out in their parent, and no copy of it.
+fn is_shared(opened: &dyn ComponentVersion, reference: &str) -> bool {
+    let [first, second] = [(); 2].map(|()| opened.child(reference).unwrap().component);
+    matches!((first, second), (ComponentSource::Inline(first), ComponentSource::Inline(second)) if Arc::ptr_eq(&first, &second))
+}
+
 #[tokio::test]
-async fn a_sub_installation_gets_a_reference_or_the_descriptor_of_its_parent() {
+async fn c_288_a_sub_installation_gets_a_reference_or_the_descriptor_of_its_parent() {
     let host = Host::new();
     let blueprint = json!([resource("bp", BLUEPRINT_TYPE, Value::Null)]);
     let documents = [
@@ -126,19 +135,21 @@ async fn a_sub_installation_gets_a_reference_or_the_descriptor_of_its_parent() {
     // Written in the installation: its own descriptor again, or the one that the reference carries.
     let mut inline = documents[0].clone();
     inline["component"]["repositoryContexts"] = json!([transport("a")]);
-    let plain = ComponentSource::Inline(inline.clone());
+    let plain = ComponentSource::Inline(inline.clone().into());
     let opened = host.repositories.open(&ComponentRequest::of(plain.clone())).await.unwrap();
     assert_eq!(opened.child("cd://resources/bp").unwrap(), child(plain));
+    assert!(is_shared(&*opened, "cd://resources/bp"));
     assert_eq!(
         opened.child("cd://componentReferences/b/resources/bp").unwrap(),
         child(by_name(transport("a"), "b", "2"))
     );
     inline["component"]["componentReferences"][0]["labels"] = json!([{ "name": INLINE_LABEL, "value": documents[1] }]);
-    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(inline))).await.unwrap();
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(inline.into()))).await.unwrap();
     assert_eq!(
         opened.child("cd://componentReferences/b/resources/bp").unwrap(),
-        child(ComponentSource::Inline(documents[1].clone()))
+        child(ComponentSource::Inline(documents[1].clone().into()))
     );
+    assert!(is_shared(&*opened, "cd://componentReferences/b/resources/bp"));
     let message = |reference: &str| opened.child(reference).unwrap_err().to_string();
     assert_eq!(message("cd://resources/x"), "the component a:1 has no resource with name=x; it has name=bp");
     assert_eq!(

@@ -78,7 +78,7 @@ async fn nested(levels: usize) -> Result<usize, String> {
         above["component"]["componentReferences"][0]["labels"] = json!([{ "name": INLINE_LABEL, "value": document }]);
         document = above;
     }
-    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(document))).await;
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(document.into()))).await;
     Ok(opened.map_err(|fault| fault.to_string())?.descriptors().len())
 }
 
@@ -99,7 +99,7 @@ async fn carrying(count: usize) -> Result<usize, String> {
         reference["labels"] = json!([{ "name": INLINE_LABEL, "value": alone(name) }]);
     }
     let host = Host::new();
-    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(document))).await;
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(document.into()))).await;
     Ok(opened.map_err(|fault| fault.to_string())?.descriptors().len())
 }
 

@@ -115,7 +115,7 @@ async fn descriptors_in_the_installation_come_before_any_repository() {
     middle["component"]["componentReferences"][0]["labels"] = json!([{ "name": INLINE_LABEL, "value": inner }]);
     let mut outer = descriptor("example.com/outer", "1", &[("middle", "example.com/middle", "2")], json!([]));
     outer["component"]["componentReferences"][0]["labels"] = json!([{ "name": INLINE_LABEL, "value": middle }]);
-    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(outer))).await.unwrap();
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(outer.into()))).await.unwrap();
     let names: Vec<String> = opened.descriptors().iter().map(|descriptor| descriptor.to_string()).collect();
     assert_eq!(names, ["example.com/outer:1", "example.com/middle:2", "example.com/inner:3"]);
 }
@@ -129,7 +129,7 @@ async fn an_inline_descriptor_has_its_blobs_and_references_in_its_repository_con
     let stored = host.open(transport("a"), "example.com/shop", "1.0.0+b1").await.unwrap();
     let mut inline = stored.descriptor().render(DescriptorSchema::V2);
     inline["component"]["repositoryContexts"] = json!([{ "type": "ignored" }, transport("a")]);
-    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(inline))).await.unwrap();
+    let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(inline.into()))).await.unwrap();
     assert_eq!(opened.descriptors().len(), 2);
     let files = opened.blueprint(&ResourceReference::named("bp")).await.unwrap();
     assert_eq!(files.read("blueprint.yaml").unwrap(), BLUEPRINT);

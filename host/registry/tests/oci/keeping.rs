@@ -66,13 +66,16 @@ async fn a_known_digest_alone_does_not_get_the_content() {
 /// An installation that carries a descriptor with one resource.
 pub(crate) fn inline(access: &Value) -> ComponentRequest {
     let resource = json!({"name": "far", "version": "1", "type": "plain", "relation": "external", "access": access});
-    ComponentRequest::of(ComponentSource::Inline(json!({
-        "meta": {"schemaVersion": "v2"},
-        "component": {
-            "name": "example.org/inline", "version": "1.0.0", "provider": "us", "repositoryContexts": [],
-            "sources": [], "componentReferences": [], "resources": [resource],
-        },
-    })))
+    ComponentRequest::of(ComponentSource::Inline(
+        json!({
+            "meta": {"schemaVersion": "v2"},
+            "component": {
+                "name": "example.org/inline", "version": "1.0.0", "provider": "us", "repositoryContexts": [],
+                "sources": [], "componentReferences": [], "resources": [resource],
+            },
+        })
+        .into(),
+    ))
 }
 
 /// A version that is opened again, in the same job or in another one, comes from memory; so do those below it.

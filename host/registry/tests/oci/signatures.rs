@@ -23,7 +23,7 @@ fn shop(kind: &str, access: &Value) -> ComponentRequest {
         },
         "signatures": [signed("signatures").get(kind).expect("a signature of this kind")],
     });
-    let mut request = ComponentRequest::of(ComponentSource::Inline(descriptor));
+    let mut request = ComponentRequest::of(ComponentSource::Inline(descriptor.into()));
     request.verification = Some(Verification {
         signature: "kinds".to_owned(),
         public_key: signed("public").as_str().map(|key| key.as_bytes().to_vec()),

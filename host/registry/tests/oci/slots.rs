@@ -142,7 +142,7 @@ fn with_digest(access: &Value, content: &[u8]) -> ComponentRequest {
     let mut request = inline(access);
     let value = sha256(content).replacen("sha256:", "", 1);
     if let ComponentSource::Inline(document) = &mut request.source {
-        document["component"]["resources"][0]["digest"] =
+        std::sync::Arc::make_mut(document)["component"]["resources"][0]["digest"] =
             json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": value});
     }
     request

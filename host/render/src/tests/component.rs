@@ -64,7 +64,14 @@ impl ComponentVersion for Version {
     }
 
     fn child(&self, reference: &str) -> Result<Child, Fault> {
-        let component = ComponentSource::Inline(json!({"name": "child"}));
+        let component = match reference {
+            // Some 36 MiB.
+            "cd://large" => ComponentSource::Reference(VersionReference {
+                repository_context: Some(Value::from(vec![json!({"": 0}); 40_000])),
+                ..VersionReference::default()
+            }),
+            _ => ComponentSource::Inline(json!({"name": "child"}).into()),
+        };
         let resource = reference.strip_prefix("cd://").map(str::to_owned);
         let refused = || Fault::invalid(Code::ConfigurationProblem, format!("{reference} is no reference"));
         resource.map(|resource| Child { component, resource }).ok_or_else(refused)
@@ -141,6 +148,22 @@ fn a_repository_that_may_answer_another_time_is_tried_again() {
 }
 
 #[test]
+fn c_288_the_component_versions_of_sub_installations_count_with_what_executions_answer() {
+    let rendered = |second: &str| {
+        let mut world = World::blueprint(&format!(
+            "subinstallations: [{{name: one, blueprint: {{ref: 'cd://large'}}}}, {{name: two, blueprint: {{ref: '{second}'}}}}]"
+        ));
+        world.component = Version::of(&[]);
+        let subs = block_on(world.rendering().subinstallations(&serde_json::Map::new(), &BTreeMap::new()));
+        subs.map(|subs| subs.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(rendered("cd://r"), Ok(2), "a descriptor that is written out is shared");
+    let refused = "the component version of sub-installation \"two\" takes more than the 67108864 bytes of memory that are allowed, with \
+                   what was read and answered before; use less, or divide the blueprint";
+    assert_eq!(rendered("cd://large"), Err(refused.to_owned()));
+}
+
+#[test]
 fn a_sub_installation_takes_its_blueprint_from_the_component_version() {
     let with = |reference: &str, component: Option<Box<dyn ComponentVersion>>| {
         let mut world = World::blueprint(&format!(
@@ -150,7 +173,7 @@ fn a_sub_installation_takes_its_blueprint_from_the_component_version() {
         let subs = block_on(world.rendering().subinstallations(&serde_json::Map::new(), &BTreeMap::new()));
         subs.map(|subs| subs.into_iter().map(|sub| sub.child).collect::<Vec<_>>())
     };
-    let child = Child { component: ComponentSource::Inline(json!({"name": "child"})), resource: "r".to_owned() };
+    let child = Child { component: ComponentSource::Inline(json!({"name": "child"}).into()), resource: "r".to_owned() };
     assert_eq!(with("cd://r", Version::of(&[])), Ok(vec![Some(child), None]));
     assert_eq!(with("r", Version::of(&[])).unwrap_err().to_string(), "r is no reference");
     let message = "the sub-installation \"one\" takes its blueprint from cd://r, but the blueprint belongs to no component version; give the installation a componentDescriptor, or write the blueprint's files into blueprint.filesystem";

@@ -59,7 +59,7 @@ fn reference() -> ComponentSource {
 
 #[test]
 fn exactly_one_form_of_a_component_descriptor_is_a_source() {
-    for source in [reference(), ComponentSource::Inline(json!({"component": {}}))] {
+    for source in [reference(), ComponentSource::Inline(json!({"component": {}}).into())] {
         assert_eq!(ComponentSource::try_from(&ComponentDescriptorSource::from(&source)), Ok(source));
     }
     let both = ComponentDescriptorSource { inline: Some(json!({})), ..(&reference()).into() };
@@ -107,10 +107,10 @@ fn a_request_has_all_that_the_context_says() {
             ca_certificate: None,
             keyless: None,
             keys_of: KeySource::Context,
-            above: Some(ComponentSource::Inline(json!({"above": true}))),
+            above: Some(ComponentSource::Inline(json!({"above": true}).into())),
         }),
     };
-    let above = ComponentSource::Inline(json!({"above": true}));
+    let above = ComponentSource::Inline(json!({"above": true}).into());
     assert_eq!(inputs.request(reference(), Some(&signature("ours")), Some(above)), Ok(expected));
     let theirs = inputs.request(reference(), Some(&signature("theirs")), None).unwrap().verification.unwrap();
     assert_eq!((theirs.public_key, theirs.ca_certificate, theirs.above), (None, Some(b"CA".to_vec()), None));

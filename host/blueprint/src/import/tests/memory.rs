@@ -10,11 +10,13 @@ use super::*;
 struct Texts {
     text: String,
     asked: Cell<usize>,
+    /// Targets that are kept for a list or a map.
+    kept: usize,
 }
 
 impl Texts {
     fn of(values: usize) -> Self {
-        Self { text: format!("[{}0]", "{\"\": 0}, ".repeat(values)), asked: Cell::new(0) }
+        Self { text: format!("[{}0]", "{\"\": 0}, ".repeat(values)), asked: Cell::new(0), kept: 2 }
     }
 
     /// Bytes that the text takes as a value.
@@ -35,8 +37,12 @@ impl Sources for Texts {
             ..target(name)
         })
     }
-    fn kept_targets(&self, _: &str, _: &str) -> Vec<TargetObject> {
-        ["a", "b"].iter().filter_map(|name| self.target(name)).collect()
+    fn kept_targets<'a>(&'a self, _: &'a str, _: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
+        let made = |name: String| {
+            self.asked.set(self.asked.get() + 1);
+            self.target(&name)
+        };
+        Box::new((0..self.kept).map(|number| number.to_string()).filter_map(made))
     }
     fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
         self.config_map(name)
@@ -77,6 +83,17 @@ fn c_99_limits_imports_of_one_installation_share_their_memory() {
     assert_eq!(read(&imports(named(40, of)), &CHILD, &texts), Err(too_large("i07", MOST_IMPORTED_BYTES)));
     let same = read(&imports(named(40, |_| of(0))), &CHILD, &texts);
     assert_eq!(same, Err(too_large("i07", MOST_IMPORTED_BYTES)), "whatever is made of imports has it forty times");
+}
+
+#[test]
+fn c_289_targets_that_are_kept_are_made_one_after_another_as_far_as_there_is_room() {
+    let texts = Texts { kept: 40, ..Texts::of(100) };
+    let most = 3 * texts.bytes();
+    for list in [json!({"name": "b", "targetListRef": "l"}), json!({"name": "b", "targetMapRef": "l"})] {
+        texts.asked.set(0);
+        let read = read_within(&imports(json!({"targets": [list]})), &CHILD, &texts, most);
+        assert_eq!((read, texts.asked.get()), (Err(too_large("b", most)), 4));
+    }
 }
 
 #[test]

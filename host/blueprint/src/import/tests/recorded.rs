@@ -33,8 +33,8 @@ impl Sources for Namespace {
     fn target(&self, name: &str) -> Option<TargetObject> {
         self.targets.get(name).cloned()
     }
-    fn kept_targets(&self, _: &str, _: &str) -> Vec<TargetObject> {
-        self.kept.clone()
+    fn kept_targets<'a>(&'a self, _: &'a str, _: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
+        Box::new(self.kept.iter().cloned())
     }
     fn secret(&self, _: &str) -> Option<BTreeMap<String, Vec<u8>>> {
         None

@@ -40,6 +40,7 @@ impl ItemReconciliation {
             self.tell("ObjectsMadeAnew", &unasked(first, charts.len()));
         }
         for (chart, owner) in charts.into_iter().take(MOST_CHARTS) {
+            let Some(chart) = self.gathered.host.stores.deploy_items.get(&chart) else { continue };
             match Box::pin(self.gathered.written_by(&chart)).await {
                 Ok(written) => self.leave_to_chart(&owner, &written, state).await?,
                 Err(Halt::Stall(failure)) => self.tell("ObjectsMadeAnew", &unplanned(&owner, &failure)),

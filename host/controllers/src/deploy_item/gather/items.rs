@@ -75,11 +75,11 @@ impl DeployItems for GatheredItem {
 
 impl GatheredItem {
     /// The other items of the Execution that stay.
-    fn beside(&self) -> Vec<Arc<DeployItem>> {
-        let Some(execution) = self.item.label(label::MANAGED_BY) else { return Vec::new() };
-        let mut items = MANAGED_BY.find(&self.host.stores.deploy_items, &self.key.namespace, execution);
-        items.retain(|item| Key::of(item.as_ref()) != self.key && !item.is_deleting());
-        items
+    fn beside(&self) -> impl Iterator<Item = Arc<DeployItem>> {
+        let execution = self.item.label(label::MANAGED_BY);
+        let items = execution.map(|name| MANAGED_BY.find(&self.host.stores.deploy_items, &self.key.namespace, name));
+        let items = items.into_iter().flatten();
+        items.filter(|item| Key::of(item.as_ref()) != self.key && !item.is_deleting())
     }
 
     /// Whether this item deploys to the cluster of another one: by the same Target, or by one of another name that leads there
@@ -133,12 +133,11 @@ impl GatheredItem {
 
     /// The charts beside this item on the same cluster, each as an owner: nothing names their objects before they are rendered
     /// (C-205).
-    pub(in crate::deploy_item) async fn charts_beside(&self) -> Step<Vec<(Arc<DeployItem>, Owner)>> {
+    pub(in crate::deploy_item) async fn charts_beside(&self) -> Step<Vec<(Key, Owner)>> {
         let mut charts = Vec::new();
         for item in self.beside() {
             if is_chart(config(&item)) && self.is_on_the_cluster_of(&item).await? {
-                let owner = self.owner_beside(&item);
-                charts.push((item, owner));
+                charts.push((Key::of(item.as_ref()), self.owner_beside(&item)));
             }
         }
         Ok(charts)

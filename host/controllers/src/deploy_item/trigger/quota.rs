@@ -105,7 +105,7 @@ impl NamespaceQuotas {
 /// The items of a namespace that have begun before its quota was looked at: they come before all others.
 fn begun(host: &ControllerContext, namespace: &Namespace) -> QuotaSlots {
     let items = host.stores.deploy_items.list(Some(namespace));
-    let under_way = items.iter().filter(|item| has_begun(host, item));
+    let under_way = items.into_iter().filter(|item| has_begun(host, item));
     QuotaSlots {
         occupied: under_way.map(|item| Key::of(item.as_ref()).name.to_string()).collect(),
         waiting: VecDeque::new(),

@@ -31,8 +31,8 @@ pub(super) async fn carry_out<'a>(host: &ControllerContext, execution: &Arc<Exec
     if !execution.job_finished() {
         let job = execution.job_id();
         let objects = deploy_items(&host.stores, &Key::of(execution.as_ref()));
-        for object in objects.iter().filter(|object| !object.finished_job(job)) {
-            fail(host, object, job).await?;
+        for object in objects.into_iter().filter(|object| !object.finished_job(job)) {
+            fail(host, &object, job).await?;
         }
     }
     let mut after = Execution::clone(execution);

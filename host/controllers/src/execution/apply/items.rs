@@ -20,11 +20,7 @@ use orangery_core::{
 use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_reconcile::{Key, WriteError};
 
-use super::super::{
-    dependencies::DEPLOY_ITEMS,
-    gather::{is_kept, item_name},
-    reconciliation::ExecutionReconciliation,
-};
+use super::super::{dependencies::DEPLOY_ITEMS, gather::is_kept, reconciliation::ExecutionReconciliation};
 use crate::{
     job::{self, JobStatus},
     namespace_policy::refused,
@@ -32,17 +28,20 @@ use crate::{
     object::{add_finalizer, before_deletion, controller_reference, generation_of, uid_of},
     removed,
     signed_origin::SignedOrigin,
-    workflow::ByItem,
+    workflow::{ByItem, ItemObject},
 };
 
 /// How many items of one Execution are written at the same time.
 const WRITES_AT_ONCE: usize = 16;
 
+/// Objects that take more bytes of memory than these together are written one after another.
+const LARGE_BYTES: u64 = 16 << 20;
+
 impl ExecutionReconciliation<'_> {
     /// Brings the objects of items to their templates: `present` has those that there are already. Where each is.
     pub(in crate::execution) async fn ensure(
         &self,
-        items: impl Iterator<Item = (&DeployItemTemplate, Option<&Arc<DeployItem>>)>,
+        items: impl Iterator<Item = (&DeployItemTemplate, Option<&Key>)>,
     ) -> Step<Vec<NamePair>> {
         let items: Vec<_> = items.collect();
         let rules = self.host.policies.of(&self.key.namespace)?;
@@ -55,24 +54,24 @@ impl ExecutionReconciliation<'_> {
             checked.map_err(|violation| refused(&violation))?;
             origin = SignedOrigin::of(self.host, &rules, of, &self.draft)?;
         }
-        let origin = origin.as_ref();
+        let (origin, at_once) = (origin.as_ref(), self.at_once(items.iter().filter_map(|(_, present)| *present)));
         let writes: Vec<_> = items.into_iter().map(|(item, present)| self.ensure_one(item, present, origin)).collect();
-        stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect().await
+        stream::iter(writes).buffered(at_once).try_collect().await
     }
 
     async fn ensure_one(
         &self,
         item: &DeployItemTemplate,
-        present: Option<&Arc<DeployItem>>,
+        present: Option<&Key>,
         origin: Option<&SignedOrigin>,
     ) -> Step<NamePair> {
         let writer = self.host.writer(&self.host.stores.deploy_items);
-        let object_name = match present {
+        let object_name = match present.and_then(|key| self.host.stores.deploy_items.get(key)) {
             Some(before) => {
-                let after = self.updated(item, before, origin);
-                if after != **before {
+                let after = self.updated(item, &before, origin);
+                if after != *before {
                     let halt = |error: WriteError| error.halt("UpdateDeployItem");
-                    let written = writer.update(before, &after).await.map_err(halt)?;
+                    let written = writer.update(&before, &after).await.map_err(halt)?;
                     if let Some(origin) = origin {
                         origin.mark_written(self.host, &writer, &after, written).await.map_err(halt)?;
                     }
@@ -152,26 +151,23 @@ impl ExecutionReconciliation<'_> {
     }
 
     /// Makes the objects of items that start now, as the spec wants them.
-    pub(in crate::execution) async fn make(
-        &mut self,
-        names: &[&str],
-        live: &ByItem<'_, DeployItem>,
-    ) -> Step<Vec<Arc<DeployItem>>> {
+    pub(in crate::execution) async fn make(&mut self, names: &[&str], live: &ByItem<'_>) -> Step<Vec<Key>> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let items = Arc::clone(&self.workflow.items);
         let wanted = names.iter().filter_map(|name| items.find(name));
-        let pairs = self.ensure(wanted.map(|item| (&item.template, live.get(item.name.as_str()).copied()))).await?;
+        let present = |name: &str| live.get(name).map(|object| &object.key);
+        let pairs = self.ensure(wanted.map(|item| (&item.template, present(&item.name)))).await?;
         let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
         let mut made = Vec::new();
         for pair in pairs {
             let key = Key::new(&self.key.namespace, &pair.object_name);
-            let Some(object) = self.host.stores.deploy_items.get(&key) else {
+            if self.host.stores.deploy_items.version(&key).is_none() {
                 // Made before a crash, and not seen yet.
                 return Err(DEPLOY_ITEMS.wait(pair.object_name, Until::Exists));
-            };
-            made.push(object);
+            }
+            made.push(key);
             cache.active_items.retain(|known| known.spec_name != pair.spec_name);
             cache.active_items.push(pair);
         }
@@ -179,66 +175,59 @@ impl ExecutionReconciliation<'_> {
     }
 
     /// Passes the job to deploy items: the trigger of their deployers (EXE-16).
-    pub(in crate::execution) async fn trigger(
-        &self,
-        objects: impl Iterator<Item = &Arc<DeployItem>>,
-        first: ItemPhase,
-    ) -> Step<()> {
+    pub(in crate::execution) async fn trigger(&self, objects: Vec<Key>, first: ItemPhase) -> Step<()> {
         let writer = self.host.writer(&self.host.stores.deploy_items);
         let now = self.host.now();
         let token = self.draft.status.as_ref().map(|status| status.last_handled_trigger.clone()).unwrap_or_default();
-        let writes: Vec<_> = objects
-            .map(|object| {
-                let mut after = DeployItem::clone(object);
-                let status = after.status.get_or_insert_default();
-                status.trigger(&self.workflow.job, first, generation_of(object.as_ref()), &now);
-                status.job_id_generation_time = Some(now.clone());
-                status.last_handled_trigger.clone_from(&token);
-                let writer = &writer;
-                async move { writer.update_status(object, &after).await }
-            })
-            .collect();
-        stream::iter(writes)
-            .buffer_unordered(WRITES_AT_ONCE)
-            .try_for_each(|_| async { Ok(()) })
+        let (writer, now, token) = (&writer, &now, &token);
+        let write = |key: Key| async move {
+            let Some(object) = self.host.stores.deploy_items.get(&key) else { return Ok(()) };
+            let mut after = DeployItem::clone(&object);
+            let status = after.status.get_or_insert_default();
+            status.trigger(&self.workflow.job, first, generation_of(object.as_ref()), now);
+            status.job_id_generation_time = Some(now.clone());
+            status.last_handled_trigger.clone_from(token);
+            writer.update_status(&object, &after).await.map(drop)
+        };
+        let at_once = self.at_once(objects.iter());
+        stream::iter(objects.into_iter().map(write).collect::<Vec<_>>())
+            .buffer_unordered(at_once)
+            .try_for_each(|()| async { Ok(()) })
             .await
             .map_err(|error| error.halt("TriggerDeployItem"))
     }
 
+    /// How many of these objects are written at the same time: large ones are whole one after another (C-289).
+    fn at_once<'k>(&self, objects: impl Iterator<Item = &'k Key>) -> usize {
+        let memory = |key| self.host.stores.deploy_items.memory(key);
+        let all = objects.map(memory).fold(0, u64::saturating_add);
+        if all > LARGE_BYTES { 1 } else { WRITES_AT_ONCE }
+    }
+
     /// Deletes orphans: objects that no item of the spec stands for.
-    pub(in crate::execution) async fn delete_orphans(
-        &self,
-        orphans: impl Iterator<Item = &Arc<DeployItem>>,
-    ) -> Result<(), Halt> {
-        for orphan in orphans {
+    pub(in crate::execution) async fn delete_orphans(&self, orphans: impl Iterator<Item = &Key>) -> Result<(), Halt> {
+        for orphan in orphans.filter_map(|key| self.host.stores.deploy_items.get(key)) {
             let writer = self.host.writer(&self.host.stores.deploy_items);
-            writer.delete(orphan).await.map_err(|error| error.halt("DeleteOrphan"))?;
+            writer.delete(&orphan).await.map_err(|error| error.halt("DeleteOrphan"))?;
         }
         Ok(())
     }
 
     /// The delete call for those of these objects that have none yet.
-    pub(in crate::execution) async fn delete_calls(
-        &self,
-        objects: Vec<Arc<DeployItem>>,
-        without_uninstall: bool,
-    ) -> Step<()> {
+    pub(in crate::execution) async fn delete_calls(&self, objects: Vec<Key>, without_uninstall: bool) -> Step<()> {
         let writer = self.host.writer(&self.host.stores.deploy_items);
-        let deletions: Vec<_> = objects
-            .into_iter()
-            .map(|object| {
-                let writer = &writer;
-                async move {
-                    let mut current = Arc::clone(&object);
-                    if let Some(after) = before_deletion(object.as_ref(), without_uninstall) {
-                        current = writer.update(&object, &after).await?;
-                    }
-                    if current.is_deleting() { Ok(()) } else { writer.delete(&current).await }
-                }
-            })
-            .collect();
-        stream::iter(deletions)
-            .buffer_unordered(WRITES_AT_ONCE)
+        let writer = &writer;
+        let delete = |key: Key| async move {
+            let Some(object) = self.host.stores.deploy_items.get(&key) else { return Ok(()) };
+            let mut current = Arc::clone(&object);
+            if let Some(after) = before_deletion(object.as_ref(), without_uninstall) {
+                current = writer.update(&object, &after).await?;
+            }
+            if current.is_deleting() { Ok(()) } else { writer.delete(&current).await }
+        };
+        let at_once = self.at_once(objects.iter());
+        stream::iter(objects.into_iter().map(delete).collect::<Vec<_>>())
+            .buffer_unordered(at_once)
             .try_for_each(|()| async { Ok(()) })
             .await
             .map_err(|error| error.halt("DeleteDeployItem"))
@@ -246,19 +235,17 @@ impl ExecutionReconciliation<'_> {
 
     /// Triggers the deletion of objects. Those that are not uninstalled are released here: no deployer is asked (INS-80, C-24,
     /// C-28).
-    pub(in crate::execution) async fn trigger_deletion<'o>(
-        &self,
-        objects: impl Iterator<Item = &'o Arc<DeployItem>>,
-    ) -> Step<()> {
-        let mut triggered: Vec<&Arc<DeployItem>> = Vec::new();
-        for object in objects {
-            if self.is_left(object).await? {
+    pub(in crate::execution) async fn trigger_deletion(&self, objects: Vec<Key>) -> Step<()> {
+        let mut triggered = Vec::new();
+        for key in objects {
+            let Some(object) = self.host.stores.deploy_items.get(&key) else { continue };
+            if self.is_left(&object).await? {
                 job::release(self.host, &self.host.stores.deploy_items, object.as_ref()).await?;
             } else {
-                triggered.push(object);
+                triggered.push(key);
             }
         }
-        self.trigger(triggered.into_iter(), ItemPhase::INIT_DELETE).await
+        self.trigger(triggered, ItemPhase::INIT_DELETE).await
     }
 
     /// Whether an item goes without being uninstalled. Our own items see to a removed cluster themselves, at each
@@ -284,10 +271,13 @@ impl ExecutionReconciliation<'_> {
     }
 }
 
+/// The keys of objects.
+pub(in crate::execution) fn keys_of(objects: &[ItemObject]) -> Vec<Key> {
+    objects.iter().map(|object| object.key.clone()).collect()
+}
+
 /// Of objects those of named items.
-pub(in crate::execution) fn named<'o>(
-    objects: &'o [Arc<DeployItem>],
-    names: &'o [String],
-) -> impl Iterator<Item = &'o Arc<DeployItem>> {
-    objects.iter().filter(|object| names.iter().any(|name| name == item_name(object)))
+pub(in crate::execution) fn named(objects: &[ItemObject], names: &[String]) -> Vec<Key> {
+    let named = objects.iter().filter(|object| names.contains(&object.item));
+    named.map(|object| object.key.clone()).collect()
 }

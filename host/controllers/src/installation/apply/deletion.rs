@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
 use orangery_api::{annotation, installation::Installation, marks::Marks};
 use orangery_core::{
     phase::{Phase as _, installation::Installation as Phase},
     step::Step,
 };
 
+use orangery_reconcile::Key;
+
 use super::super::reconciliation::InstallationReconciliation;
-use crate::object::{add_finalizer, before_deletion, mark};
+use crate::{
+    object::{add_finalizer, before_deletion, mark},
+    tree::parent,
+};
 
 impl InstallationReconciliation<'_> {
     /// The delete call for the sub-installations; their finalizers keep them.
@@ -44,8 +48,8 @@ impl InstallationReconciliation<'_> {
 
     /// The delete call for a sub-installation whose template is gone: its successors are not waited for (INS-25, INS-26).
     pub(in crate::installation) async fn delete_orphan(&self, name: &str) -> Step<()> {
-        let Some(orphan) = self.subinstallations().into_iter().find(|sub| sub.name_any() == name && !sub.is_deleting())
-        else {
+        let known = self.host.stores.installations.get(&Key { name: name.into(), ..self.key.clone() });
+        let Some(orphan) = known.filter(|sub| parent(sub) == self.key.name.as_str() && !sub.is_deleting()) else {
             return Ok(());
         };
         let marked = self.mark_leaving(&orphan).await?;

@@ -1,6 +1,6 @@
 //! The DataObjects and Targets of an Installation: import copies, exports, and those of earlier jobs that are deleted.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
@@ -15,16 +15,19 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     error::{Code, Failure},
+    memory,
     step::{Halt, Step},
 };
 use orangery_reconcile::{Key, Watched};
-use serde_json::Value;
+use orangery_render::ExportValues;
+use serde_json::{Map, Value};
 
 use super::super::{
     dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE, edges, exports},
     reconciliation::InstallationReconciliation,
 };
 use crate::{
+    exported_memory::ExportedMemory,
     index::Index,
     object::{owner_reference, uid_of},
     record::{self, RecordOwner},
@@ -99,42 +102,72 @@ impl InstallationReconciliation<'_> {
     async fn delete_from<K: Stored>(&self, index: &Index<K>, value: &str, matches: impl Fn(&K) -> bool) -> Step<()> {
         let store = K::store(&self.host.stores);
         let writer = self.host.writer(store);
-        for object in index.find(store, &self.key.namespace, value).iter().filter(|object| matches(object)) {
-            writer.delete(object).await.map_err(|error| error.halt("DeleteStaleObject"))?;
+        for object in index.find(store, &self.key.namespace, value).into_iter().filter(|object| matches(object)) {
+            writer.delete(&object).await.map_err(|error| error.halt("DeleteStaleObject"))?;
         }
         Ok(())
     }
 
-    /// What lives in the own context, by key: the `dataobjects` of export executions.
-    pub(in crate::installation) fn context_data(&self) -> Step<BTreeMap<String, Value>> {
+    /// What templates of exports see beside the imports: what lives in the own context, and the exports of the deploy items. `take`
+    /// takes room for each before it is copied.
+    pub(in crate::installation) fn exported_values(
+        &self,
+        mut take: impl FnMut(&Value) -> Step<()>,
+    ) -> Step<ExportValues> {
+        let mut copied = |object: &DataObject| -> Step<Value> {
+            let data = self.clear(object)?;
+            take(&data)?;
+            Ok(data.into_owned())
+        };
         let (stores, context) = (&self.host.stores, self.scope().own_context());
-        let data = DATA_OF_CONTEXT.find(&stores.data_objects, &self.key.namespace, &context);
-        let keyed = data.iter().filter_map(|object| Some((object.data_key()?.to_owned(), object)));
-        keyed.map(|(key, object)| Ok((key, self.clear(object)?))).collect()
+        let deploy_items = self.item_exports().map(|object| copied(&object)).transpose()?;
+        let mut data_objects = BTreeMap::new();
+        for object in DATA_OF_CONTEXT.find(&stores.data_objects, &self.key.namespace, &context) {
+            let Some(key) = object.data_key() else { continue };
+            data_objects.insert(key.to_owned(), copied(&object)?);
+        }
+        let mut targets = BTreeMap::new();
+        for target in TARGETS_OF_CONTEXT.find(&stores.targets, &self.key.namespace, &context) {
+            let Some((key, value)) = target.data_key().zip(serde_json::to_value(target.as_ref()).ok()) else {
+                continue;
+            };
+            take(&value)?;
+            targets.insert(key.to_owned(), value);
+        }
+        Ok(ExportValues { deploy_items, data_objects, targets })
     }
 
-    /// The same of Targets.
-    pub(in crate::installation) fn context_targets(&self) -> BTreeMap<String, Value> {
+    /// What a sub-installation has exported into the own context, by the names of its exports.
+    pub(in crate::installation) async fn exported_by(&self, sub: &Installation) -> Step<Map<String, Value>> {
         let (stores, context) = (&self.host.stores, self.scope().own_context());
-        let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &self.key.namespace, &context);
-        let keyed = targets.iter().filter_map(|target| Some((target.data_key()?.to_owned(), target)));
-        keyed.filter_map(|(key, target)| Some((key, serde_json::to_value(target.as_ref()).ok()?))).collect()
+        let what = format!("the exports of sub-installation {}", sub.name_any());
+        let mut memory = ExportedMemory::new(&self.key.namespace, &what);
+        let mut exported = Map::new();
+        for object in DATA_OF_CONTEXT.find(&stores.data_objects, &self.key.namespace, &context) {
+            let exports = sub.spec.exports.data.iter().filter(|export| object.data_key() == Some(&export.data_ref));
+            for export in exports {
+                let data = self.clear(&object)?;
+                memory.take(memory::of(&data)).await?;
+                exported.insert(export.name.clone(), data.into_owned());
+            }
+        }
+        memory.gathered().await;
+        Ok(exported)
     }
 
     /// The exports of the deploy items, by item.
-    pub(in crate::installation) fn item_exports(&self) -> Step<Option<Value>> {
-        let reference = self.execution().and_then(|execution| execution.status.as_ref()?.export_ref.clone());
-        let Some(reference) = reference else { return Ok(None) };
+    fn item_exports(&self) -> Option<Arc<DataObject>> {
+        let reference = self.execution().and_then(|execution| execution.status.as_ref()?.export_ref.clone())?;
         let key = Key { namespace: self.key.namespace.clone(), name: reference.name };
-        self.host.stores.data_objects.get(&key).map(|object| self.clear(&object)).transpose()
+        self.host.stores.data_objects.get(&key)
     }
 
-    fn clear(&self, object: &DataObject) -> Step<Value> {
+    fn clear<'o>(&self, object: &'o DataObject) -> Step<Cow<'o, Value>> {
         let unread = |error: UndecryptableData| {
             let failure = Failure::new("ReadExports", UndecryptableData::REASON, error.to_string());
             Halt::Stall(failure.with_code(Code::ConfigurationProblem))
         };
-        clear_data(self.host.key.encryption(), object).map(Cow::into_owned).map_err(unread)
+        clear_data(self.host.key.encryption(), object).map_err(unread)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sub-installations: created and updated from the templates of the blueprint, orphans deleted (INS-24 … INS-26).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
@@ -18,7 +18,7 @@ use orangery_core::{
     },
     step::{Halt, Step, Verdict},
 };
-use orangery_reconcile::WriteError;
+use orangery_reconcile::{Key, WriteError};
 use orangery_render::Subinstallation;
 
 use super::super::{gather::related::related, reconciliation::InstallationReconciliation};
@@ -33,8 +33,10 @@ impl InstallationReconciliation<'_> {
     /// what is in it (C-168). Until the name is written the object is an orphan, and from then on that of its template.
     pub(in crate::installation) async fn rename_subinstallations(&self, wanted: &[Subinstallation]) -> Step<()> {
         let mut objects = self.subinstallations();
+        let made: BTreeSet<String> =
+            objects.iter().filter_map(|object| template_of(&object).map(str::to_owned)).collect();
         let mut missing: Vec<&Subinstallation> = wanted.iter().collect();
-        missing.retain(|sub| !objects.iter().any(|object| template_of(object) == Some(sub.template.name.as_str())));
+        missing.retain(|sub| !made.contains(&sub.template.name));
         objects.retain(|object| {
             let template = template_of(object);
             let has_left = template.is_some() && !wanted.iter().any(|sub| template == Some(sub.template.name.as_str()));
@@ -48,12 +50,12 @@ impl InstallationReconciliation<'_> {
         });
         let pairs = renamed(templates.collect(), names.iter().map(String::as_str).zip(origins).collect());
         let writer = self.host.writer(&self.host.stores.installations);
-        for object in &objects {
+        for object in objects {
             let name = object.name_any();
-            let (Some(before), Some(template)) = (template_of(object), pairs.get(&name)) else { continue };
-            let mut after = Installation::clone(object);
+            let (Some(before), Some(template)) = (template_of(&object), pairs.get(&name)) else { continue };
+            let mut after = Installation::clone(&object);
             after.annotations_mut().insert(annotation::SUBINSTALLATION_NAME.to_owned(), template.clone());
-            writer.update(object, &after).await.map_err(|error| error.halt("RenameSubinstallation"))?;
+            writer.update(&object, &after).await.map_err(|error| error.halt("RenameSubinstallation"))?;
             let note =
                 format!("sub-installation {before} is called {template} now; Installation {name} goes on with it");
             event::tell(self.host, &self.draft, "SubinstallationRenamed", &note);
@@ -71,7 +73,7 @@ impl InstallationReconciliation<'_> {
             .iter()
             .map(|object| Existing {
                 object: object.name_any(),
-                template: template_of(object).map(str::to_owned),
+                template: template_of(&object).map(str::to_owned),
                 deleting: object.is_deleting(),
             })
             .collect();
@@ -79,10 +81,10 @@ impl InstallationReconciliation<'_> {
         if let Err(Halt::Wait(_)) = &decided {
             // One whose template is back is still being deleted: it needs this job to go on.
             objects.retain(|object| object.is_deleting());
-            for object in &objects {
-                self.trigger_leaving(object).await?;
+            for object in objects.iter() {
+                self.trigger_leaving(&object).await?;
             }
-            if let (_, Ok(Verdict::Failed(failure))) = plan::orphans(&related(&objects), &self.workflow.job) {
+            if let (_, Ok(Verdict::Failed(failure))) = plan::orphans(&related(objects), &self.workflow.job) {
                 return Err(Halt::Stall(failure));
             }
         }
@@ -90,11 +92,8 @@ impl InstallationReconciliation<'_> {
         let mut active = Vec::new();
         for sub in wanted {
             let template = &sub.template;
-            let present = plan
-                .update
-                .get(&template.name)
-                .and_then(|name| objects.iter().find(|object| object.name_any() == *name));
-            let object_name = self.ensure_subinstallation(sub, present).await?;
+            let present = plan.update.get(&template.name).map(|name| self.beside(name.as_str()));
+            let object_name = self.ensure_subinstallation(sub, present.as_ref()).await?;
             active.push(NamePair { spec_name: template.name.clone(), object_name });
         }
         for orphan in &plan.orphan {
@@ -107,10 +106,15 @@ impl InstallationReconciliation<'_> {
         Ok(())
     }
 
+    /// The key of an object of this name in the namespace.
+    fn beside(&self, name: &str) -> Key {
+        Key { name: name.into(), ..self.key.clone() }
+    }
+
     pub(in crate::installation) async fn ensure_subinstallation(
         &self,
         sub: &Subinstallation,
-        present: Option<&Arc<Installation>>,
+        present: Option<&Key>,
     ) -> Step<ObjectName> {
         let writer = self.host.writer(&self.host.stores.installations);
         let template = &sub.template;
@@ -120,16 +124,16 @@ impl InstallationReconciliation<'_> {
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
         }
-        if let Some(before) = present {
-            let mut after = Installation::clone(before);
+        let stores = &self.host.stores;
+        if let Some(before) = present.and_then(|key| stores.installations.get(key)) {
+            let mut after = Installation::clone(&before);
             after.spec = spec;
             after.metadata.labels = Some(labels);
             after.metadata.annotations = Some(annotations);
             add_finalizer(&mut after);
-            writer.update(before, &after).await.map_err(|error| error.halt("UpdateSubinstallation"))?;
+            writer.update(&before, &after).await.map_err(|error| error.halt("UpdateSubinstallation"))?;
             return Ok(before.name_any().into());
         }
-        let stores = &self.host.stores;
         if let Some(end) = end_of_making(stores, &self.key, &self.workflow.job) {
             return Err(Halt::Stall(end.failure(None)));
         }

@@ -37,6 +37,6 @@ impl InstallationReconciliation<'_> {
         }
         let stores = &self.host.stores;
         let circle = if root { circle(&self.key.name, &siblings::ancestors(stores, &self.draft)) } else { None };
-        SiblingFacts { root, circle, predecessors: related(&siblings::predecessors(stores, &self.draft)) }
+        SiblingFacts { root, circle, predecessors: related(siblings::predecessors(stores, &self.draft)) }
     }
 }

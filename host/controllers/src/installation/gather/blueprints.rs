@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use orangery_api::installation::{Installation, InstallationSpec};
+use orangery_api::installation::Installation;
 use orangery_blueprint::{BUNDLED_ENGINE, FILE, template_engine::Kubeconfigs};
 use orangery_core::{memory, name::JobId, step::Step};
 use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject};
@@ -95,7 +95,7 @@ impl Blueprints {
             check_templates(host, of, &loaded)?;
             return Ok(loaded);
         }
-        let kubeconfigs = kubeconfigs.unwrap_or_else(|| Arc::new(TargetKubeconfigs::new(host, Arc::new(asking(of)))));
+        let kubeconfigs = kubeconfigs.unwrap_or_else(|| Arc::new(TargetKubeconfigs::new(host, Key::of(of))));
         let OpenedBlueprint { loaded, origin, bytes } = open(host, of, job, &kubeconfigs).await?;
         let loaded = Arc::new(loaded);
         check_templates(host, of, &loaded)?;
@@ -171,13 +171,6 @@ fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedB
         }
     }
     Ok(())
-}
-
-/// An Installation as far as it asks for credentials: its blueprint may be long.
-fn asking(of: &Installation) -> Installation {
-    let Installation { metadata, spec: InstallationSpec { imports, .. }, status: _ } = of;
-    let spec = InstallationSpec { imports: imports.clone(), ..InstallationSpec::default() };
-    Installation { metadata: metadata.clone(), spec, status: None }
 }
 
 /// A blueprint that was opened.

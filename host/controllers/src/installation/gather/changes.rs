@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
 use orangery_api::installation::{Installation, InstallationStatus};
 use orangery_blueprint::{binding::ImportBindings, import};
 use orangery_cluster::{ClusterPool, ObjectWatcher, Observed, Waiter};
@@ -26,7 +25,7 @@ use super::{
     super::dependencies::awaits_imports,
     data_sources::DataSourceName,
     imports::{GatheredImports, ImportNames, ImportsTurn, data_source_names, read_imports},
-    related::related,
+    related::related_object,
     siblings,
 };
 use crate::{
@@ -137,14 +136,16 @@ impl ImportWatches {
             View::Known(imports) => Some(changes(host, root, imports)),
             View::Unknown | View::Forbidden(_) => None,
         };
-        let before = if changes.as_ref().is_some_and(RootChanges::tells) {
-            siblings::predecessors(&host.stores, root)
-        } else {
-            Vec::new()
-        };
-        let is_about_to_be_asked = is_about_to_be_asked(name, &before);
-        roots.insert(name.to_owned(), ObservedRoot { changes, predecessors: related(&before), is_about_to_be_asked });
-        before.iter().map(|root| root.name_any()).collect()
+        let (mut predecessors, mut is_about_to_be_asked) = (Vec::new(), false);
+        if changes.as_ref().is_some_and(RootChanges::tells) {
+            for before in siblings::predecessors(&host.stores, root) {
+                is_about_to_be_asked |= asks_soon(&before, name);
+                predecessors.push(related_object(&before));
+            }
+        }
+        let names = predecessors.iter().map(|before| before.name.clone()).collect();
+        roots.insert(name.to_owned(), ObservedRoot { changes, predecessors, is_about_to_be_asked });
+        names
     }
 
     /// Watches the Secrets and ConfigMaps that a job may have to wait for, until the Installation is at rest.
@@ -201,10 +202,10 @@ fn changes(host: &ControllerContext, root: &Installation, imports: Option<String
     }
 }
 
-/// Whether one of these siblings is about to ask an Installation for a job (INS-43).
-fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
-    let asked = siblings.iter().filter_map(|sibling| sibling.status.as_ref());
-    asked.flat_map(|status| &status.dependents_to_trigger).any(|dependent| dependent.name == name)
+/// Whether a sibling is about to ask an Installation for a job (INS-43).
+fn asks_soon(sibling: &Installation, name: &str) -> bool {
+    let mut asked = sibling.status.iter().flat_map(|status| &status.dependents_to_trigger);
+    asked.any(|dependent| dependent.name == name)
 }
 
 /// Ends what an Installation has watched, if anybody watches anything.
@@ -230,12 +231,11 @@ mod tests {
 
     #[test]
     fn orc_33_ins_43_what_is_about_to_be_asked_stands_in_the_status_of_a_sibling() {
-        let sibling = |name: &str, status: Value| -> Arc<Installation> {
-            let object = json!({"metadata": {"name": name}, "spec": {"blueprint": {}}, "status": status});
-            Arc::new(serde_json::from_value(object).unwrap())
+        let asks = |status: Value| {
+            let object = json!({"metadata": {"name": "x"}, "spec": {"blueprint": {}}, "status": status});
+            asks_soon(&serde_json::from_value(object).unwrap(), "a")
         };
-        let siblings = [sibling("y", json!({})), sibling("x", json!({"dependentsToTrigger": [{"name": "a"}]}))];
-        assert!(is_about_to_be_asked("a", &siblings));
-        assert!(!is_about_to_be_asked("b", &siblings) && !is_about_to_be_asked("a", &[]));
+        let of = |name: &str| json!({"dependentsToTrigger": [{"name": "z"}, {"name": name}]});
+        assert_eq!([json!({}), of("b"), of("a")].map(asks), [false, false, true]);
     }
 }

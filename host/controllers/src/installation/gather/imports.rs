@@ -237,12 +237,12 @@ impl Sources for GatheredImports<'_> {
         self.stores.targets.get(&self.key(name)).map(|target| TargetObject::from(target.as_ref()))
     }
 
-    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
+    fn kept_targets<'a>(&'a self, context: &'a str, key: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
         let targets = TARGETS_OF_CONTEXT.find(&self.stores.targets, &self.namespace, context);
-        let kept = targets.iter().filter(|target| {
+        let kept = targets.into_iter().filter(move |target| {
             target.data_key() == Some(key) && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
         });
-        kept.map(|target| TargetObject::from(target.as_ref())).collect()
+        Box::new(kept.map(|target| TargetObject::from(target.as_ref())))
     }
 
     fn secret(&self, name: &str) -> Option<Content> {

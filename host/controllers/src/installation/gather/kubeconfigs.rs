@@ -7,23 +7,24 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use orangery_api::installation::Installation;
 use orangery_blueprint::template_engine::Kubeconfigs;
 use orangery_cluster::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_core::{
+    digest::sha256,
     error::{Code, Fault, Problem},
-    lenient,
+    lenient, memory,
     name::{Namespace, ObjectName},
     port::BoxFuture,
     step::Halt,
 };
 use orangery_policy::{PolicyRequest, Violation};
 use orangery_reconcile::Key;
+use orangery_turns::HeldBytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -33,14 +34,34 @@ use crate::{controller_context::ControllerContext, secret_values::SecretSource, 
 /// Issues credentials for the templates of one job; the same is issued once.
 pub(in crate::installation) struct TargetKubeconfigs {
     host: Arc<ControllerContext>,
-    namespace: Namespace,
-    installation: Arc<Installation>,
+    /// The Installation, which is looked up when a credential is asked for: it may be long.
+    installation: Key,
     /// The object that asks, in messages.
     whose: String,
-    /// What was issued in this job, by target and credential. Held for one look-up or one change.
-    issued: Mutex<BTreeMap<(String, Credential), IssuedCredential>>,
+    /// Protects what was issued in this job and is kept. Held for one look-up or one change.
+    issued: Mutex<KeptCredentials>,
     /// Whether a policy has refused one.
     is_refused: AtomicBool,
+}
+
+/// Credentials that were issued in one job, as far as namespaces have room for them: the same is asked for once. One that has none is
+/// issued whenever it is asked for (C-286).
+struct KeptCredentials {
+    /// By target and what was wanted.
+    by_request: BTreeMap<(String, Credential), IssuedCredential>,
+    /// What all of them take.
+    held: HeldBytes,
+}
+
+impl KeptCredentials {
+    fn keep(&mut self, request: (String, Credential), issued: IssuedCredential) {
+        let (target, Credential { name, namespace, .. }) = &request;
+        let texts = [target.as_str(), name, namespace, &issued.kubeconfig, &issued.expires];
+        let bytes: u64 = texts.into_iter().map(|text| memory::of_text(text.len())).sum();
+        if self.held.set(self.held.bytes().saturating_add(bytes)) {
+            self.by_request.insert(request, issued);
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -67,11 +88,11 @@ struct MetadataForm {
 
 impl TargetKubeconfigs {
     /// For an Installation.
-    pub(in crate::installation) fn new(host: &Arc<ControllerContext>, installation: Arc<Installation>) -> Self {
-        let Key { namespace, name } = Key::of(installation.as_ref());
-        let whose = format!("a template of Installation {name}");
-        let (issued, is_refused) = (Mutex::default(), AtomicBool::default());
-        Self { host: Arc::clone(host), namespace, installation, whose, issued, is_refused }
+    pub(in crate::installation) fn new(host: &Arc<ControllerContext>, installation: Key) -> Self {
+        let whose = format!("a template of Installation {}", installation.name);
+        let held = host.issued.none_of(&Some(installation.namespace.clone()));
+        let issued = Mutex::new(KeptCredentials { by_request: BTreeMap::new(), held });
+        Self { host: Arc::clone(host), installation, whose, issued, is_refused: AtomicBool::default() }
     }
 
     /// Whether a policy has refused a credential of this job.
@@ -80,26 +101,34 @@ impl TargetKubeconfigs {
     }
 
     async fn issued(&self, credential_kind: &str, arguments: &Value) -> Result<IssuedCredential, Fault> {
-        let (target, wanted) = wanted(credential_kind, arguments, &self.namespace)?;
-        if !imported_targets(&self.host.stores, &self.installation).contains(target.as_str()) {
+        let namespace = &self.installation.namespace;
+        let (target, wanted) = wanted(credential_kind, arguments, namespace)?;
+        let stores = &self.host.stores;
+        let imported = stores.installations.get(&self.installation).map(|of| imported_targets(stores, &of));
+        if !imported.is_some_and(|imported| imported.contains(target.as_str())) {
             return Err(Fault::denied(format!(
-                "{} asks for a credential of Target {}/{target}, which the installation does not import; import it",
-                self.whose, self.namespace
+                "{} asks for a credential of Target {namespace}/{target}, which the installation does not import; import it",
+                self.whose
             )));
         }
         let key = (target, wanted);
-        if let Some(issued) = self.issued.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(issued) = self.kept().by_request.get(&key) {
             return Ok(issued.clone());
         }
-        let targets = Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose };
+        let targets = Targets { host: &self.host, namespace, whose: &self.whose };
         targets.allowed(PolicyRequest::Credential(credential_kind)).map_err(fault)?;
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
-        let networks = self.host.policies.networks(&self.namespace, &kubeconfig).map_err(fault)?;
-        let issued = issue_credential(&kubeconfig.text, &networks, &Some(self.namespace.clone()), &key.1).await?;
-        let source = SecretSource::Issued(format!("{:?} of {}", key.1, self.whose));
-        self.host.secrets.learn_kubeconfig(&self.namespace, source, &issued.kubeconfig);
-        self.issued.lock().unwrap_or_else(PoisonError::into_inner).insert(key, issued.clone());
+        let networks = self.host.policies.networks(namespace, &kubeconfig).map_err(fault)?;
+        let issued = issue_credential(&kubeconfig.text, &networks, &Some(namespace.clone()), &key.1).await?;
+        // A digest, as names are as long as a template makes them.
+        let source = SecretSource::Issued(sha256(format!("{key:?} of {}", self.whose).as_bytes()));
+        self.host.secrets.learn_kubeconfig(namespace, source, &issued.kubeconfig);
+        self.kept().keep(key, issued.clone());
         Ok(issued)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptCredentials> {
+        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -156,8 +185,8 @@ impl Kubeconfigs for TargetKubeconfigs {
             if issued.as_ref().is_err_and(|fault| fault.problem().code == Violation::CODE) {
                 self.is_refused.store(true, Ordering::Relaxed);
             }
-            let IssuedCredential { kubeconfig, expires } = issued?;
-            Ok(json!({"kubeconfig": kubeconfig, "expirationTimestamp": expires}))
+            let issued = issued?;
+            Ok(json!({"kubeconfig": issued.encoded(), "expirationTimestamp": issued.expires}))
         })
     }
 }
@@ -165,6 +194,7 @@ impl Kubeconfigs for TargetKubeconfigs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller_context::tests::host;
 
     fn asked(kind: &str, target: Value) -> Result<(String, Credential), String> {
         let arguments = json!({"name": "robot", "namespace": "apps", "expirationSeconds": 600, "target": target});
@@ -178,6 +208,29 @@ mod tests {
         let credential = |subject| Credential { subject, name: "robot".into(), namespace: "apps".into(), seconds: 600 };
         assert_eq!(asked("serviceAccount", target.clone()), Ok(("t".to_owned(), credential(Subject::ServiceAccount))));
         assert_eq!(asked("shootAdmin", target), Ok(("t".to_owned(), credential(Subject::ShootAdmin))));
+    }
+
+    #[tokio::test]
+    async fn c_286_limits_credentials_that_were_issued_share_a_memory_and_one_without_room_is_not_kept() {
+        let host = host();
+        let asking = || TargetKubeconfigs::new(&host, Key::new("n", "x"));
+        let issued = || IssuedCredential { kubeconfig: "k".repeat(128 << 10), expires: String::new() };
+        let request = |number: u64| {
+            let (subject, name) = (Subject::ServiceAccount, number.to_string().into());
+            ("t".to_owned(), Credential { subject, name, namespace: "n".into(), seconds: 600 })
+        };
+        let (job, another) = (asking(), asking());
+        let most = host.issued.most_of_one() / (128 << 10);
+        (0..2 * most).for_each(|number| job.kept().keep(request(number), issued()));
+        let kept: Vec<u64> =
+            (0..2 * most).filter(|number| job.kept().by_request.contains_key(&request(*number))).collect();
+        assert_eq!(kept, (0..most - 1).collect::<Vec<_>>(), "half of it for one namespace, with what leads to them");
+        another.kept().keep(request(0), issued());
+        assert!(another.kept().by_request.is_empty(), "whichever of its jobs they are for");
+        drop(job);
+        assert_eq!(host.issued.taken(), 0);
+        another.kept().keep(request(0), issued());
+        assert_eq!(another.kept().by_request.len(), 1);
     }
 
     #[test]

@@ -27,8 +27,10 @@ pub(in crate::installation) fn related_object(installation: &Installation) -> Re
 }
 
 /// How Installations stand.
-pub(in crate::installation) fn related(installations: &[Arc<Installation>]) -> Vec<RelatedObject> {
-    installations.iter().map(|installation| related_object(installation)).collect()
+pub(in crate::installation) fn related(
+    installations: impl IntoIterator<Item = Arc<Installation>>,
+) -> Vec<RelatedObject> {
+    installations.into_iter().map(|installation| related_object(&installation)).collect()
 }
 
 /// How an Execution stands.

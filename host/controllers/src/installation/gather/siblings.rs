@@ -18,18 +18,24 @@ fn related(stores: &Stores, of: &Installation, edges: &[String], index: &Index<I
     found.filter(|other| *other != key).collect()
 }
 
-/// Objects that are kept as text are made whole once each.
-fn whole(stores: &Stores, keys: BTreeSet<Key>) -> Vec<Arc<Installation>> {
-    keys.iter().filter_map(|key| stores.installations.get(key)).collect()
+/// Objects that are kept as text are made whole once each, when it is their turn (C-289).
+fn whole(stores: &Stores, keys: BTreeSet<Key>) -> impl Iterator<Item = Arc<Installation>> + use<'_> {
+    keys.into_iter().filter_map(|key| stores.installations.get(&key))
 }
 
 /// The siblings whose exports this Installation imports, sorted by name.
-pub(in crate::installation) fn predecessors(stores: &Stores, of: &Installation) -> Vec<Arc<Installation>> {
+pub(in crate::installation) fn predecessors<'s>(
+    stores: &'s Stores,
+    of: &Installation,
+) -> impl Iterator<Item = Arc<Installation>> + use<'s> {
     whole(stores, related(stores, of, &imports(of), &EXPORTS))
 }
 
 /// The siblings that import what this Installation exports, sorted by name.
-pub(in crate::installation) fn successors(stores: &Stores, of: &Installation) -> Vec<Arc<Installation>> {
+pub(in crate::installation) fn successors<'s>(
+    stores: &'s Stores,
+    of: &Installation,
+) -> impl Iterator<Item = Arc<Installation>> + use<'s> {
     whole(stores, related(stores, of, &exports(of), &IMPORTS))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use orangery_api::{execution::Execution, installation::Installation, label};
 use orangery_core::{plan::installation::RelatedObject, step::Step};
+use orangery_reconcile::FoundObjects;
 
 use super::{
     super::reconciliation::InstallationReconciliation,
@@ -14,7 +15,7 @@ use crate::{job::Subobjects, refresh, tree::children};
 
 impl InstallationReconciliation<'_> {
     /// The sub-installations, sorted by name.
-    pub(in crate::installation) fn subinstallations(&self) -> Vec<Arc<Installation>> {
+    pub(in crate::installation) fn subinstallations(&self) -> FoundObjects<Installation> {
         children(&self.host.stores, &self.key)
     }
 
@@ -25,7 +26,7 @@ impl InstallationReconciliation<'_> {
 
     /// How all subobjects stand.
     pub(in crate::installation) fn related(&self) -> Vec<RelatedObject> {
-        self.subinstallations().iter().map(|sub| related_object(sub)).chain(self.related_execution()).collect()
+        related(self.subinstallations()).into_iter().chain(self.related_execution()).collect()
     }
 
     /// How the Execution stands.
@@ -59,7 +60,7 @@ impl Subobjects for InstallationReconciliation<'_> {
         let (host, stores, job) = (self.host.as_ref(), &self.host.stores, &self.workflow.job);
         let is_unsure = |related_object: &RelatedObject| related_object.may_have_got(job);
         let subs = self.subinstallations();
-        if related(&subs).iter().any(is_unsure) {
+        if subs.iter().any(|sub| is_unsure(&related_object(&sub))) {
             let below = (label::ENCOMPASSED_BY, self.key.name.as_str());
             refresh::list(host, &stores.installations, subs, &self.key.namespace, below).await?;
         }

@@ -2,13 +2,15 @@
 
 use orangery_blueprint::{export, rendering::ExecutionKind};
 use orangery_core::{
+    memory,
     plan::installation as plan,
     step::{Step, Verdict},
 };
-use orangery_render::ExportValues;
 
 use super::super::{
-    apply::records::export_failed, gather::inputs::RenderInputs, reconciliation::InstallationReconciliation,
+    apply::records::export_failed,
+    gather::{inputs::RenderInputs, rendering::halt as rendering_halt},
+    reconciliation::InstallationReconciliation,
 };
 
 impl InstallationReconciliation<'_> {
@@ -27,7 +29,12 @@ impl InstallationReconciliation<'_> {
         let mut rendering = self.rendering(&inputs, states);
         let bound = rendering.imports(imported, &self.draft.spec.import_data_mappings).await;
         let imports = self.rendered(&mut rendering, &mut secrets, bound).await?;
-        let exports = rendering.exports(&imports, self.export_values()?, &self.draft.spec.export_data_mappings).await;
+        let values = self.exported_values(|value| {
+            let reserved =
+                rendering.reserve("what sub-installations and deploy items have exported", memory::of(value));
+            reserved.map_err(|error| rendering_halt(&error))
+        })?;
+        let exports = rendering.exports(&imports, values, &self.draft.spec.export_data_mappings).await;
         let exports = self.rendered(&mut rendering, &mut secrets, exports).await?;
         let wanted = (&self.draft.spec.exports).into();
         let records = export::records(&wanted, &exports, &names.scope())
@@ -36,12 +43,6 @@ impl InstallationReconciliation<'_> {
         // Apply.
         self.write_exports(imported, &records).await?;
         Ok(Verdict::Done)
-    }
-
-    /// What the templates of exports see beside the imports.
-    fn export_values(&self) -> Step<ExportValues> {
-        let (data_objects, targets) = (self.context_data()?, self.context_targets());
-        Ok(ExportValues { deploy_items: self.item_exports()?, data_objects, targets })
     }
 
     /// Nothing that `Init` saw may have changed: the spec, or an import. Of a job that Landscaper began its `Init` has noted the

@@ -48,11 +48,11 @@ impl InstallationReconciliation<'_> {
             return Ok(());
         }
         let stores = &self.host.stores;
-        let mut successors = siblings::successors(stores, &self.draft);
         // Those that come before it as well would wait for it in turn (C-17).
         let ancestors = siblings::ancestors(stores, &self.draft);
-        successors.retain(|successor| !ancestors.contains_key(&successor.name_any()));
-        plan::successors(&related(&successors), &self.workflow.job)
+        let successors = siblings::successors(stores, &self.draft);
+        let successors = successors.filter(|successor| !ancestors.contains_key(&successor.name_any()));
+        plan::successors(&related(successors), &self.workflow.job)
     }
 
     /// `TriggerDelete`: the job goes to all subobjects and so starts their deletion (INS-65).

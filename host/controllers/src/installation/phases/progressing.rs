@@ -21,9 +21,9 @@ impl InstallationReconciliation<'_> {
     pub(super) async fn cleanup_orphaned(&mut self) -> Step<Verdict> {
         let mut subs = self.subinstallations();
         subs.retain(|sub| sub.is_deleting());
-        let (trigger, outcome) = plan::orphans(&related(&subs), &self.workflow.job);
-        for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
-            self.trigger_leaving(sub).await?;
+        let (trigger, outcome) = plan::orphans(&related(subs.iter()), &self.workflow.job);
+        for sub in subs.into_iter().filter(|sub| trigger.contains(&sub.name_any())) {
+            self.trigger_leaving(&sub).await?;
         }
         let Some(execution) = self.execution().filter(|execution| execution.is_deleting()) else { return outcome };
         // The Execution of a blueprint that deploys nothing any more.
@@ -35,8 +35,8 @@ impl InstallationReconciliation<'_> {
 
     /// `ObjectsCreated`: the job goes to all subobjects (INS-32).
     pub(super) async fn objects_created(&mut self) -> Step<Verdict> {
-        for sub in self.subinstallations().iter().filter(|sub| !self.is_late(sub)) {
-            self.trigger_subinstallation(sub, Phase::INIT).await?;
+        for sub in self.subinstallations().into_iter().filter(|sub| !self.is_late(sub)) {
+            self.trigger_subinstallation(&sub, Phase::INIT).await?;
         }
         if let Some(execution) = self.execution() {
             self.trigger_execution(&execution, ExecutionPhase::INIT).await?;

@@ -37,10 +37,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{
     dependencies::{GUARDED_TARGETS, SUBINSTALLATIONS},
-    gather::{
-        related::{related, related_object},
-        rendering::halt as rendering_halt,
-    },
+    gather::{related::related, rendering::halt as rendering_halt},
     items::items,
     reconciliation::InstallationReconciliation,
 };
@@ -48,7 +45,7 @@ use crate::{
     controller_context::ControllerContext,
     job::failure_of,
     stores::StoredKind,
-    workflow::{ByItem, RunsWorkflow, Starts, WorkflowState, ask_of_imports},
+    workflow::{ByItem, ItemObject, RunsWorkflow, Starts, WorkflowState, ask_of_imports, no_results},
 };
 
 /// The templates of a job as a workflow; `None` where no gate expression has a say in it.
@@ -155,18 +152,19 @@ impl InstallationReconciliation<'_> {
     fn others(&self) -> Vec<RelatedObject> {
         let mut subs = self.subinstallations();
         subs.retain(|sub| self.workflow.items.find(template_of(sub)).is_none());
-        subs.iter().map(|sub| related_object(sub)).chain(self.related_execution()).collect()
+        related(subs).into_iter().chain(self.related_execution()).collect()
     }
 
     /// Makes the objects of sub-installations that start, and hands the job to them.
-    async fn make(&mut self, names: &[&str], live: &ByItem<'_, Installation>) -> Step<()> {
+    async fn make(&mut self, names: &[&str], live: &ByItem<'_>) -> Step<()> {
         if names.is_empty() {
             return Ok(());
         }
         let wanted = self.render_once_more().await?;
         for sub in wanted.iter().filter(|sub| names.contains(&sub.template.name.as_str())) {
             let spec_name = sub.template.name.clone();
-            let object_name = self.ensure_subinstallation(sub, live.get(spec_name.as_str()).copied()).await?;
+            let object_name =
+                self.ensure_subinstallation(sub, live.get(spec_name.as_str()).map(|object| &object.key)).await?;
             let key = Key { namespace: self.key.namespace.clone(), name: object_name.clone() };
             let Some(made) = self.host.stores.installations.get(&key) else {
                 // Made before a crash, and not seen yet.
@@ -196,7 +194,6 @@ impl InstallationReconciliation<'_> {
 
 impl RunsWorkflow for InstallationReconciliation<'_> {
     type Template = ();
-    type Object = Installation;
     const ITEM_KIND: ItemKind = ItemKind::Subinstallation;
 
     fn host(&self) -> &ControllerContext {
@@ -229,16 +226,16 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
         self.interrupted()
     }
 
-    fn objects(&self) -> Vec<Arc<Installation>> {
-        self.subinstallations()
-    }
-
-    fn item_name(object: &Installation) -> &str {
-        template_of(object)
-    }
-
-    fn object_state(object: &Installation) -> ObjectState {
-        state(object)
+    fn objects(&self) -> Vec<ItemObject> {
+        let outline = |sub: Arc<Installation>| ItemObject {
+            key: Key::of(sub.as_ref()),
+            item: template_of(&sub).to_owned(),
+            is_deleting: sub.is_deleting(),
+            state: state(&sub),
+            is_kept: false,
+            depends_on: String::new(),
+        };
+        self.subinstallations().into_iter().map(outline).collect()
     }
 
     fn has_begun(&self, object: &ObjectState) -> bool {
@@ -254,11 +251,9 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
         if late && direction == Direction::Forward { (live, going) } else { (live.or(going), None) }
     }
 
-    async fn results(&self, sub: &Installation) -> Step<Value> {
-        let data = self.context_data()?;
-        let exports = sub.spec.exports.data.iter();
-        let exports: Map<String, Value> =
-            exports.filter_map(|export| Some((export.name.clone(), data.get(&export.data_ref)?.clone()))).collect();
+    async fn results(&self, sub: &ItemObject) -> Step<Value> {
+        let Some(sub) = self.host.stores.installations.get(&sub.key) else { return Ok(no_results()) };
+        let exports = self.exported_by(&sub).await?;
         // What its own gate expressions read stays with it.
         let status = sub.status.clone().map(|status| InstallationStatus { workflow: None, ..status });
         Ok(json!({"exports": exports, "status": status}))
@@ -269,16 +264,18 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
     async fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> Step<Verdict> {
         let mut subs = self.subinstallations();
         subs.retain(|sub| sub.is_deleting() && self.is_late(sub) && !leaving.contains(template_of(sub)));
-        let (trigger, outcome) = plan::orphans(&related(&subs), &self.workflow.job);
-        for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
-            self.trigger_leaving(sub).await?;
+        let (trigger, outcome) = plan::orphans(&related(subs.iter()), &self.workflow.job);
+        for sub in subs.into_iter().filter(|sub| trigger.contains(&sub.name_any())) {
+            self.trigger_leaving(&sub).await?;
         }
         outcome
     }
 
-    async fn start(&mut self, starts: Starts<'_, Installation>) -> Step<Option<Failure>> {
+    async fn start(&mut self, starts: Starts<'_>) -> Step<Option<Failure>> {
         for sub in starts.early {
-            self.trigger_subinstallation(sub, Phase::INIT).await?;
+            if let Some(sub) = self.host.stores.installations.get(&sub.key) {
+                self.trigger_subinstallation(&sub, Phase::INIT).await?;
+            }
         }
         match self.make(&starts.late, starts.live).await {
             Ok(()) => Ok(None),
@@ -289,11 +286,11 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
 
     async fn delete(&mut self, names: &[String]) -> Step<()> {
         let is_named = |sub: &Arc<Installation>| names.iter().any(|name| name == template_of(sub));
-        for sub in self.subinstallations().iter().filter(|sub| is_named(sub)) {
+        for sub in self.subinstallations().into_iter().filter(|sub| is_named(sub)) {
             self.delete_orphan(&sub.name_any()).await?;
         }
-        for sub in self.subinstallations().iter().filter(|sub| is_named(sub) && sub.is_deleting()) {
-            self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+        for sub in self.subinstallations().into_iter().filter(|sub| is_named(sub) && sub.is_deleting()) {
+            self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
         }
         Ok(())
     }
@@ -304,10 +301,10 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
 
     /// The job goes to what may be deleted now, and to what is no item.
     async fn hand_down_deletion(&mut self, names: &[String]) -> Step<()> {
-        for sub in &self.subinstallations() {
-            let template = template_of(sub);
+        for sub in self.subinstallations() {
+            let template = template_of(&sub);
             if names.iter().any(|name| name == template) || self.workflow.items.find(template).is_none() {
-                self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+                self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
             }
         }
         self.delete_by_execution().await

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::deletion::siblings;
 use crate::{
-    objects::{both, data, data_import, data_object, deploying, exporting, installation, sub, with},
+    objects::{both, data, data_import, data_object, deploying, exporting, input, installation, sub, with},
     world::{World, is_deleting, job_ended, message},
 };
 
@@ -394,4 +394,31 @@ async fn ins_57_a_deletion_ends_a_job_that_waits_in_init_for_others() {
     assert_ne!(item["status"]["jobID"], first["status"]["jobID"]);
     world.succeed("r").await;
     world.gone("Installation", "root").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_290_what_sub_installations_export_counts_with_what_executions_answer() {
+    let world = World::new().await;
+    // 140 KB that take some 18 MiB.
+    world.apply(&data_object("big", &json!(vec![json!({"": 0}); 20_000]))).await;
+    let names = ["a", "b", "c", "d"];
+    let exports = |name: &str| {
+        let blueprint = both(&exporting(name, &input("/imports/big")), &json!({"imports": [data_import("big")]}));
+        sub(name, &blueprint, &json!({"imports": data(&["big"]), "exports": data(&[name])}))
+    };
+    let root = |subs: &[&str]| {
+        let subs: Vec<Value> = subs.iter().map(|name| exports(name)).collect();
+        let blueprint = json!({"imports": [data_import("big")], "subinstallations": subs});
+        let spec = json!({"imports": data(&["big"]), "exports": data(&["out"])});
+        with(installation("root", &both(&exporting("out", &json!("v")), &blueprint)), &spec)
+    };
+    world.apply(&root(&names)).await;
+    let failed = world.ended("Installation", "root", "Failed").await;
+    assert_eq!(
+        message(&failed),
+        "what sub-installations and deploy items have exported takes more than the 67108864 bytes of memory that are allowed, with what \
+         was read and answered before; use less, or divide the blueprint"
+    );
+    world.apply(&root(&names[..2])).await;
+    world.ended("Installation", "root", "Succeeded").await;
 }

@@ -8,7 +8,7 @@ use orangery_controllers::read_secret_values;
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{ENGINE, both, data, data_import, exporting, input, installation, with},
+    objects::{ENGINE, both, data, data_import, exporting, input, installation, object, with},
     world::World,
 };
 
@@ -48,6 +48,26 @@ async fn c_41_a_template_that_fails_with_a_value_of_a_secret_shows_it_to_nobody(
     };
     let note = world.wait("no event tells of the failure", notes).await;
     assert!(!note.contains("hunter2"), "{note}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_41_a_credential_that_a_template_has_had_issued_is_shown_to_nobody() {
+    let world = World::new().await;
+    world.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "default"}})).await;
+    let kind = "landscaper.gardener.cloud/kubernetes-cluster";
+    let cluster = json!({"type": kind, "config": {"kubeconfig": world.kubeconfig()}});
+    world.apply(&object("Target", "cluster", &cluster)).await;
+    let target = json!({"metadata": {"name": "cluster"}});
+    let arguments = json!({"name": "robot", "namespace": "default", "expirationSeconds": 3600, "target": target});
+    let template =
+        json!({"$credential": {"kind": "serviceAccount", "arguments": arguments}, "$fail": "the token is TOKEN."});
+    let fails = json!({"imports": [{"name": "t", "type": "target", "targetType": kind}],
+        "deployExecutions": [{"name": "d", "type": ENGINE, "template": template.to_string()}]});
+    let imports = json!({"imports": {"targets": [{"name": "t", "target": "cluster"}]}});
+    world.apply(&with(installation("a", &fails), &imports)).await;
+    let failed = world.ended("Installation", "a", "Failed").await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap();
+    assert!(message.ends_with("the token is [masked]."), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

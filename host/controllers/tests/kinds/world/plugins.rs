@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use data_encoding::BASE64;
 use orangery_blueprint::{
     plugins::Plugins,
     rendering::{Output, RenderFailure, RenderRequest, Rendered},
@@ -139,7 +140,7 @@ impl Deployer for Scripted {
 
 /// An engine whose templates are JSON documents: `{"$input": POINTER}` is replaced by that value of the inputs. A document
 /// `{"$fail": MESSAGE}` fails, `$state` is kept for the next job, and for `{"$credential": {"kind": …, "arguments": …}}` a
-/// credential is asked for before anything is answered.
+/// credential is asked for before anything is answered; its token takes the place of `TOKEN` in a message.
 struct Renders(PluginIdentity);
 
 /// The value with all inputs in their places.
@@ -152,6 +153,13 @@ fn filled(value: &Value, inputs: &Value) -> Value {
         Value::Array(elements) => elements.iter().map(|element| filled(element, inputs)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
+}
+
+/// The token in a credential that was issued.
+fn token(issued: &Value) -> String {
+    let Some(kubeconfig) = issued["kubeconfig"].as_str() else { return String::new() };
+    let kubeconfig: Value = serde_json::from_slice(&BASE64.decode(kubeconfig.as_bytes()).unwrap()).unwrap();
+    kubeconfig["users"][0]["user"]["token"].as_str().unwrap().to_owned()
 }
 
 fn failed(message: String) -> RenderFailure {
@@ -179,11 +187,17 @@ impl TemplateEngine for Renders {
             let asked = match &credential {
                 Some(wanted) => {
                     let kind = wanted["kind"].as_str().unwrap_or_default();
-                    context.kubeconfigs.issue_credential(kind, &wanted["arguments"]).await.err()
+                    context
+                        .kubeconfigs
+                        .issue_credential(kind, &wanted["arguments"])
+                        .await
+                        .map_err(|fault| fault.to_string())
                 }
-                None => None,
+                None => Ok(Value::Null),
             };
-            match failure.or(asked.map(|fault| fault.to_string())) {
+            let failure =
+                failure.map(|failure| failure.replace("TOKEN", &asked.as_ref().map(token).unwrap_or_default()));
+            match failure.or(asked.err()) {
                 Some(message) => Err(failed(message)),
                 None => Ok(Rendered { output: Output::Document(document), state, warnings: Vec::new() }),
             }

@@ -235,6 +235,24 @@ fn removals_and_later_stages_count_as_objects_and_the_bounds_are_met_exactly() {
 }
 
 #[test]
+fn c_287_limits_proposal_exports_and_places_of_secret_content_have_a_number() {
+    let exports = |rules: usize| {
+        let rule = json!({"key": "k", "source": {"path": {"key": key("ConfigMap", "a", "x"), "path": ".data"}}});
+        checked(json!({"next": {"finish": {"exports": vec![rule; rules]}}}))
+    };
+    let message = "1001 exports are proposed, but an item has 1000 at most";
+    assert_eq!((exports(1_000), exports(1_001)), (Ok(()), message_of(Code::LimitExceeded, message)));
+    let injects = |places: usize| {
+        let mut write = write("a");
+        write["inject"] = json!(vec![json!({"at": "/data/k", "content": {"kubeconfig": "target"}}); places]);
+        checked(json!({"stages": [stage(json!({"writes": [write]}))], "next": {"finish": {}}}))
+    };
+    let refused = injects(17).unwrap_err().to_string();
+    assert_eq!(injects(16), Ok(()));
+    assert!(refused.ends_with("is to have secret content at 17 places, but has 16 at most"), "{refused}");
+}
+
+#[test]
 fn c_97_a_provider_status_is_called_as_an_object_can_be_called() {
     let proposed = |status: Value| checked(json!({"status": status, "next": {"finish": {}}}));
     let fails = |status: Value, what: &str| {

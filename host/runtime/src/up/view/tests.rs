@@ -144,9 +144,9 @@ fn c_99_a_tree_is_read_without_what_its_objects_deploy() {
         stores.deploy_items.upsert(serde_json::from_value(item).unwrap());
     }
     let objects = Objects {
-        installations: stores.installations.list(None),
-        executions: stores.executions.list(None),
-        deploy_items: stores.deploy_items.list(None),
+        installations: stores.installations.list(None).into_iter().collect(),
+        executions: stores.executions.list(None).into_iter().collect(),
+        deploy_items: stores.deploy_items.list(None).into_iter().collect(),
     };
     let read = LiveView::new(stores, ViewScope::All, &"ns".into()).read();
     assert_eq!(read, Tree::of(&objects));
