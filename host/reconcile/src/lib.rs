@@ -25,6 +25,7 @@ mod read;
 mod run;
 mod slot;
 mod stale_watch;
+mod status_authors;
 mod store;
 mod watch;
 mod watched_object;
@@ -41,6 +42,7 @@ pub use crate::{
     read::list,
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
     slot::in_this_slot,
+    status_authors::StatusAuthors,
     store::{ObjectChange, Restorations, Store, UnreadableObject},
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,
