@@ -157,6 +157,7 @@ mod tests {
         let presented = (0..100).map(|index| ExtendedKeyPurpose::Other(vec![1, 3, index])).collect();
         let long = CertificateError::InvalidPurposeContext { required: ExtendedKeyPurpose::ServerAuth, presented };
         let RefusedCertificate::Unusable(told) = RefusedCertificate::from(&long) else { panic!("{long}") };
-        assert_eq!((told.len(), told.split(' ').next()), (LONGEST_WORDS, Some("certificate")));
+        // And how much more there is.
+        assert!(told.starts_with("certificate does not allow") && told.len() < LONGEST_WORDS + 64, "{told}");
     }
 }

@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c_329_a_fault_names_the_component_and_who_can_raise_its_limit() {
+    fn c_329_a_fault_names_the_component_and_the_administrator() {
         let who =
             PluginIdentity { name: "mine".into(), version: "1.2.3".into(), digest: "sha256:0".into(), is_pinned: true };
         let cpu = Error::limit(BudgetLimit::Cpu, &Budget::default());

@@ -22,13 +22,13 @@ use tokio::time::Instant;
 /// The field manager of writes to our own kinds.
 pub(crate) const FIELD_MANAGER: &str = "orangery";
 /// The most bytes of the name of a field manager, as API servers have it.
-const LONGEST_MANAGER: usize = 128;
+const LONGEST_AUTHOR: usize = 128;
 /// Other operators that are known: whoever may write a status may write it under any name.
 const MOST_OTHERS: usize = 64;
 /// How often one is told of that goes on.
 const TOLD_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Who wrote the status of an object, and when, by the clock of the API server.
+/// An operator that wrote the status of an object, and when, by the clock of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusAuthor {
     manager: String,
@@ -63,7 +63,7 @@ impl StatusAuthors {
         tell: impl Fn(&ObjectReference, &str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let named = format!("{FIELD_MANAGER}/{namespace}/{lease}");
-        let own = if named.len() <= LONGEST_MANAGER {
+        let own = if named.len() <= LONGEST_AUTHOR {
             named
         } else {
             format!("{FIELD_MANAGER}/{}", digest::sha256(named.as_bytes()))
@@ -73,7 +73,7 @@ impl StatusAuthors {
     }
 
     /// The field manager of this operator's writes of status.
-    pub(crate) fn own(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.own
     }
 
@@ -145,7 +145,7 @@ pub(crate) struct ManagedFieldsHead {
 /// The operators that have written the status of an object with these managed fields.
 pub(crate) fn authors(managed_fields: Vec<ManagedFieldsHead>) -> Vec<StatusAuthor> {
     let author = |entry: ManagedFieldsHead| {
-        let manager = entry.manager.filter(|manager| manager.len() <= LONGEST_MANAGER)?;
+        let manager = entry.manager.filter(|manager| manager.len() <= LONGEST_AUTHOR)?;
         let of_operator = manager == FIELD_MANAGER || manager.strip_prefix(FIELD_MANAGER)?.starts_with('/');
         let is_status = entry.subresource.as_deref() == Some("status");
         Some(StatusAuthor { at: entry.time?.0, manager }).filter(|_| of_operator && is_status)
@@ -164,7 +164,7 @@ mod tests {
     }
 
     /// Authors of an operator with the Lease `a/one`, and what it is told.
-    fn told() -> (Arc<StatusAuthors>, Arc<Mutex<Vec<String>>>) {
+    fn observed() -> (Arc<StatusAuthors>, Arc<Mutex<Vec<String>>>) {
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let to = Arc::clone(&told);
         let tell = move |object: &ObjectReference, lease: &str| {
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn c_330_an_operator_that_writes_beside_this_one_is_told_once_an_hour() {
-        let (authors, told) = told();
+        let (authors, told) = observed();
         let changed = |manager: &str, second| authors.changed(&written(manager, second), object);
         authors.listed(&written("orangery/a/two", 10));
         changed("orangery/a/one", 11);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn c_330_limits_watch_so_many_other_operators_are_known() {
-        let (authors, told) = told();
+        let (authors, told) = observed();
         for number in 0..=MOST_OTHERS {
             authors.listed(&written(&format!("orangery/a/l{number}"), 6));
             authors.changed(&written(&format!("orangery/a/c{number}"), 6), object);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn c_330_who_wrote_a_status_stands_in_the_managed_fields_of_the_object() {
+    fn c_330_the_author_of_a_status_stands_in_the_managed_fields_of_the_object() {
         let entry = |manager: &str, subresource: &str, time: &str| {
             json!({"manager": manager, "subresource": subresource,
             "time": time, "operation": "Update", "fieldsV1": {"f:status": {}}})
@@ -221,11 +221,11 @@ mod tests {
             entry("orangery/a/one", "status", "1970-01-01T00:00:07Z"), entry("orangery", "status", "1970-01-01T00:00:08Z"),
             entry("orangery", "", "1970-01-01T00:00:09Z"), entry("orangeryx", "status", "1970-01-01T00:00:09Z"),
             entry("kubectl", "status", "1970-01-01T00:00:09Z"), {"manager": "orangery", "subresource": "status"}, {},
-            entry(&format!("orangery/{}", "x".repeat(LONGEST_MANAGER)), "status", "1970-01-01T00:00:09Z"),
+            entry(&format!("orangery/{}", "x".repeat(LONGEST_AUTHOR)), "status", "1970-01-01T00:00:09Z"),
         ]);
         let found = authors(serde_json::from_value(fields).unwrap());
         assert_eq!(found, [written("orangery/a/one", 7), written("orangery", 8)].concat());
         let long = StatusAuthors::of_lease((&"a".into(), &"x".repeat(200).into()), None, |_, _| {});
-        assert!(long.own().len() <= LONGEST_MANAGER && long.own().starts_with("orangery/sha256:"), "{}", long.own());
+        assert!(long.name().len() <= LONGEST_AUTHOR && long.name().starts_with("orangery/sha256:"), "{}", long.name());
     }
 }

@@ -208,8 +208,8 @@ impl<K: Watched> Store<K> {
     }
 
     /// The field manager of our own writes of status.
-    pub(crate) fn status_manager(&self) -> &str {
-        self.authors().map_or(FIELD_MANAGER, StatusAuthors::own)
+    pub(crate) fn status_author(&self) -> &str {
+        self.authors().map_or(FIELD_MANAGER, StatusAuthors::name)
     }
 
     /// Takes in what a write answered: the higher resource version of the same uid wins, and what is known to be gone

@@ -195,7 +195,7 @@ impl<K: Watched> Writer<K> {
             };
             let manager = match part {
                 WrittenPart::Main => FIELD_MANAGER.to_owned(),
-                WrittenPart::Status => self.store.status_manager().to_owned(),
+                WrittenPart::Status => self.store.status_author().to_owned(),
             };
             let params = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
             let (to, name, body) = (request(before), Key::of(before).name, Patch::Merge(body));

@@ -277,7 +277,7 @@ mod tests {
         Some(Namespace::from_static(name))
     }
 
-    fn told<T>(answer: Result<T, Fault>) -> Result<T, String> {
+    fn message_of<T>(answer: Result<T, Fault>) -> Result<T, String> {
         answer.map_err(|fault| fault.to_string())
     }
 
@@ -292,17 +292,17 @@ mod tests {
     async fn c_320_limits_registry_component_versions_that_are_open_share_a_memory() {
         let memory = VersionMemory::new(800, &PullLimits::default());
         let (one, other) = (memory.none_of(&of("a")), memory.none_of(&of("b")));
-        assert_eq!(told(one.add(300)), Ok(()));
+        assert_eq!(message_of(one.add(300)), Ok(()));
         let never = "the component version, with what is read of it, takes more than the 400 bytes of memory that are allowed; \
                      refer to fewer or smaller ones, or have the operator given more memory (resources of its chart)";
-        assert_eq!(told(one.add(101)), Err(never.to_owned()));
+        assert_eq!(message_of(one.add(101)), Err(never.to_owned()));
         let digest = ContentDigest::of(Algorithm::Sha256, b"a");
         for _ in 0..3 {
             assert_eq!(one.add_once(digest.clone(), 100), Ok(()), "it counts once, and what was refused is not held");
         }
         assert!(matches!(one.add_once(ContentDigest::of(Algorithm::Sha256, b"b"), 1), Err(Fault::Invalid(_))));
         assert_eq!((one.used(), one.lacks_room()), (400, false), "what is never allowed is not waited for");
-        assert_eq!(told(other.add(201)), Err(later(201)));
+        assert_eq!(message_of(other.add(201)), Err(later(201)));
         assert!(matches!(other.add(201), Err(Fault::Later(_))) && other.lacks_room());
         let refused = ContentDigest::of(Algorithm::Sha256, b"c");
         assert!(other.add_once(refused.clone(), 201).is_err());
@@ -327,8 +327,8 @@ mod tests {
         first.add(280).expect("room");
         small.add(200).expect("room");
         let much = open(&c, "much").await;
-        assert_eq!(told(much.add(100)), Ok(()));
-        assert_eq!(told(much.add(61)), Err(later(161)));
+        assert_eq!(message_of(much.add(100)), Ok(()));
+        assert_eq!(message_of(much.add(61)), Err(later(161)));
         drop(much);
         let mut much = Box::pin(memory.of_version(&c, "much"));
         assert!(poll!(&mut much).is_pending(), "it waits for twice as much, as more may come");
@@ -336,17 +336,17 @@ mod tests {
         // Others do not overtake, however little they need; what they have open goes on within their share.
         let mut next = Box::pin(memory.of_version(&a, "next"));
         assert!(poll!(&mut next).is_pending());
-        assert_eq!(told(first.add(1)), Err(later(281)), "a namespace that has more than its share");
-        assert_eq!(told(small.add(40)), Ok(()), "one that has less");
+        assert_eq!(message_of(first.add(1)), Err(later(281)), "a namespace that has more than its share");
+        assert_eq!(message_of(small.add(40)), Ok(()), "one that has less");
         drop(first);
         assert!(poll!(&mut much).is_pending(), "322 are not there");
         drop(small);
         let much = much.await.expect("its turn");
         assert_eq!((memory.shared.taken(), much.used()), (322, 0));
         drop(much.add_for_a_while(22));
-        assert_eq!((memory.shared.taken(), told(much.add(322))), (322, Ok(())), "what it waited for is its own");
+        assert_eq!((memory.shared.taken(), message_of(much.add(322))), (322, Ok(())), "what it waited for is its own");
         let next = next.await.expect("its turn");
-        assert_eq!(told(next.add(239)), Ok(()), "all is free for all once nobody waits");
+        assert_eq!(message_of(next.add(239)), Ok(()), "all is free for all once nobody waits");
         // What was needed once is not held the next time.
         drop((much, next));
         let again = open(&c, "much").await;
@@ -362,7 +362,7 @@ mod tests {
         assert!(memory.of_version(&of("b"), "x").await.is_ok_and(|one| one.add(300).is_err()));
         let message = "there was no room in memory for the component version within 120 s, as others have what there is; it is \
                        tried again";
-        assert_eq!(told(memory.of_version(&of("b"), "x").await.map(drop)), Err(message.to_owned()));
+        assert_eq!(message_of(memory.of_version(&of("b"), "x").await.map(drop)), Err(message.to_owned()));
         drop(held);
         let one = memory.of_version(&of("b"), "x").await.expect("its turn");
         assert_eq!(memory.shared.taken(), 400, "it is known what it needs");
@@ -396,10 +396,10 @@ mod tests {
         let memory = VersionMemory::new(800, &PullLimits::default());
         let drips = async |longest| {
             let comes = async {
-                tokio::time::sleep(Duration::from_secs(longest)).await;
+                let _elapsed = timeout(Duration::from_secs(longest), std::future::pending::<()>()).await;
                 Ok::<_, Fault>(())
             };
-            told(memory.while_it_comes(comes).await)
+            message_of(memory.while_it_comes(comes).await)
         };
         let call = async {
             let held = memory.of_version(&of("a"), "x").await.expect("its turn");

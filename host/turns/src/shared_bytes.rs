@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c_326_who_goes_on_gets_no_more_than_its_share_while_others_wait() {
+    async fn c_326_a_tenant_that_goes_on_gets_no_more_than_its_share_while_others_wait() {
         let shared = SharedBytes::new(900);
         let (mut a, mut b) = (shared.none_of(&of("a")), shared.none_of(&of("b")));
         assert!(a.set_in_turn(400) && b.set(50));

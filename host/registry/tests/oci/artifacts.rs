@@ -223,7 +223,7 @@ async fn c_327_why_a_certificate_is_not_accepted_is_told_with_how_to_name_its_au
     );
     let (artifacts, _folder) = reading(&[], &Credentials::default());
     let artifact = artifacts.oci(&format!("https://{host}/team/app:1")).await.err().expect("not trusted");
-    let expected = format!("cannot get the manifest of https://{host}/team/app:1: {of_registry}");
+    let expected = format!("cannot get the manifest of {host}/team/app:1: {of_registry}");
     assert_eq!(artifact.to_string(), expected);
     let file = artifacts.url(&format!("https://{host}/a.tgz")).await.err().expect("not trusted");
     assert_eq!(file.to_string(), format!("cannot get the file https://{host}/a.tgz: {of_registry}"));

@@ -131,7 +131,9 @@ async fn c_330_an_operator_with_another_lease_that_writes_the_same_objects_is_to
     let installations: Api<Installation> = Api::default_namespaced(client.clone());
     let asked = json!({"landscaper.gardener.cloud/operation": "reconcile"});
     let metadata = json!({"name": "x", "annotations": asked});
-    let written = serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap();
+    let written =
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {"inline": {"filesystem": {}}}}}))
+            .unwrap();
     installations.create(&PostParams::default(), &written).await.unwrap();
     let has_ended =
         |object: Option<&Installation>| object.is_some_and(|object| object.status.is_some() && object.job_finished());
