@@ -93,13 +93,13 @@ async fn bytes_that_are_no_engine_are_told_with_the_file_they_came_from() {
 #[tokio::test]
 async fn a_hostile_component_ends_with_its_limit_and_the_registration_that_sets_it() {
     let limits = [
-        ("nothing loop", "2000 ms of processor time; raise `limits.cpuMilliseconds`"),
-        ("nothing allocate", "128 MiB of memory; raise `limits.memoryMiB`"),
-        ("nothing answer-much", "8388608 bytes of output; raise `limits.outputBytes`"),
+        ("nothing loop", "2000 ms of processor time; have an administrator raise `limits.cpuMilliseconds`"),
+        ("nothing allocate", "128 MiB of memory; have an administrator raise `limits.memoryMiB`"),
+        ("nothing answer-much", "8388608 bytes of output; have an administrator raise `limits.outputBytes`"),
     ];
     for (template, limit) in limits {
         let expected = format!(
-            "the call was stopped: it needs more than {limit} of its registration if that is meant to be; components of blueprints are registered as the template type Wasm"
+            "the call was stopped: it needs more than {limit} of its registration, or of its Plugin, if that is meant to be; components of blueprints are registered as the template type Wasm"
         );
         assert_eq!(message_of(bytes("renders"), template).await, expected, "{template}");
     }
@@ -114,7 +114,7 @@ async fn the_operator_registers_what_such_components_may_reach_and_spend() {
     let refused = render(&set(vec![]), bytes("renders"), "credential answer").await.unwrap_err();
     assert_eq!(
         refused.message,
-        "issuing a credential of kind \"serviceAccount\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+        "issuing a credential of kind \"serviceAccount\" is not granted to this component; have an administrator add it to `kubeconfigs` in the grants of its registration, or of its Plugin"
     );
     let terms = terms("own", json!({"grants": {"kubeconfigs": ["*"]}, "limits": {"memoryMiB": 16}}));
     let set = set(vec![terms]);

@@ -43,9 +43,14 @@ async fn a_bomb_in_a_chart_ends_with_its_limit_and_names_the_template() {
     let itself = json!({"loop": "{{ tpl .Values.loop . }}"});
     let loops = "{{ range until 100000 }}{{ range until 10000 }}{{ end }}{{ end }}";
     let hundred_megabytes = "{{ range until 1000 }}{{ repeat 100000 \"x\" }}{{ end }}";
-    let memory = stopped("256 MiB of memory; raise `limits.memoryMiB`");
+    let memory = stopped("256 MiB of memory; have an administrator raise `limits.memoryMiB`");
     for (helm, template, values, end) in [
-        (&hurried, loops, json!({}), stopped("2000 ms of processor time; raise `limits.cpuMilliseconds`")),
+        (
+            &hurried,
+            loops,
+            json!({}),
+            stopped("2000 ms of processor time; have an administrator raise `limits.cpuMilliseconds`"),
+        ),
         (&patient, hundred_megabytes, json!({}), memory.clone()),
         (&patient, "{{ repeat 1000000000 \"x\" }}", json!({}), memory),
         (

@@ -321,7 +321,7 @@ async fn an_output_above_its_limit_is_one_error_that_names_the_limit() {
     let gotemplate = builtin_in(shared(), "gotemplate", &json!({"outputBytes": 1000}));
     let too_long = request("{{ repeat 1001 \"x\" }}", json!({}));
     let error = ended(gotemplate.render(&too_long, &context(&[])).await);
-    let message = "the call was stopped: it needs more than 1000 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";
+    let message = "the call was stopped: it needs more than 1000 bytes of output; have an administrator raise `limits.outputBytes` of its registration, or of its Plugin, if that is meant to be";
     assert_eq!(error.to_string(), message);
     assert_eq!(came_of(&gotemplate, "{{ repeat 1000 \"x\" }}", json!({})).await, "x".repeat(1000));
 }

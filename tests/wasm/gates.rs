@@ -58,8 +58,8 @@ async fn a_condition_that_misbehaves_costs_itself_only() {
     let judges = judges(json!({"cpuMilliseconds": 50, "memoryMiB": 16}));
     for (config, message) in [
         ("something else", "nobody knows something else"),
-        ("loop", "50 ms of processor time; raise `limits.cpuMilliseconds`"),
-        ("allocate", "16 MiB of memory; raise `limits.memoryMiB`"),
+        ("loop", "50 ms of processor time; have an administrator raise `limits.cpuMilliseconds`"),
+        ("allocate", "16 MiB of memory; have an administrator raise `limits.memoryMiB`"),
     ] {
         let error = ended(judges.evaluate(&question(config)).await);
         assert!(error.to_string().contains(message), "{config}: {error}");

@@ -11,7 +11,7 @@ async fn a_kind_that_is_not_granted_is_denied() {
     assert_eq!(
         answer.unwrap_err(),
         Fault::denied(
-            "v1 Secret in namespace default is not granted to this component; add it to `reads` in the grants of its registration"
+            "v1 Secret in namespace default is not granted to this component; have an administrator add it to `reads` in the grants of its registration, or of its Plugin"
         )
     );
 }

@@ -17,9 +17,11 @@ async fn end_of(what: &str) -> String {
     assert!(marked.workers().len() <= 1, "{what}");
     assert_eq!(marked.sandbox.occupancy(), orangery_plugin::Occupancy::default(), "{what}");
     match &*error {
-        Error::Worker { .. } | Error::Limit { .. } | Error::Trap { .. } | Error::StackOverflow { .. } => {
-            error.to_string()
-        }
+        Error::Worker { .. }
+        | Error::Limit { .. }
+        | Error::Trap { .. }
+        | Error::StackOverflow { .. }
+        | Error::TooManyParts { .. } => error.to_string(),
         Error::WorkerStart { why } => why.split_once(": ").unwrap().1.to_owned(),
         Error::WorkerKilled { .. } => error.to_string(),
         other => panic!("{what}: {other:?}"),
@@ -27,12 +29,12 @@ async fn end_of(what: &str) -> String {
 }
 
 #[tokio::test]
-async fn c_71_what_no_call_says_ends_the_call_with_one_sentence() {
+async fn c_71_c_328_what_no_call_says_ends_the_call_with_one_sentence() {
     let said = "the process that the component ran in said what no call says";
     for (what, end) in [
         ("garbage", format!("{said}: a frame that cannot be read: ")),
         ("huge", format!("{said}: a frame of 4294967295 bytes, where at most 34603008 are read")),
-        ("bomb", format!("{said}: a frame that cannot be read: ")),
+        ("bomb", "the component says more at once than the 262144 parts that are read: ".into()),
         ("does-not-begin", format!("{said}: something else before it began")),
         ("begins-twice", format!("{said}: it began once more")),
         ("two-frames", format!("{said}: it went on after its answer")),
@@ -45,7 +47,11 @@ async fn c_71_what_no_call_says_ends_the_call_with_one_sentence() {
         ("crashes", "the process that the component ran in crashed with signal 6".into()),
         ("closes", "the process that the component ran in closed its end of the socket and went on".into()),
         ("logs-for-ever", format!("{said}: it went on when its call was stopped; it had last logged: x")),
-        ("says-nothing", "the call was stopped: it needs more than 3000 ms; raise `limits.wallMilliseconds`".into()),
+        (
+            "says-nothing",
+            "the call was stopped: it needs more than 3000 ms; have an administrator raise `limits.wallMilliseconds`"
+                .into(),
+        ),
         ("dies-at-once", "the process that the component ran in ended with exit status: 7".into()),
     ] {
         let found = end_of(what).await;

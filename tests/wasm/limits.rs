@@ -20,7 +20,9 @@ fn check_after(error: &Error, limit: BudgetLimit, message: &str, logged: &str) {
 
 /// What the error says of a limit, however it goes on.
 pub(crate) fn stopped(message: &str) -> String {
-    format!("the call was stopped: it needs more than {message} of its registration if that is meant to be")
+    format!(
+        "the call was stopped: it needs more than {message} of its registration, or of its Plugin, if that is meant to be"
+    )
 }
 
 async fn end_of(plugin: Plugin) -> std::sync::Arc<Error> {
@@ -30,25 +32,25 @@ async fn end_of(plugin: Plugin) -> std::sync::Arc<Error> {
 #[tokio::test]
 async fn a_loop_ends_with_its_processor_time() {
     let error = end_of(deployer("loops", json!({"cpuMilliseconds": 50}))).await;
-    check(&error, BudgetLimit::Cpu, "50 ms of processor time; raise `limits.cpuMilliseconds`");
+    check(&error, BudgetLimit::Cpu, "50 ms of processor time; have an administrator raise `limits.cpuMilliseconds`");
 }
 
 #[tokio::test]
 async fn a_sleep_ends_with_the_wall_clock() {
     let error = end_of(deployer("waits", json!({"wallMilliseconds": 50}))).await;
-    check(&error, BudgetLimit::Wall, "50 ms; raise `limits.wallMilliseconds`");
+    check(&error, BudgetLimit::Wall, "50 ms; have an administrator raise `limits.wallMilliseconds`");
 }
 
 #[tokio::test]
 async fn a_loop_cannot_outrun_the_wall_clock() {
     let error = end_of(deployer("loops", json!({"wallMilliseconds": 50}))).await;
-    check(&error, BudgetLimit::Wall, "50 ms; raise `limits.wallMilliseconds`");
+    check(&error, BudgetLimit::Wall, "50 ms; have an administrator raise `limits.wallMilliseconds`");
 }
 
 #[tokio::test]
 async fn an_allocation_ends_with_the_memory() {
     let error = end_of(deployer("allocates", json!({"memoryMiB": 8}))).await;
-    check(&error, BudgetLimit::Memory, "8 MiB of memory; raise `limits.memoryMiB`");
+    check(&error, BudgetLimit::Memory, "8 MiB of memory; have an administrator raise `limits.memoryMiB`");
 }
 
 #[tokio::test]
@@ -57,7 +59,7 @@ async fn all_memories_of_a_component_are_one_sum() {
     let memory = section(5, &[&[1, 0][..], &leb(1_008)].concat());
     let two = with_module(bytes("answers"), &[memory]);
     let error = end_of(deployer_of(sandbox(), "two-memories", two, json!({}))).await;
-    check(&error, BudgetLimit::Memory, "64 MiB of memory; raise `limits.memoryMiB`");
+    check(&error, BudgetLimit::Memory, "64 MiB of memory; have an administrator raise `limits.memoryMiB`");
 }
 
 #[tokio::test]
@@ -92,19 +94,23 @@ async fn a_growing_table_ends_with_its_elements() {
     ];
     let grows = with_module(bytes("answers"), &sections);
     let error = end_of(deployer_of(sandbox(), "grows-a-table", grows, json!({}))).await;
-    check(&error, BudgetLimit::TableElements, "200000 table elements; raise `limits.tableElements`");
+    check(
+        &error,
+        BudgetLimit::TableElements,
+        "200000 table elements; have an administrator raise `limits.tableElements`",
+    );
 }
 
 #[tokio::test]
 async fn a_hoard_ends_with_the_handles() {
     let error = end_of(deployer("hoards", json!({"handles": 100}))).await;
-    check(&error, BudgetLimit::Handles, "100 handles; raise `limits.handles`");
+    check(&error, BudgetLimit::Handles, "100 handles; have an administrator raise `limits.handles`");
 }
 
 #[tokio::test]
 async fn a_flood_of_host_calls_ends_with_their_number() {
     let error = end_of(deployer("floods_host", json!({"hostCalls": 100}))).await;
-    check(&error, BudgetLimit::HostCalls, "100 host calls; raise `limits.hostCalls`");
+    check(&error, BudgetLimit::HostCalls, "100 host calls; have an administrator raise `limits.hostCalls`");
 }
 
 #[tokio::test]
@@ -113,7 +119,11 @@ async fn a_large_argument_ends_with_the_bytes_of_host_calls() {
     for output in [8 << 20, 1 << 16] {
         let limits = json!({"hostCallBytes": 1 << 16, "outputBytes": output});
         let error = end_of(deployer("asks_much", limits)).await;
-        check(&error, BudgetLimit::HostCallBytes, "65536 bytes of host calls; raise `limits.hostCallBytes`");
+        check(
+            &error,
+            BudgetLimit::HostCallBytes,
+            "65536 bytes of host calls; have an administrator raise `limits.hostCallBytes`",
+        );
     }
 }
 
@@ -122,7 +132,7 @@ async fn a_large_answer_ends_with_the_bytes_of_output() {
     for host_calls in [32 << 20, 1 << 16] {
         let limits = json!({"outputBytes": 1 << 16, "hostCallBytes": host_calls});
         let error = end_of(deployer("answers_much", limits)).await;
-        check(&error, BudgetLimit::Output, "65536 bytes of output; raise `limits.outputBytes`");
+        check(&error, BudgetLimit::Output, "65536 bytes of output; have an administrator raise `limits.outputBytes`");
     }
 }
 
@@ -132,17 +142,17 @@ async fn a_flood_of_log_lines_ends_with_their_number() {
     check_after(
         &error,
         BudgetLimit::LogLines,
-        "10 lines of log; raise `limits.logLines`",
+        "10 lines of log; have an administrator raise `limits.logLines`",
         "; it had last logged: again",
     );
     let error = end_of(deployer("prints", json!({"logLines": 10}))).await;
-    check(&error, BudgetLimit::LogLines, "10 lines of log; raise `limits.logLines`");
+    check(&error, BudgetLimit::LogLines, "10 lines of log; have an administrator raise `limits.logLines`");
 }
 
 #[tokio::test]
 async fn a_long_line_ends_with_the_bytes_of_log() {
     let error = end_of(deployer("shouts", json!({}))).await;
-    check(&error, BudgetLimit::LogBytes, "262144 bytes of log; raise `limits.logBytes`");
+    check(&error, BudgetLimit::LogBytes, "262144 bytes of log; have an administrator raise `limits.logBytes`");
     let error = end_of(deployer("prints", json!({"logBytes": 100}))).await;
-    check(&error, BudgetLimit::LogBytes, "100 bytes of log; raise `limits.logBytes`");
+    check(&error, BudgetLimit::LogBytes, "100 bytes of log; have an administrator raise `limits.logBytes`");
 }

@@ -151,7 +151,7 @@ async fn nonsense_is_refused_before_a_port_is_asked() {
 async fn a_credential_that_is_not_granted_is_denied_with_the_grant_that_is_missing() {
     let failure = ask("credential answer", json!({"kubeconfigs": ["shootAdmin"]}), None).await.unwrap_err();
     let expected = RenderFailure {
-        message: "issuing a credential of kind \"serviceAccount\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration".into(),
+        message: "issuing a credential of kind \"serviceAccount\" is not granted to this component; have an administrator add it to `kubeconfigs` in the grants of its registration, or of its Plugin".into(),
         file: None,
         line: Some(7),
         column: None,

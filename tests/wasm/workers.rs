@@ -195,7 +195,7 @@ async fn c_70_a_frozen_worker_ends_with_the_wall_clock_of_its_call() {
     let [frozen] = marked.workers()[..] else { panic!("{:?}", marked.workers()) };
     signal(frozen, Signal::STOP);
     let error = ended(plan(&answers).await);
-    let limit = "the call was stopped: it needs more than 1500 ms; raise `limits.wallMilliseconds` of its registration";
+    let limit = "the call was stopped: it needs more than 1500 ms; have an administrator raise `limits.wallMilliseconds` of its registration, or of its Plugin";
     assert!(error.to_string().starts_with(limit), "{error}");
     marked.until_workers_are(0).await;
     assert_eq!(plan(&answers).await.unwrap().unwrap(), expected);

@@ -1,7 +1,10 @@
 //! Why a call to a cluster did not do what it was for, in one sentence.
 
+use orangery_cluster::unreached;
 use orangery_core::name::{Kind, Namespace, ObjectName};
-use std::error::Error as _;
+
+/// How the certificate authority of the cluster is named.
+const AUTHORITY: &str = "name its authority in the kubeconfig (certificate-authority-data)";
 
 /// Why a call to the cluster did not do what it was for.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +84,7 @@ impl CallError {
         let status = match error {
             kube::Error::Api(status) => status,
             kube::Error::SerdeError(error) => return CallError::Answer(error),
-            other => return CallError::Unreachable { cause: deepest(&other) },
+            other => return CallError::Unreachable { cause: unreached(&other, AUTHORITY) },
         };
         let message = status.message.clone();
         match status.code {
@@ -111,17 +114,6 @@ impl CallError {
             | CallError::Answer(_) => false,
         }
     }
-}
-
-/// The deepest cause says what is wrong; those above only say where.
-fn deepest(error: &kube::Error) -> String {
-    let mut cause = error.source();
-    let mut text = error.to_string();
-    while let Some(error) = cause {
-        text = error.to_string();
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

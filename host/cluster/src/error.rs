@@ -7,7 +7,7 @@ use orangery_core::{
     name::{ApiVersion, Kind},
     step::Halt,
 };
-use orangery_egress::{ConnectRefusal, denial};
+use orangery_egress::{ConnectRefusal, TlsRefusal, deepest, denial, tls_refusal};
 use orangery_proposal::ObjectKey;
 
 /// The reason of a failure that names a kind which the cluster does not serve.
@@ -111,7 +111,7 @@ pub enum Error {
         message: String,
     },
     /// The server could not be asked, or could not answer.
-    #[error("{cluster} does not answer as it should for {key}: {source}")]
+    #[error("{cluster} does not answer as it should for {key}: {}", unreached(source, AUTHORITY))]
     Unreachable {
         /// The cluster.
         cluster: String,
@@ -305,6 +305,22 @@ impl Error {
             400..500 => Error::Invalid { key, message },
             _ => Error::Unreachable { cluster, key, source: Arc::new(kube::Error::Api(status)) },
         }
+    }
+}
+
+/// How the certificate authority of a cluster is named.
+const AUTHORITY: &str =
+    "name its authority in the Target, as certificate-authority-data of the kubeconfig or as caData of oidcConfig";
+
+/// Why a server gives no answer, in words of whoever can mend it (C-327). `authority` says how the authority of a server is named
+/// to whoever asks.
+pub fn unreached(error: &kube::Error, authority: &str) -> String {
+    match tls_refusal(error) {
+        Some(TlsRefusal::Certificate(why)) => format!("its certificate {why}; {}", why.advice(authority)),
+        Some(TlsRefusal::NoTls) => "it does not speak TLS; name it with http:// if that is intended".to_owned(),
+        Some(TlsRefusal::Other(why)) => format!("no connection by TLS: {why}"),
+        None if matches!(error, kube::Error::HyperError(_) | kube::Error::Service(_)) => deepest(error),
+        None => error.to_string(),
     }
 }
 

@@ -34,7 +34,7 @@ pub use crate::{
     cluster::{Cluster, Deletion, MOST_PAGES, MOST_REQUESTS, Precondition, is_being_deleted},
     connect::ClusterPool,
     connections::Connections,
-    error::{Error, NOT_SERVED, TERMINATING, UNLOCATED, code},
+    error::{Error, NOT_SERVED, TERMINATING, UNLOCATED, code, unreached},
     guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
     impersonation::in_the_name_of,
     issue::{Credential, IssuedCredential, Subject, issue_credential},

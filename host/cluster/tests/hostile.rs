@@ -130,6 +130,43 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn c_327_why_the_certificate_of_a_cluster_is_not_accepted_is_told_with_how_to_mend_it() {
+        let start = || {
+            orangery_embedded::start(orangery_embedded::Options {
+                storage: orangery_embedded::Storage::Memory,
+                address: "127.0.0.1:0".parse().unwrap(),
+                clock: Arc::new(|| jiff::Timestamp::from_second(1_800_000_000).unwrap()),
+            })
+        };
+        let (server, other) = (start().await.expect("a server"), start().await.expect("another"));
+        let told = async |kubeconfig: &str| {
+            let pool = ClusterPool::new(|_| {});
+            let cluster = pool.connect(kubeconfig, &Arc::default(), &None).await.unwrap();
+            let read = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
+            let halt = Halt::from(read.map(drop).expect_err("refused"));
+            let Halt::Retry(failure) = halt else { panic!("{halt:?}") };
+            (failure.reason, failure.message)
+        };
+        let expected = format!(
+            "cluster {} does not answer as it should for ConfigMap a/x: its certificate is of no certificate authority that is trusted \
+             here; name its authority in the Target, as certificate-authority-data of the kubeconfig or as caData of oidcConfig",
+            server.url()
+        );
+        let data = |pem: &str| data_encoding::BASE64.encode(pem.as_bytes());
+        let (own, of_other) = (data(server.ca_pem()), data(other.ca_pem()));
+        let without = kubeconfig(&server.url(), "t");
+        let with_other = server.kubeconfig().replace(&own, &of_other);
+        for kubeconfig in [without, with_other] {
+            assert_eq!(told(&kubeconfig).await, ("ClusterUnreachable".to_owned(), expected.clone()));
+        }
+        // Where nobody listens, what the system says.
+        let gone = other.kubeconfig();
+        other.stop().await;
+        let (_, message) = told(&gone).await;
+        assert!(message.ends_with(": Connection refused (os error 111)"), "{message}");
+    }
+
+    #[tokio::test]
     async fn c_95_nobody_reaches_a_metadata_service_by_a_kubeconfig_or_a_redirect() {
         let pool = ClusterPool::new(|_| {});
         let cluster = pool.connect(&kubeconfig("http://169.254.169.254", "t"), &Arc::default(), &None).await.unwrap();

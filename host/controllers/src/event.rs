@@ -1,16 +1,21 @@
 //! Events: what has happened, for `kubectl describe` (`docs/rules.md`, Events). One Warning for each failure that a
 //! status shows newly, and one for each item that goes without being uninstalled; one for drift that is new, and a Normal
-//! one for what was written again; one for an object that cannot be read; none for waiting.
+//! one for what was written again; one for an object that cannot be read; one for
+//! another operator that does the same; none for waiting.
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
 use orangery_api::error::LastError;
-use orangery_core::error::Failure;
-use orangery_reconcile::{Key, Notice, Repeated, Store, UnreadableObject, Watched};
+use orangery_core::{
+    error::Failure,
+    name::{Namespace, ObjectName},
+};
+use orangery_reconcile::{Key, Notice, Repeated, StatusAuthors, Store, UnreadableObject, Watched};
 
-use crate::controller_context::ControllerContext;
+use crate::{controller_context::ControllerContext, stores::Stores};
 
 /// The longest note that the events API takes, in bytes.
 const LONGEST_NOTE: usize = 1024;
@@ -68,6 +73,47 @@ pub fn tell_unreadable<K: Watched>(host: &Arc<ControllerContext>, store: &Store<
         };
         send(&host, notice, unreadable.object.clone());
     });
+}
+
+/// From now on the status of objects is written in the name of the operator that holds this Lease, and what others write is told: in
+/// the log, by an event of the object, and counted (C-330). `since` is when it has got it, by the clock of the API server.
+pub fn tell_authors(
+    host: &Arc<ControllerContext>,
+    lease: (&Namespace, &ObjectName),
+    since: Option<Timestamp>,
+) -> Arc<StatusAuthors> {
+    let to = Arc::downgrade(host);
+    let authors = StatusAuthors::of_lease(lease, since, move |object, other| {
+        let Some(host) = to.upgrade() else { return };
+        let by = if other.is_empty() {
+            "without a Lease, or of an older release".to_owned()
+        } else {
+            format!("with the Lease {other}")
+        };
+        let note = format!(
+            "another operator, {by}, writes the status of the same objects, so that every job is done twice: stop one of them, or \
+             give each namespaces of its own (--namespace; namespaces of the chart)"
+        );
+        let of = format!(
+            "{}/{}",
+            object.namespace.as_deref().unwrap_or_default(),
+            object.name.as_deref().unwrap_or_default()
+        );
+        tracing::warn!(object = of, "{note}");
+        let notice = Notice {
+            type_: EventType::Warning,
+            reason: "AnotherOperator".to_owned(),
+            note: cut(&note),
+            action: "WriteStatus".to_owned(),
+            repeated: Repeated::Counted,
+        };
+        send(&host, notice, object.clone());
+    });
+    let Stores { installations, executions, deploy_items, .. } = &host.stores;
+    installations.tell_authors(&authors);
+    executions.tell_authors(&authors);
+    deploy_items.tell_authors(&authors);
+    authors
 }
 
 fn reason_of(failure: &Failure) -> &str {

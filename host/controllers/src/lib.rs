@@ -80,7 +80,7 @@ pub use cache_memory::CacheMemory;
 pub use controller_context::{ControllerContext, PICK_UP_TIMEOUT};
 pub use dependencies::{clusters, dependencies, stores, wire};
 pub use dependency::DependencyRow;
-pub use event::tell_unreadable;
+pub use event::{tell_authors, tell_unreadable};
 pub use guard::Guarded;
 pub use guard_controller::GuardController;
 pub use namespace_calls::NamespaceCalls;

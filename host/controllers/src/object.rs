@@ -88,7 +88,7 @@ pub(crate) fn remove_request<K: Watched>(object: &mut K) {
 pub(crate) fn message_of(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        other => orangery_cluster::unreached(other, "give the operator a kubeconfig with its authority"),
     }
 }
 

@@ -2,6 +2,8 @@
 //! held against two lists after it was resolved, and the connection goes to the very address that was: nobody connects to
 //! what is denied (C-95), and of networks that never are on the internet to those alone that are allowed (C-101).
 
+mod certificate;
+
 use std::{
     error::Error,
     future::Future,
@@ -22,6 +24,8 @@ use orangery_core::network::{AllowedNetworks, RefusedAddress, denied};
 use orangery_turns::{SharedBytes, Tenant};
 use tokio::{net::TcpStream, task::JoinError};
 use tower::Service;
+
+pub use self::certificate::{RefusedCertificate, TlsRefusal, deepest, tls_refusal};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]

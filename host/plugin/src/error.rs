@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The call met one of its limits.
-    #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be{}", report("had last logged", .logged), unit = limit.unit())]
+    #[error("the call was stopped: it needs more than {allowed} {unit}; have an administrator raise `limits.{limit}` of its registration, or of its Plugin, if that is meant to be{}", report("had last logged", .logged), unit = limit.unit())]
     Limit {
         /// Which.
         limit: BudgetLimit,
@@ -71,6 +71,15 @@ pub enum Error {
         at: String,
         /// What is wrong with it.
         why: String,
+    },
+    /// The answer has more structure than is read (C-328).
+    #[error(
+        "the component says more at once than the {most} parts that are read: each object that it writes, each field of it and each \
+         entry of a list is one or more; have it answer with fewer objects, as in several items"
+    )]
+    TooManyParts {
+        /// How many.
+        most: usize,
     },
     /// The component imports what is not offered.
     #[error(
@@ -286,9 +295,11 @@ impl Error {
             | Error::CompileTime { .. }
             | Error::CompileKilled
             | Error::CompileLater { .. } => Fault::later(Code::LimitExceeded, message),
-            Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
-                Fault::invalid(Code::LimitExceeded, message)
-            }
+            Error::Limit { .. }
+            | Error::StackOverflow { .. }
+            | Error::TooLarge { .. }
+            | Error::TooManyParts { .. }
+            | Error::CompileLimit { .. } => Fault::invalid(Code::LimitExceeded, message),
             Error::Busy { .. }
             | Error::Compiler { .. }
             | Error::WorkerStart { .. }
@@ -332,6 +343,7 @@ impl Error {
             | Error::StackOverflow { .. }
             | Error::Exit { .. }
             | Error::Nonsense { .. }
+            | Error::TooManyParts { .. }
             | Error::Import { .. }
             | Error::Version { .. }
             | Error::Level { .. }
@@ -400,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_names_the_component_and_keeps_the_sentence() {
+    fn c_329_a_fault_names_the_component_and_the_administrator() {
         let who =
             PluginIdentity { name: "mine".into(), version: "1.2.3".into(), digest: "sha256:0".into(), is_pinned: true };
         let cpu = Error::limit(BudgetLimit::Cpu, &Budget::default());
@@ -408,12 +420,16 @@ mod tests {
             cpu.fault(&who),
             Fault::invalid(
                 Code::LimitExceeded,
-                "mine 1.2.3: the call was stopped: it needs more than 2000 ms of processor time; raise `limits.cpuMilliseconds` of its registration if that is meant to be"
+                "mine 1.2.3: the call was stopped: it needs more than 2000 ms of processor time; have an administrator raise `limits.cpuMilliseconds` of its registration, or of its Plugin, if that is meant to be"
             )
         );
         let wall = Error::limit(BudgetLimit::Wall, &Budget::default()).after(Some("rendering".into()));
         assert!(wall.to_string().ends_with("if that is meant to be; it had last logged: rendering"), "{wall}");
         assert!(matches!(wall.fault(&who), Fault::Later(_)));
         assert!(matches!(Error::Import { interface: "x:y/z".into() }.fault(&who), Fault::Denied(_)));
+        let parts = Error::TooManyParts { most: 8 }.fault(&who);
+        let message = "mine 1.2.3: the component says more at once than the 8 parts that are read: each object that it writes, each field \
+                       of it and each entry of a list is one or more; have it answer with fewer objects, as in several items";
+        assert_eq!(parts, Fault::invalid(Code::LimitExceeded, message), "C-328");
     }
 }

@@ -72,7 +72,9 @@ impl Grants {
         if granted {
             return Ok(());
         }
-        Err(Refusal(format!("{on} is not granted to this component; add `{word}` to the grants of its registration")))
+        Err(Refusal(format!(
+            "{on} is not granted to this component; have an administrator add `{word}` to the grants of its registration, or of its Plugin"
+        )))
     }
 
     /// May this object be read?
@@ -98,7 +100,7 @@ impl Grants {
         self.cluster(on)?;
         if !self.delete_unmanaged {
             return Err(Refusal(format!(
-                "deleting every {} whoever made it is not granted to this component; add `deleteUnmanaged: true` to the grants of its registration",
+                "deleting every {} whoever made it is not granted to this component; have an administrator add `deleteUnmanaged: true` to the grants of its registration, or of its Plugin",
                 what.kind
             )));
         }
@@ -111,7 +113,7 @@ impl Grants {
             return Ok(());
         }
         Err(Refusal(format!(
-            "the artifact {reference} is not granted to this component; add it, or a prefix of it, to `artifacts` in the grants of its registration"
+            "the artifact {reference} is not granted to this component; have an administrator add it, or a prefix of it, to `artifacts` in the grants of its registration, or of its Plugin"
         )))
     }
 
@@ -121,7 +123,7 @@ impl Grants {
             return Ok(());
         }
         Err(Refusal(format!(
-            "issuing a credential of kind {credential_kind:?} is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+            "issuing a credential of kind {credential_kind:?} is not granted to this component; have an administrator add it to `kubeconfigs` in the grants of its registration, or of its Plugin"
         )))
     }
 
@@ -131,7 +133,7 @@ impl Grants {
             return Ok(());
         }
         Err(Refusal(format!(
-            "the host {host} is not granted to this component; add it to `hosts` in the grants of its registration"
+            "the host {host} is not granted to this component; have an administrator add it to `hosts` in the grants of its registration, or of its Plugin"
         )))
     }
 }
@@ -185,7 +187,7 @@ fn allowed(grants: &[KindGrant], field: &str, key: &ObjectKey) -> Result<(), Ref
         None => "in all namespaces or cluster-wide".to_owned(),
     };
     Err(Refusal(format!(
-        "{} {} {place} is not granted to this component; add it to `{field}` in the grants of its registration",
+        "{} {} {place} is not granted to this component; have an administrator add it to `{field}` in the grants of its registration, or of its Plugin",
         key.api_version, key.kind
     )))
 }
@@ -226,12 +228,12 @@ mod tests {
         let config_map = key("v1", "ConfigMap", Some("a"));
         assert_eq!(
             none.read(&ClusterRef::Target, &config_map).unwrap_err().to_string(),
-            "the target cluster is not granted to this component; add `clusters.target` to the grants of its registration"
+            "the target cluster is not granted to this component; have an administrator add `clusters.target` to the grants of its registration, or of its Plugin"
         );
         let cluster_only = grants(serde_json::json!({"clusters": {"target": true}}));
         assert_eq!(
             cluster_only.write(&ClusterRef::Target, &config_map).unwrap_err().to_string(),
-            "v1 ConfigMap in namespace a is not granted to this component; add it to `writes` in the grants of its registration"
+            "v1 ConfigMap in namespace a is not granted to this component; have an administrator add it to `writes` in the grants of its registration, or of its Plugin"
         );
         assert!(none.artifact("ghcr.io/a").is_err() && none.host("example.org").is_err());
     }
@@ -299,7 +301,7 @@ mod tests {
         assert!(some.kubeconfig("serviceAccount").is_ok());
         assert_eq!(
             some.kubeconfig("shootAdmin\n").unwrap_err().to_string(),
-            "issuing a credential of kind \"shootAdmin\\n\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+            "issuing a credential of kind \"shootAdmin\\n\" is not granted to this component; have an administrator add it to `kubeconfigs` in the grants of its registration, or of its Plugin"
         );
         assert!(Grants::default().kubeconfig("serviceAccount").is_err());
         assert!(grants(serde_json::json!({"kubeconfigs": ["*"]})).kubeconfig("shootAdmin").is_ok());

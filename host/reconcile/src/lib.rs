@@ -26,6 +26,7 @@ mod read;
 mod run;
 mod slot;
 mod stale_watch;
+mod status_authors;
 mod store;
 mod unfinished;
 mod watch;
@@ -43,6 +44,7 @@ pub use crate::{
     read::list,
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
     slot::in_this_slot,
+    status_authors::StatusAuthors,
     store::{FoundObjects, ObjectChange, Restorations, Store, UnreadableObject},
     unfinished::{CallJournal, Crash, UnfinishedCalls, WrittenCall},
     watch::{watch, watch_labelled},

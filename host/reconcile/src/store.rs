@@ -6,7 +6,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use self::held::NewVersion;
 pub(crate) use self::held::{LongObject, StoredForm};
 use self::known::{KnownVersions, UpsertOutcome};
-use crate::{Key, Watched, watched_object::WatchedObject};
+use crate::{Key, StatusAuthors, Watched, status_authors::FIELD_MANAGER, watched_object::WatchedObject};
 
 pub use self::found::FoundObjects;
 
@@ -73,6 +73,8 @@ struct SharedObjects<K> {
     unreadable: RwLock<Vec<UnreadableSubscriber>>,
     synced: watch::Sender<bool>,
     restorations: Restorations,
+    /// Not there where there is no other operator.
+    authors: OnceLock<Arc<StatusAuthors>>,
 }
 
 /// How often the storage of a server was found to be restored: an older one than was known. Stores of one server share it,
@@ -112,6 +114,7 @@ impl<K: Watched> Store<K> {
             unreadable: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
             restorations: restorations.clone(),
+            authors: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -197,6 +200,22 @@ impl<K: Watched> Store<K> {
     /// Calls `f` from now on for each version of an object that cannot be read, in the task that heard of it. `f` must not block.
     pub fn on_unreadable(&self, f: impl Fn(&UnreadableObject) + Send + Sync + 'static) {
         self.shared.unreadable.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(f));
+    }
+
+    /// From now on the status of objects is written as this operator, and others that write it are told (C-330).
+    pub fn tell_authors(&self, authors: &Arc<StatusAuthors>) {
+        // There is one operator in a process.
+        let _set_before = self.shared.authors.set(Arc::clone(authors));
+    }
+
+    /// Those who write the status, where there may be others.
+    pub(crate) fn authors(&self) -> Option<&StatusAuthors> {
+        self.shared.authors.get().map(AsRef::as_ref)
+    }
+
+    /// The field manager of our own writes of status.
+    pub(crate) fn status_author(&self) -> &str {
+        self.authors().map_or(FIELD_MANAGER, StatusAuthors::name)
     }
 
     /// Takes in what a write answered: the higher resource version of the same uid wins, and what is known to be gone

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, future::poll_fn, pin::pin, task::Context};
 
 use futures::{StreamExt, stream::select_all};
 use kube::{
-    Api, Client,
+    Api, Client, Resource as _,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -132,8 +132,18 @@ fn follow<K: Watched>(
             store.begin_list(namespace);
             return WatchProgress::Listing;
         }
-        Event::InitApply(message) => decoded(store, &message, store.hear_listed(namespace, &message)),
-        Event::Apply(message) => decoded(store, &message, store.hear(&message)),
+        Event::InitApply(message) => {
+            if let Some(authors) = store.authors() {
+                authors.listed(&message.authors);
+            }
+            decoded(store, &message, store.hear_listed(namespace, &message));
+        }
+        Event::Apply(message) => {
+            if let Some(authors) = store.authors() {
+                authors.changed(&message.authors, || message.object_ref(&()));
+            }
+            decoded(store, &message, store.hear(&message));
+        }
         Event::InitDone => {
             store.end_list(namespace);
             return WatchProgress::Listed;

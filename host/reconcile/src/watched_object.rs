@@ -17,7 +17,10 @@ use orangery_core::{
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::value::RawValue;
 
-use crate::Watched;
+use crate::{
+    Watched,
+    status_authors::{ManagedFieldsHead, StatusAuthor, authors},
+};
 
 /// Bytes of memory from which on objects are decoded one after the other.
 const LARGE: u64 = 4 << 20;
@@ -37,6 +40,8 @@ static LARGE_TURN: Mutex<()> = Mutex::new(());
 pub(crate) struct WatchedObject<K> {
     pub(crate) meta: ObjectMeta,
     text: Arc<RawValue>,
+    /// The operators that have written its status.
+    pub(crate) authors: Vec<StatusAuthor>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -135,6 +140,7 @@ struct MetaHead {
     deletion_timestamp: Option<Time>,
     deletion_grace_period_seconds: Option<i64>,
     finalizers: Option<Vec<String>>,
+    managed_fields: Option<Vec<ManagedFieldsHead>>,
 }
 
 impl From<MetaHead> for ObjectMeta {
@@ -156,8 +162,9 @@ impl From<MetaHead> for ObjectMeta {
 impl<'de, K> Deserialize<'de> for WatchedObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let head: EventHead = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
-        Ok(Self { meta: head.metadata.into(), text: text.into(), kind: PhantomData })
+        let mut head: EventHead = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let authors = authors(head.metadata.managed_fields.take().unwrap_or_default());
+        Ok(Self { meta: head.metadata.into(), text: text.into(), authors, kind: PhantomData })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     Key, Store, Watched,
     difference::{PatchDocument, difference},
     key::describe,
+    status_authors::FIELD_MANAGER,
     watched_object::{WatchedObject, too_deep},
 };
 
@@ -24,9 +25,6 @@ mod error;
 
 /// The media type of a JSON patch, which the client library sends only with a dependency of its own for it.
 const JSON_PATCH: &str = "application/json-patch+json";
-
-/// The field manager of writes to our own kinds.
-const FIELD_MANAGER: &str = "orangery";
 
 /// Writes the objects of one kind. Every answer goes to the store before the caller has it; counts and logs nothing.
 ///
@@ -195,7 +193,11 @@ impl<K: Watched> Writer<K> {
                 PatchDocument::Merge(patch) => (patch, false),
                 PatchDocument::Json(operations) => (Value::Array(operations), true),
             };
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let manager = match part {
+                WrittenPart::Main => FIELD_MANAGER.to_owned(),
+                WrittenPart::Status => self.store.status_author().to_owned(),
+            };
+            let params = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
             let (to, name, body) = (request(before), Key::of(before).name, Patch::Merge(body));
             let asked = match part {
                 WrittenPart::Main => to.patch(&name, &params, &body),

@@ -28,6 +28,7 @@ use crate::{
     image,
     oci::{ArtifactReference, ArtifactSelector, HeldMemory, Keyring, Manifest, OciDescriptor, ReservedContent},
     registry::Registries,
+    version_memory::HeldVersionMemory,
 };
 
 /// Content of so many bytes is compared at once.
@@ -164,6 +165,7 @@ impl ResourceAccess {
         &self,
         reference: &ArtifactReference,
         manifest: &Manifest,
+        memory: &HeldVersionMemory,
     ) -> Result<ResourceContent, Fault> {
         let repository = &reference.repository;
         if manifest.artifact != manifest.digest {
@@ -180,8 +182,7 @@ impl ResourceAccess {
             return Err(Fault::invalid(Code::LimitExceeded, message));
         }
         let of = |fault| crate::within(fault, &reference.to_string());
-        let held = self.registries.memory_of(self.keyring.tenant());
-        held.add(size).map_err(of)?;
+        let _held = memory.add_for_a_while(size).map_err(of)?;
         let document = self.registries.manifest_bytes(repository, &manifest.digest, &self.keyring).await?;
         // What is packed was counted above: content that waits for the room of the next one would hold up all.
         let mut blobs = vec![(manifest.digest.clone(), document.into_bytes())];

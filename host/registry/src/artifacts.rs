@@ -55,7 +55,7 @@ impl Artifacts for Remote {
         Box::pin(async move {
             self.check(NamedContent::Url(url))?;
             let ResourceAccess { registries, keyring } = &self.0;
-            let got = registries.client().file(&named::file(url)?, keyring).await?;
+            let (got, _) = registries.reserved_file(&named::file(url)?, keyring).await?;
             Ok(held(ResourceContent { media_type: got.media_type, bytes: Bytes::new(got.bytes) }))
         })
     }

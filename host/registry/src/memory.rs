@@ -71,6 +71,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Memory<K, V> {
         mem::drop(gone);
     }
 
+    pub(crate) fn forget(&self, key: &K) {
+        let gone = self.lock().remove(key);
+        mem::drop(gone);
+    }
+
     fn lock(&self) -> MutexGuard<'_, CachedEntries<K, V>> {
         // The map is whole between any two statements.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

@@ -21,8 +21,8 @@ use crate::{
     held_manifest::HeldManifest,
     memory::Memory,
     oci::{
-        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, FoundArtifact, Keyring, Manifest, NoAnswer,
-        OciDescriptor, OciRepository, Pull, RegistryVersions, ReservedContent,
+        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, FoundArtifact, HeldMemory, Keyring,
+        Manifest, NoAnswer, OciDescriptor, OciRepository, Pull, ReceivedFile, RegistryVersions, ReservedContent,
     },
     source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, ReadDescriptor, VersionSource},
     version_memory::{HeldVersionMemory, VersionMemory},
@@ -108,9 +108,18 @@ impl Registries {
         &self.version_memory.turns
     }
 
-    /// Nothing yet, for what a namespace has read of component versions.
-    pub(crate) fn memory_of(&self, tenant: &Tenant) -> Arc<HeldVersionMemory> {
-        self.version_memory.none_of(tenant)
+    /// Waits for what comes of a server, with the slot of the call lent, and no longer than what the call holds may wait for it.
+    pub(crate) async fn coming<T, E: From<Fault>>(&self, comes: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        lending(self.version_memory.while_it_comes(comes)).await
+    }
+
+    /// A file that is in no registry, with its room in memory.
+    pub(crate) async fn reserved_file(
+        &self,
+        file: &FileRequest,
+        keyring: &Keyring,
+    ) -> Result<(ReceivedFile, HeldMemory), Fault> {
+        self.version_memory.while_it_comes(self.client.reserved_file(file, keyring)).await
     }
 
     /// The client, for what is in no registry.
@@ -126,7 +135,7 @@ impl Registries {
     ) -> Result<HeldManifest, Fault> {
         let answered: Arc<Manifest> =
             self.answered(reference, keyring, self.client.shared_manifest(reference, keyring)).await?;
-        HeldManifest::of(answered, reference, || self.memory_of(keyring.tenant()))
+        HeldManifest::of(answered, reference, || self.version_memory.none_of(keyring.tenant()))
     }
 
     /// The manifest of an artifact as it is now: a tag may have moved since it was asked for.
@@ -139,8 +148,8 @@ impl Registries {
         match reference.selector {
             ArtifactSelector::Digest(_) => self.manifest(reference, keyring).await,
             ArtifactSelector::Tag(_) => {
-                let answered = lending(self.client.manifest(reference, keyring)).await?;
-                HeldManifest::of(answered, reference, || self.memory_of(keyring.tenant()))
+                let answered = self.coming(self.client.manifest(reference, keyring)).await?;
+                HeldManifest::of(answered, reference, || self.version_memory.none_of(keyring.tenant()))
             }
         }
     }
@@ -172,7 +181,7 @@ impl Registries {
         }
         let read = || async {
             // The text keeps its share of what is on its way until it is read.
-            let (got, _reserved) = self.client.reserved_file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
+            let (got, _reserved) = self.reserved_file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
             let turn = self.turns().acquire(keyring.tenant()).await;
             let read = blocking(move || charts::read(&got.bytes)).await;
             drop(turn);
@@ -180,7 +189,7 @@ impl Registries {
             read.map(Arc::new).map_err(|why| message_of(index, &why))
         };
         let question = (index.identity(), asker, keyring.sources());
-        let found = lending(self.indexes.join((question, keyring.tenant().clone()), read)).await?;
+        let found = self.coming(self.indexes.join((question, keyring.tenant().clone()), read)).await?;
         let place = charts::find(&found, chart, version).map_err(|unlisted| unlisted.fault(&index.display()))?;
         self.charts.put(key, (Instant::now(), place.clone()));
         Ok(place)
@@ -202,7 +211,7 @@ impl Registries {
             return Ok(manifest.into());
         }
         let (question, asker) = (question(&reference.to_string(), keyring), &key.1);
-        let answer = lending(ask).await;
+        let answer = self.coming(ask).await;
         let manifest: Option<Arc<Manifest>> = answer.clone().ok().and_then(Into::into);
         match (&answer, manifest) {
             (_, Some(manifest)) => {
@@ -256,7 +265,7 @@ impl Registries {
             tenant: keyring.tenant(),
             client: Some(&self.client),
         };
-        lending(self.cache.blob(&kept, || self.client.content(at, blob, most, keyring))).await
+        self.coming(self.cache.blob(&kept, || self.client.content(at, blob, most, keyring))).await
     }
 
     /// A manifest as it is, which the asker could read.
@@ -276,7 +285,7 @@ impl Registries {
             tenant: keyring.tenant(),
             client: Some(&self.client),
         };
-        lending(self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring))).await
+        self.coming(self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring))).await
     }
 
     /// A file that is in no registry: where its digest is known, from the cache for who asked the same question with the
@@ -295,7 +304,8 @@ impl Registries {
         let Some(digest) = digest else { return fetch().await };
         let place = self.cache.named(question, asker);
         let (sources, tenant, client) = (keyring.sources(), keyring.tenant(), Some(&*self.client));
-        lending(self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant, client }, fetch)).await
+        self.coming(self.cache.blob(&Blob { place: &place, digest: &digest, asker, sources, tenant, client }, fetch))
+            .await
     }
 
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
@@ -320,7 +330,7 @@ impl Registries {
             tenant: keyring.tenant(),
             client: Some(&self.client),
         };
-        let content = match lending(self.client.content(at, blob, most, keyring)).await {
+        let content = match self.coming(self.client.content(at, blob, most, keyring)).await {
             // It has its room: nobody waits here for room of the same content in the cache.
             Ok(content) => self.cache.keep(&kept, content).await?,
             Err(fault @ Fault::Later(_)) => {

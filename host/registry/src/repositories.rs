@@ -29,7 +29,7 @@ use crate::{
     shared::SharedRepositories,
     verify,
     version::OpenedVersion,
-    version_memory::VersionMemory,
+    version_memory::{HeldVersionMemory, VersionMemory},
     wasm::{ArtifactKey, FoundComponent, WasmArtifacts},
 };
 
@@ -73,7 +73,7 @@ impl Repositories {
         })?;
         let cache = Arc::new(cache);
         let bytes = settings.oci.limits.component_versions;
-        let version_memory = Arc::new(VersionMemory::new(bytes - bytes / KEPT));
+        let version_memory = Arc::new(VersionMemory::new(bytes - bytes / KEPT, &settings.oci.limits));
         let client = Client::new(settings.oci)?;
         let registries =
             Arc::new(Registries::new(client, (Arc::clone(&cache), Arc::clone(&version_memory)), bytes / KEPT));
@@ -88,10 +88,44 @@ impl Repositories {
         Ok(Self { shared: Arc::new(shared), signatures: settings.signatures })
     }
 
+    /// Where others have the memory that a component version needs, it is opened again when it has its turn: it holds nothing
+    /// while it waits.
     async fn opened(&self, request: &ComponentRequest) -> Result<OpenedVersion, Fault> {
-        let mut version = self.found(request, &request.source).await?;
-        if let Some(wanted) = &request.verification {
-            self.verify(&mut version, request, wanted).await?;
+        let (keyring, config) = self.keyring(&request.credentials)?;
+        let (keyring, config) = (Arc::new(keyring), Arc::new(config));
+        let reader = VersionReader { shared: &self.shared, keyring, config, request };
+        let name = name_of(&request.source);
+        loop {
+            let memory = self.shared.version_memory.of_version(reader.keyring.tenant(), &name).await?;
+            let opened = reader.opened(&memory).await;
+            if opened.is_ok() || !memory.lacks_room() {
+                return opened;
+            }
+        }
+    }
+}
+
+/// What names a component version among those of a namespace.
+fn name_of(source: &ComponentSource) -> String {
+    match source {
+        ComponentSource::Reference(reference) => format!("{reference} {:?}", reference.repository_context),
+        ComponentSource::Inline(document) => format!("inline {:?}", document.pointer("/component/name")),
+    }
+}
+
+/// Opens one component version.
+struct VersionReader<'a> {
+    shared: &'a Arc<SharedRepositories>,
+    keyring: Arc<Keyring>,
+    config: Arc<OcmConfig>,
+    request: &'a ComponentRequest,
+}
+
+impl VersionReader<'_> {
+    async fn opened(&self, memory: &Arc<HeldVersionMemory>) -> Result<OpenedVersion, Fault> {
+        let mut version = self.found(&self.request.source, memory).await?;
+        if let Some(wanted) = &self.request.verification {
+            self.verify(&mut version, wanted, memory).await?;
         }
         Ok(version)
     }
@@ -100,35 +134,37 @@ impl Repositories {
     async fn verify(
         &self,
         version: &mut OpenedVersion,
-        request: &ComponentRequest,
         wanted: &Verification,
+        memory: &Arc<HeldVersionMemory>,
     ) -> Result<(), Fault> {
         let above = match &wanted.above {
             Some(above) if !verify::has_signature(&version.graph.root().descriptor, wanted) => above,
             Some(_) | None => {
-                version.graph.memory.double()?;
+                // Copies of the descriptors.
+                memory.add(memory.used())?;
                 let signed = verify::verify(&version.graph, wanted, &version.reach).await?;
                 version.graph.set_signed(&signed);
                 return Ok(());
             }
         };
-        let above = self.found(request, above).await?;
-        above.graph.memory.double()?;
+        let before = memory.used();
+        let above = self.found(above, memory).await?;
+        memory.add(memory.used().saturating_sub(before))?;
         let signed = verify::verify(&above.graph, wanted, &above.reach).await?;
         verify::check_below(&version.graph, &above.graph)?;
         version.graph.set_signed_below(&above.graph, &signed);
         Ok(())
     }
 
-    async fn found(&self, request: &ComponentRequest, source: &ComponentSource) -> Result<OpenedVersion, Fault> {
-        let (keyring, config) = self.keyring(&request.credentials)?;
-        let keyring = Arc::new(keyring);
-        let search = DescriptorSearch::new(Arc::clone(&self.shared), Arc::clone(&keyring), Arc::new(config));
+    async fn found(&self, source: &ComponentSource, memory: &Arc<HeldVersionMemory>) -> Result<OpenedVersion, Fault> {
+        let Self { shared, keyring, config, request } = self;
+        let (keyring, config) = (Arc::clone(keyring), Arc::clone(config));
+        let open = DescriptorSearch::new(Arc::clone(shared), Arc::clone(&keyring), config, Arc::clone(memory));
         let (search, at, replaced) = match source {
             ComponentSource::Reference(reference) => {
                 let replaced = request.replaced(reference);
                 let text = replaced.matched.then(|| replaced.reference.clone());
-                (search, replaced.reference, text)
+                (open, replaced.reference, text)
             }
             ComponentSource::Inline(document) => {
                 let descriptor = Descriptor::parse(document)
@@ -139,13 +175,13 @@ impl Repositories {
                     name: descriptor.name.clone(),
                     version: descriptor.version.clone(),
                 };
-                (search.with_inline(Arc::new(descriptor), memory::of(document))?, at, None)
+                (open.with_inline(Arc::new(descriptor), memory::of(document))?, at, None)
             }
         };
         let root = search.find(&at).await?;
         let graph = Graph::load(root, &at, &request.overwrites, &search).await?;
-        let reach = ResourceAccess { registries: Arc::clone(&self.shared.registries), keyring };
-        let (shared, nested) = (Arc::clone(&self.shared), Mutex::default());
+        let reach = ResourceAccess { registries: Arc::clone(&shared.registries), keyring };
+        let (shared, nested) = (Arc::clone(shared), Mutex::default());
         Ok(OpenedVersion { shared, graph, reach, source: source.clone(), at, replaced, nested })
     }
 }

@@ -42,8 +42,12 @@ pub(crate) struct DescriptorSearch {
 }
 
 impl DescriptorSearch {
-    pub(crate) fn new(shared: Arc<SharedRepositories>, keyring: Arc<Keyring>, config: Arc<OcmConfig>) -> Self {
-        let memory = shared.version_memory.none_of(keyring.tenant());
+    pub(crate) fn new(
+        shared: Arc<SharedRepositories>,
+        keyring: Arc<Keyring>,
+        config: Arc<OcmConfig>,
+        memory: Arc<HeldVersionMemory>,
+    ) -> Self {
         Self { shared, keyring, config, memory, inline: BTreeMap::new(), sources: Mutex::default() }
     }
 

@@ -129,7 +129,7 @@ impl OpenedVersion {
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content, _) => Ok(content),
             Fetched::Artifact { reference, manifest } => {
-                let packed = self.reach.packed(&reference, &manifest).await;
+                let packed = self.reach.packed(&reference, &manifest, &self.graph.memory).await;
                 packed.map_err(|fault| crate::within(fault, &display(node, resource)))
             }
         }

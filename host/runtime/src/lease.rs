@@ -104,7 +104,19 @@ pub enum LeaseError {
 /// A Lease that this process holds and renews, until it is lost, released, or dropped.
 pub struct HeldLease {
     lease: Arc<LeaseRequest>,
+    since: Option<Timestamp>,
     renewal: JoinHandle<LeaseError>,
+}
+
+/// A Lease that was got.
+#[derive(Clone, Debug)]
+pub struct NamedLease {
+    /// The operator's own namespace.
+    pub namespace: Namespace,
+    /// The name of the Lease.
+    pub name: ObjectName,
+    /// When it was got, by the clock of the API server; `None` where that does not say so.
+    pub since: Option<Timestamp>,
 }
 
 /// What to do about a Lease that is seen.
@@ -170,6 +182,12 @@ fn holder(lease: &Lease) -> Option<&str> {
 
 fn is_held(lease: &Lease) -> bool {
     holder(lease).is_some()
+}
+
+/// When it was written last, by the clock of the API server.
+fn written(lease: &Lease) -> Option<Timestamp> {
+    let fields = lease.metadata.managed_fields.iter().flatten();
+    fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
 fn renewed(lease: &Lease) -> Option<&MicroTime> {
@@ -238,8 +256,9 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
             Claim::Take => match lease.take(seen.now.as_ref()).await? {
                 Some(held) => {
                     drop(events);
+                    let since = written(&held);
                     let renewal = tokio::spawn(Arc::clone(&lease).renew(held));
-                    return Ok(HeldLease { lease, renewal });
+                    return Ok(HeldLease { lease, since, renewal });
                 }
                 // Another was faster; the watch tells who.
                 None => Instant::now() + lease.config.duration,
@@ -369,6 +388,12 @@ impl HeldLease {
     /// Until when this process may write.
     pub fn deadline(&self) -> &LeaseDeadline {
         &self.lease.deadline
+    }
+
+    /// Which one it is.
+    pub fn named(&self) -> NamedLease {
+        let LeaseConfig { namespace, name, .. } = &self.lease.config;
+        NamedLease { namespace: namespace.clone(), name: name.clone(), since: self.since }
     }
 
     /// Waits until it is lost.

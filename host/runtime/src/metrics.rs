@@ -44,6 +44,7 @@ pub struct Figures {
 struct Active {
     stores: Stores,
     queues: Vec<(&'static str, Queue)>,
+    writes_of_others: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// Why the endpoint cannot be served.
@@ -62,7 +63,11 @@ impl Figures {
 
     /// From now on the figures of the operator are shown, and it has to be ready. There is one in a process.
     pub fn show(&self, operator: &Operator) {
-        let active = Active { stores: operator.stores().clone(), queues: operator.queues().to_vec() };
+        let active = Active {
+            stores: operator.stores().clone(),
+            queues: operator.queues().to_vec(),
+            writes_of_others: Box::new(operator.writes_of_others()),
+        };
         drop(self.active.set(active));
     }
 
@@ -146,6 +151,13 @@ impl Figures {
         let counts: Vec<(&str, QueueCounts)> = queues.iter().map(|(name, queue)| (*name, queue.counts())).collect();
         page.family("orangery_lease_held", "gauge", "Whether this operator is the active one.")?;
         page.sample("orangery_lease_held", &[], u8::from(active.is_some()))?;
+        let help = "Writes of a status by operators with other Leases while this one is active.";
+        page.family("orangery_other_operators_writes_total", "counter", help)?;
+        page.sample(
+            "orangery_other_operators_writes_total",
+            &[],
+            active.map_or(0, |active| (active.writes_of_others)()),
+        )?;
         write_reconciles(page, &counts)?;
         write_queues(page, &counts)?;
         page.family("orangery_resource_condition", "gauge", "Objects by kind, condition and its status.")?;

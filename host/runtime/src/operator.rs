@@ -12,7 +12,7 @@ use orangery_controllers::{
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
-    keep_plugins, stores, tell_unreadable, watch_namespace_policies, wire,
+    keep_plugins, stores, tell_authors, tell_unreadable, watch_namespace_policies, wire,
 };
 use orangery_core::{
     name::Namespace,
@@ -22,7 +22,7 @@ use orangery_ocm::{ComponentVersions, Unavailable};
 use orangery_plugin::MemoryShares;
 use orangery_policy::Profile;
 use orangery_reconcile::{
-    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, Store, Watched, run, watch_labelled,
+    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, StatusAuthors, Store, Watched, run, watch_labelled,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     crashes::Crashes,
     definitions::{Definitions, DefinitionsError},
-    journal, logging,
+    journal,
+    lease::NamedLease,
+    logging,
     machine::{self, OsChance, SystemClock},
 };
 
@@ -60,6 +62,8 @@ pub struct OperatorConfig {
     pub accounts: ActingAccounts,
     /// Until when the operator may write, on any cluster; `None` where there cannot be another one.
     pub term: Option<LeaseDeadline>,
+    /// The Lease that makes it the only one; `None` where there cannot be another one.
+    pub lease: Option<NamedLease>,
     /// Whether what is in use is guarded against deletion.
     pub guards: bool,
     /// What objects may do in namespaces that no policy selects.
@@ -90,6 +94,7 @@ impl OperatorConfig {
             own_address: None,
             accounts: ActingAccounts::default(),
             term: None,
+            lease: None,
             guards: true,
             default_policy: Profile::Compatible,
             max_parallel: None,
@@ -128,6 +133,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Operator {
     stores: Stores,
     host: Arc<ControllerContext>,
+    authors: Option<Arc<StatusAuthors>>,
     queues: Vec<(&'static str, Queue)>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
@@ -159,9 +165,11 @@ impl Operator {
         host.secrets.keep_at_most(config.memory.secret_values);
         logging::hide(&host.secrets);
         let (secrets, host) = (host.secrets.clone(), Arc::new(host));
+        let authors = config.lease.map(|lease| tell_authors(&host, (&lease.namespace, &lease.name), lease.since));
         let mut operator = Self {
             stores: host.stores.clone(),
             host: Arc::clone(&host),
+            authors,
             queues: Vec::new(),
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
@@ -196,6 +204,12 @@ impl Operator {
     /// What the operator knows of our kinds.
     pub fn stores(&self) -> &Stores {
         &self.stores
+    }
+
+    /// How often other operators have written the status of objects beside this one.
+    pub fn writes_of_others(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
+        let authors = self.authors.clone();
+        move || authors.as_ref().map_or(0, |authors| authors.writes())
     }
 
     /// The figures of the controllers, by name.

@@ -119,6 +119,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         own_address,
         accounts: accounts(arguments.default_service_account, arguments.target_accounts),
         term: Some(lease.deadline().clone()),
+        lease: Some(lease.named()),
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::Tenant;
 
@@ -14,6 +15,8 @@ pub struct SharedBytes {
     total: u64,
     /// Protects what is held, and who waits; held for one decision.
     taken: Mutex<TakenBytes<oneshot::Sender<HeldBytes>>>,
+    /// Tells those that hold some when somebody begins to wait.
+    wanted: Notify,
 }
 
 /// The decisions.
@@ -63,7 +66,7 @@ fn half(total: u64) -> u64 {
 impl SharedBytes {
     /// So many bytes, all of them free.
     pub fn new(total: u64) -> Arc<Self> {
-        Arc::new(Self { total, taken: Mutex::new(TakenBytes::new(total)) })
+        Arc::new(Self { total, taken: Mutex::new(TakenBytes::new(total)), wanted: Notify::new() })
     }
 
     /// The most that one tenant gets while nobody else holds any.
@@ -90,9 +93,23 @@ impl SharedBytes {
             let (sender, receiver) = oneshot::channel();
             self.lock().wait(tenant.clone(), bytes, sender);
             self.pass_on();
+            self.wanted.notify_waiters();
             if let Ok(held) = receiver.await {
                 return held;
             }
+        }
+    }
+
+    /// Ends once somebody else waits for what others hold.
+    pub async fn wanted_by_others(&self, tenant: &Tenant) {
+        loop {
+            let mut wanted = pin!(self.wanted.notified());
+            // Whoever begins to wait from here on is told of.
+            wanted.as_mut().enable();
+            if self.lock().is_wanted_by_others(tenant, oneshot::Sender::is_closed) {
+                return;
+            }
+            wanted.await;
         }
     }
 
@@ -116,6 +133,11 @@ impl HeldBytes {
         self.bytes
     }
 
+    /// Whose they are.
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
     /// What it is a part of.
     pub fn of(&self) -> &SharedBytes {
         &self.of
@@ -132,6 +154,17 @@ impl HeldBytes {
         drop(taken);
         self.has_now(bytes);
         true
+    }
+
+    /// The same for what goes on to take more: where others wait, its tenant gets no more than its share of all.
+    #[must_use]
+    pub fn set_in_turn(&mut self, bytes: u64) -> bool {
+        let is_wanted = bytes > self.bytes && {
+            let taken = self.of.lock();
+            !taken.is_of_its_share(&self.tenant, bytes - self.bytes)
+                && taken.is_wanted_by_others(&self.tenant, oneshot::Sender::is_closed)
+        };
+        !is_wanted && self.set(bytes)
     }
 
     /// The same whether there is room or not: those that wait do so for longer.
@@ -170,6 +203,27 @@ impl<W> TakenBytes<W> {
         self.has_room(self.by_tenant.get(tenant).map_or(0, |one| one.held), more)
     }
 
+    /// Whether a tenant that has so many more has no more than each of those that hold bytes or wait for some could have.
+    fn is_of_its_share(&self, tenant: &Tenant, more: u64) -> bool {
+        let (held, others) =
+            self.by_tenant.iter().fold(
+                (0, 0),
+                |(held, others), (other, one)| {
+                    if other == tenant { (one.held, others) } else { (held, others + 1) }
+                },
+            );
+        held.saturating_add(more) <= self.total / (others + 1)
+    }
+
+    /// Whether another tenant waits for what others hold. What has gone meanwhile does not.
+    fn is_wanted_by_others(&self, tenant: &Tenant, has_gone: impl Fn(&W) -> bool) -> bool {
+        let most_of_one = half(self.total);
+        self.by_tenant.iter().filter(|(other, _)| *other != tenant).any(|(_, one)| {
+            let first = one.waiting.iter().find(|waiting| !has_gone(&waiting.waiter));
+            first.is_some_and(|first| one.waits_for_others(first, most_of_one))
+        })
+    }
+
     /// A part of what a tenant holds becomes another one.
     fn put(&mut self, tenant: &Tenant, before: u64, bytes: u64) {
         self.sum = self.sum.saturating_sub(before).saturating_add(bytes);
@@ -199,9 +253,11 @@ impl<W> TakenBytes<W> {
         let most_of_one = half(self.total);
         let ranked = self.by_tenant.iter().filter_map(|(tenant, one)| {
             let first = one.waiting.front()?;
-            // Else it waits for itself.
-            let waits_for_others = one.held.saturating_add(first.bytes) <= most_of_one;
-            waits_for_others.then_some(((one.held, one.last, first.arrival), tenant, first.bytes))
+            one.waits_for_others(first, most_of_one).then_some((
+                (one.held, one.last, first.arrival),
+                tenant,
+                first.bytes,
+            ))
         });
         let ((held, ..), tenant, bytes) = ranked.min_by_key(|(rank, ..)| *rank)?;
         if !self.has_room(held, bytes) {
@@ -221,6 +277,11 @@ impl<W> TakenBytes<W> {
 impl<W> BytesOfTenant<W> {
     fn none() -> Self {
         Self { held: 0, waiting: VecDeque::new(), last: 0 }
+    }
+
+    /// Whether it has room for what waits once others give theirs back; else it waits for itself.
+    fn waits_for_others(&self, waiting: &WaitingForBytes<W>, most_of_one: u64) -> bool {
+        self.held.saturating_add(waiting.bytes) <= most_of_one
     }
 }
 
@@ -305,6 +366,33 @@ mod tests {
         }
         let order: Vec<u32> = std::iter::from_fn(|| next(&mut taken)).map(|(.., waiter)| waiter).collect();
         assert_eq!(order, [1, 2, 4, 3], "b waits longer, and had its turn after a");
+    }
+
+    #[tokio::test]
+    async fn c_326_a_tenant_that_goes_on_gets_no_more_than_its_share_while_others_wait() {
+        let shared = SharedBytes::new(900);
+        let (mut a, mut b) = (shared.none_of(&of("a")), shared.none_of(&of("b")));
+        assert!(a.set_in_turn(400) && b.set(50));
+        let (other, own) = (of("c"), of("a"));
+        let mut waits = Box::pin(shared.acquire(&other, 300));
+        let mut wanted = Box::pin(shared.wanted_by_others(&own));
+        assert!(futures::poll!(&mut wanted).is_pending(), "nobody waits");
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert!(futures::poll!(&mut wanted).is_ready(), "it is told who begins to wait");
+        assert!(futures::poll!(Box::pin(shared.wanted_by_others(&other))).is_pending(), "whoever waits wants its own");
+        assert!(!a.set_in_turn(401) && a.set_in_turn(400) && a.set(401), "what holds more than its share gets no more");
+        assert!(a.set_in_turn(400) && !b.set_in_turn(301), "a third of all");
+        assert!(b.set_in_turn(250), "and one that has less does");
+        drop(waits);
+        assert!(futures::poll!(Box::pin(shared.wanted_by_others(&own))).is_pending(), "who waited has gone");
+        assert!(!b.set_in_turn(251), "nothing is left for it");
+        drop(a);
+        assert!(b.set_in_turn(400));
+        // One that waits for what it has itself wants nothing of others.
+        let itself = of("b");
+        let mut waits = Box::pin(shared.acquire(&itself, 100));
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert!(futures::poll!(Box::pin(shared.wanted_by_others(&own))).is_pending());
     }
 
     #[tokio::test]

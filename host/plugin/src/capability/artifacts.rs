@@ -322,8 +322,8 @@ mod tests {
             "https://charts.example.org@evil.example/",
             "ht\ttps://evil.example/?https://charts.example.org/",
         ] {
-            let why = "the host evil.example is not granted to this component; add it to `hosts` in the grants of its \
-                       registration";
+            let why = "the host evil.example is not granted to this component; have an administrator add it to `hosts` in the grants of its \
+                       registration, or of its Plugin";
             assert_eq!(asks(url), ([why.to_owned(), why.to_owned()], vec![]), "{url}");
         }
         // As another scheme a registry would be asked, for which artifacts are granted and not hosts.

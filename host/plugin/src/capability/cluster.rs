@@ -246,7 +246,7 @@ pub(super) mod tests {
                 types::Fault::Denied(problem) => (problem.code, problem.message),
                 types::Fault::Invalid(problem) | types::Fault::Later(problem) => panic!("{}", problem.message),
             };
-            let secret = "v1 Secret in namespace a is not granted to this component; add it to `reads` in the grants of its registration";
+            let secret = "v1 Secret in namespace a is not granted to this component; have an administrator add it to `reads` in the grants of its registration, or of its Plugin";
             let expected = ("ERR_FORBIDDEN".to_owned(), secret.to_owned());
             assert_eq!(denied(view.get(ClusterRef::Target, key("Secret")).await.unwrap().unwrap_err()), expected);
             let both = vec![key("ConfigMap"), key("Secret")];

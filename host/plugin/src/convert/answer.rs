@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(
             status(&bomb).unwrap_err().to_string(),
             "the component's answer makes no sense: status has so many small values that the answer takes more than the 16777216 bytes of \
-             memory that are allowed, 16 for each of outputBytes; answer fewer, or raise limits.outputBytes of the registration"
+             memory that are allowed, 16 for each of outputBytes; answer fewer, or have an administrator raise `limits.outputBytes` of its registration, or of its Plugin"
         );
         let labels: serde_json::Map<String, Value> =
             (0..5_000).map(|at| (format!("example.org/label-{at}"), json!("the value of a label"))).collect();
@@ -391,7 +391,7 @@ mod tests {
         assert!(proposal(of(), &budget(55)).is_ok());
         assert_eq!(
             proposal(of(), &budget(54)).unwrap_err().to_string(),
-            "the call was stopped: it needs more than 54 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be"
+            "the call was stopped: it needs more than 54 bytes of output; have an administrator raise `limits.outputBytes` of its registration, or of its Plugin, if that is meant to be"
         );
     }
 

@@ -89,7 +89,7 @@ impl<'a> AnswerPosition<'a> {
             let most = memory_of(self.allowance.budget);
             return Err(self.nonsense(format!(
                 "has so many small values that the answer takes more than the {most} bytes of memory that are allowed, \
-                 {MEMORY_OF_OUTPUT} for each of outputBytes; answer fewer, or raise limits.outputBytes of the registration"
+                 {MEMORY_OF_OUTPUT} for each of outputBytes; answer fewer, or have an administrator raise `limits.outputBytes` of its registration, or of its Plugin"
             )));
         };
         self.allowance.memory.set(left);

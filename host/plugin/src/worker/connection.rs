@@ -8,7 +8,7 @@ use tokio::{
     net::UnixStream,
 };
 
-use super::frame::{self, PREFIX, WorkerFrame};
+use super::frame::{self, PREFIX, UnreadableFrame, WorkerFrame};
 
 /// Why a worker is of no use any more.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) enum Lost {
     GoneBefore,
     /// It said what no worker says.
     Nonsense(String),
+    /// It said more than is read.
+    TooManyParts,
 }
 
 impl Lost {
@@ -79,7 +81,12 @@ impl WorkerConnection {
                 if let Some(content) = rest.get(..length) {
                     let decoded = frame::decode_untrusted(content);
                     self.read.drain(..PREFIX + length);
-                    return decoded.map_err(|error| Lost::Nonsense(format!("a frame that cannot be read: {error}")));
+                    return decoded.map_err(|error| match error {
+                        UnreadableFrame::TooManyParts => Lost::TooManyParts,
+                        UnreadableFrame::Malformed(error) => {
+                            Lost::Nonsense(format!("a frame that cannot be read: {error}"))
+                        }
+                    });
                 }
             }
             self.read.reserve(READ);

@@ -1,9 +1,11 @@
 //! What host and worker say to each other: frames of four bytes of length, big-endian, and a value in the form of postcard.
 
+use std::{cell::Cell, rc::Rc};
+
 use postcard::de_flavors::{Flavor, Slice};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{DeserializeOwned, Error as _, Visitor},
+    de::{DeserializeOwned, Visitor},
 };
 
 use crate::{
@@ -25,7 +27,7 @@ pub(super) const PREFIX: usize = 4;
 ///
 /// Each may take up to 152 bytes of memory, as a `deletion-scope` does in a list, and a list that grows three times as much: 120
 /// MiB, so that a proposal of 20,000 objects has room. What texts and lists of bytes hold is bounded by the bytes of the frame.
-const MOST_FRAME_PARTS: usize = 1 << 18;
+pub(super) const MOST_FRAME_PARTS: usize = 1 << 18;
 
 /// The first frame, to the worker: what it is for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -204,21 +206,36 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::E
     postcard::from_bytes(bytes)
 }
 
+/// Why a value of a worker is none.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum UnreadableFrame {
+    /// It has more than [`MOST_FRAME_PARTS`].
+    #[error("it has more than {MOST_FRAME_PARTS} parts")]
+    TooManyParts,
+    #[error(transparent)]
+    Malformed(#[from] postcard::Error),
+}
+
 /// A value that a worker sent: it may be anything, and takes no more memory than [`MOST_FRAME_PARTS`] says, and its bytes.
-pub(super) fn decode_untrusted<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
+pub(super) fn decode_untrusted<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UnreadableFrame> {
+    let parts = Rc::new(Cell::new(Some(MOST_FRAME_PARTS)));
     let mut deserializer =
-        postcard::Deserializer::from_flavor(Counted { rest: Slice::new(bytes), parts: MOST_FRAME_PARTS });
-    let value = T::deserialize(&mut deserializer)?;
+        postcard::Deserializer::from_flavor(Counted { rest: Slice::new(bytes), parts: Rc::clone(&parts) });
+    // What reads says nothing of why it was refused.
+    let why =
+        |error| if parts.get().is_none() { UnreadableFrame::TooManyParts } else { UnreadableFrame::Malformed(error) };
+    let value = T::deserialize(&mut deserializer).map_err(why)?;
     match deserializer.finalize()? {
         [] => Ok(value),
-        _ => Err(postcard::Error::custom("bytes follow the value")),
+        _ => Err(postcard::Error::DeserializeBadEncoding.into()),
     }
 }
 
 /// Bytes that are read one by one are counted: they are what structure is made of.
 struct Counted<'de> {
     rest: Slice<'de>,
-    parts: usize,
+    /// How many more there may be; `None` where there were too many.
+    parts: Rc<Cell<Option<usize>>>,
 }
 
 impl<'de> Flavor<'de> for Counted<'de> {
@@ -226,7 +243,11 @@ impl<'de> Flavor<'de> for Counted<'de> {
     type Source = &'de [u8];
 
     fn pop(&mut self) -> postcard::Result<u8> {
-        self.parts = self.parts.checked_sub(1).ok_or_else(|| postcard::Error::custom("it has too many parts"))?;
+        let left = self.parts.get().and_then(|parts| parts.checked_sub(1));
+        self.parts.set(left);
+        if left.is_none() {
+            return Err(postcard::Error::DeserializeBadEncoding);
+        }
         self.rest.pop()
     }
 
@@ -353,9 +374,11 @@ mod tests {
         let bomb =
             |parts: usize| encode(&HostCall::Log(Level::Info, String::new(), vec![Default::default(); parts])).unwrap();
         assert!(decode_untrusted::<HostCall>(&bomb(MOST_FRAME_PARTS / 2 - 10)).is_ok());
-        assert!(decode_untrusted::<HostCall>(&bomb(MOST_FRAME_PARTS / 2 + 10)).is_err());
+        let bomb = decode_untrusted::<HostCall>(&bomb(MOST_FRAME_PARTS / 2 + 10));
+        assert_eq!(bomb.err(), Some(UnreadableFrame::TooManyParts));
         // A length that nothing follows.
-        assert!(decode_untrusted::<HostCall>(&[2, 2, 0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
+        let cut = decode_untrusted::<HostCall>(&[2, 2, 0xff, 0xff, 0xff, 0xff, 0x0f]);
+        assert!(matches!(cut, Err(UnreadableFrame::Malformed(_))), "{cut:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::{
     connection::{Lost, WorkerConnection},
-    frame::{LoadFailure, WorkerFrame, WorkerStart},
+    frame::{LoadFailure, MOST_FRAME_PARTS, WorkerFrame, WorkerStart},
 };
 use crate::{budget::Budget, error::Error, export::Interface, transcript::escaped};
 
@@ -162,6 +162,7 @@ impl WorkerProcess {
     /// What has become of it.
     pub(super) async fn end(mut self, lost: Lost) -> Error {
         let how = match lost {
+            Lost::TooManyParts => return Error::TooManyParts { most: MOST_FRAME_PARTS },
             Lost::Nonsense(what) => format!("said what no call says: {}", escaped(&what, MOST_WORDS as usize)),
             Lost::Gone | Lost::GoneBefore => {
                 let has_ended = match &self.child {

@@ -141,7 +141,7 @@ impl ResourceAccess {
 
     /// A file with its room in memory.
     async fn content(&self, file: &FileRequest) -> Result<ReservedContent, Fault> {
-        let (got, room) = self.registries.client().reserved_file(file, &self.keyring).await?;
+        let (got, room) = self.registries.reserved_file(file, &self.keyring).await?;
         Ok(ReservedContent::new(got.bytes, room))
     }
 
@@ -167,7 +167,7 @@ impl ResourceAccess {
     ) -> Result<Fetched, Fault> {
         // Without a media type in the access the server has to say it each time.
         let Some(media_type) = media_type else {
-            let (got, room) = self.registries.client().reserved_file(&file, &self.keyring).await?;
+            let (got, room) = self.registries.reserved_file(&file, &self.keyring).await?;
             let media_type = if got.media_type.is_empty() { media::OCTET_STREAM.to_owned() } else { got.media_type };
             return Ok(Fetched::of(ReservedContent::new(got.bytes, room), media_type));
         };

@@ -55,6 +55,12 @@ impl NoAnswer {
     }
 }
 
+impl From<Fault> for NoAnswer {
+    fn from(fault: Fault) -> Self {
+        NoAnswer::Failed(fault)
+    }
+}
+
 /// What manifests and small blobs come from: registries themselves, or what remembers their answers.
 pub trait Pull: Send + Sync {
     /// The manifest of an artifact, its digest checked where the reference has one; `None` where the registry says that

@@ -4,8 +4,6 @@
 
 use std::{
     collections::HashSet,
-    error::Error,
-    io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,7 +18,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use orangery_core::network::AllowedNetworks;
-use orangery_egress::{ConnectRefusal, EgressConnector, denial};
+use orangery_egress::{ConnectRefusal, EgressConnector, TlsRefusal, deepest, denial, tls_refusal};
 use orangery_ocm::AllowedSources;
 use orangery_turns::{Tenant, Turn, Turns};
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
@@ -441,23 +439,11 @@ fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> Exchang
         Some(denied) => return ExchangeRefusal::Denied(denied.to_string()),
         None => {}
     }
-    let mut innermost: &(dyn Error + 'static) = error;
-    loop {
-        if let Some(error) = innermost.downcast_ref::<rustls::Error>() {
-            return match error {
-                rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {
-                    ExchangeRefusal::NoTls { host }
-                }
-                rustls::Error::InvalidCertificate(why) => ExchangeRefusal::Certificate { host, why: why.to_string() },
-                other => ExchangeRefusal::Unreachable(other.to_string()),
-            };
-        }
-        let wrapped = innermost.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let wrapped = wrapped.map(|error| error as &(dyn Error + 'static));
-        match wrapped.or_else(|| innermost.source()) {
-            Some(next) => innermost = next,
-            None => return ExchangeRefusal::Unreachable(innermost.to_string()),
-        }
+    match tls_refusal(error) {
+        Some(TlsRefusal::NoTls) => ExchangeRefusal::NoTls { host },
+        Some(TlsRefusal::Certificate(why)) => ExchangeRefusal::Certificate { host, why },
+        Some(TlsRefusal::Other(why)) => ExchangeRefusal::Unreachable(why),
+        None => ExchangeRefusal::Unreachable(deepest(error)),
     }
 }
 

@@ -177,7 +177,12 @@ impl Client {
     ) -> Result<(ReceivedFile, HeldMemory), Fault> {
         file.is_allowed(keyring)?;
         let got = lending(self.receive(file, keyring)).await;
-        got.map_err(|refusal| refusal.of_a_server(&file.display()))
+        got.map_err(|refusal| match refusal {
+            ExchangeRefusal::Certificate { host, why } if file.consumer == Consumer::Charts => {
+                ExchangeRefusal::CertificateOfCharts { host, why }.of_a_server(&file.display())
+            }
+            refusal => refusal.of_a_server(&file.display()),
+        })
     }
 
     async fn receive(

@@ -9,8 +9,16 @@ use orangery_core::{
     error::{Code, Fault, Problem},
     name::Namespace,
 };
+use orangery_egress::RefusedCertificate;
 
 use super::keyring::CredentialsOwner;
+
+/// How a certificate authority of one's own is named (C-327).
+const AUTHORITY_OF_A_REGISTRY: &str = "if it is of an authority of your own, have an administrator name its file with --registry-ca (components.registryCA of the chart)";
+
+/// The same for chart repositories, where whoever writes the Context can.
+const AUTHORITY_OF_A_CHART_REPOSITORY: &str =
+    "if it is of an authority of your own, write that as customCAData into helmChartRepoCredentials of the Context";
 
 /// Why one exchange gave nothing to use.
 #[derive(Debug, thiserror::Error)]
@@ -38,11 +46,10 @@ pub(super) enum ExchangeRefusal {
     NotAllowed(String),
     #[error("{0}")]
     Led(String),
-    #[error(
-        "the certificate of {host} is not accepted: {why}; if it is of a certificate authority of your own, name its \
-         file with --registry-ca"
-    )]
-    Certificate { host: String, why: String },
+    #[error("the certificate of {host} {why}; {}", why.advice(AUTHORITY_OF_A_REGISTRY))]
+    Certificate { host: String, why: RefusedCertificate },
+    #[error("the certificate of {host} {why}; {}", why.advice(AUTHORITY_OF_A_CHART_REPOSITORY))]
+    CertificateOfCharts { host: String, why: RefusedCertificate },
     #[error("the host does not speak TLS; if that is intended, name it with --plain-http-registry {host}")]
     NoTls { host: String },
     #[error("http:// is refused for {host}; use https://, or name the registry with --plain-http-registry {host}")]

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     access::{Fetched, ResourceAccess},
     graph::GraphNode,
-    oci::{Consumer, RegistrySettings},
+    oci::{Consumer, PullLimits, RegistrySettings},
 };
 
 #[test]
@@ -19,7 +19,7 @@ fn limits_registry_so_many_answers_of_registries_are_in_memory() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = ContentCache::open(folder.path(), 1 << 20).expect("a cache");
     let client = Client::new(RegistrySettings::default()).expect("a client");
-    let version_memory = Arc::new(VersionMemory::new(0));
+    let version_memory = Arc::new(VersionMemory::new(0, &PullLimits::default()));
     let registries = Registries::new(client, (Arc::new(cache), version_memory), 0);
     let repository: OciRepository = "r.example/a".parse().expect("a repository");
     let of = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
@@ -66,7 +66,7 @@ async fn busy(folder: &tempfile::TempDir, server: &str) -> (Arc<Registries>, [Tu
     let cache = ContentCache::open(folder.path(), 1 << 20).expect("a cache");
     let plain_http = [server.trim_start_matches("http://").to_owned()].into();
     let client = Client::new(RegistrySettings { plain_http, ..RegistrySettings::default() }).expect("a client");
-    let version_memory = Arc::new(VersionMemory::new(1 << 20));
+    let version_memory = Arc::new(VersionMemory::new(1 << 20, &PullLimits::default()));
     let registries = Arc::new(Registries::new(client, (Arc::new(cache), version_memory), 1 << 20));
     let turns =
         [registries.turns().acquire(&Some("a".into())).await, registries.turns().acquire(&Some("b".into())).await];
@@ -160,7 +160,7 @@ async fn c_320_c_323_descriptors_and_indexes_are_read_in_turns_and_wait_with_the
     let (registries, turns) = busy(&folder, &server).await;
     let base = format!("{server}/components");
     let source = RegistrySource::new(registries, Arc::default(), &base, NameMapping::UrlPath).expect("a source");
-    let memory = source.registries.memory_of(&None);
+    let memory = source.registries.version_memory.none_of(&None);
     let found = after_others(turns, source.find(("example.org/a", "1.0.0"), &memory)).await;
     assert_eq!(found.expect("an answer").expect("a version").descriptor.name, "example.org/a");
 
@@ -168,4 +168,115 @@ async fn c_320_c_323_descriptors_and_indexes_are_read_in_turns_and_wait_with_the
     let index = FileRequest::new(&format!("{server}/index.yaml"), Consumer::Charts).expect("an address");
     let found = after_others(turns, registries.chart(&index, "shop", "1.0.0", &Keyring::default())).await;
     assert_eq!(found.expect("it is there").url, "shop.tgz");
+}
+
+/// What a component version at a server is made of.
+fn component() -> Vec<(String, Vec<u8>)> {
+    let repository = "/v2/components/component-descriptors/example.org/a";
+    let blob = |media_type: &str, content: &str| {
+        let digest = ContentDigest::of(Algorithm::Sha256, content.as_bytes()).to_string();
+        let answer = (format!("{repository}/blobs/{digest}"), content.as_bytes().to_vec());
+        (answer, json!({"mediaType": media_type, "digest": digest, "size": content.len()}))
+    };
+    let component = json!({"name": "example.org/a", "version": "1.0.0", "provider": "us"});
+    let descriptor = json!({"meta": {"schemaVersion": "v2"}, "component": component}).to_string();
+    let (descriptor, layer) = blob("application/vnd.ocm.software.component-descriptor.v2+json", &descriptor);
+    let config = json!({"componentDescriptorLayer": layer}).to_string();
+    let (config, named) = blob("application/vnd.ocm.software.component.config.v1+json", &config);
+    let manifest = json!({"schemaVersion": 2, "config": named, "layers": [layer]}).to_string();
+    vec![descriptor, config, (format!("{repository}/manifests/1.0.0"), manifest.into_bytes())]
+}
+
+/// Registries that keep descriptors of so many bytes; this server speaks no TLS.
+fn keeping(folder: &tempfile::TempDir, server: &str, bytes: u64, limits: PullLimits) -> Arc<Registries> {
+    let cache = ContentCache::open(folder.path(), 1 << 20).expect("a cache");
+    let plain_http = [server.trim_start_matches("http://").to_owned()].into();
+    let version_memory = Arc::new(VersionMemory::new(1 << 20, &limits));
+    let client = Client::new(RegistrySettings { plain_http, limits, ..RegistrySettings::default() }).expect("a client");
+    Arc::new(Registries::new(client, (Arc::new(cache), version_memory), bytes))
+}
+
+/// Finds the component version; how many requests the source has a descriptor for afterwards.
+async fn is_kept(registries: &Arc<Registries>, server: &str) -> bool {
+    let source = RegistrySource::new(
+        Arc::clone(registries),
+        Arc::default(),
+        &format!("{server}/components"),
+        NameMapping::UrlPath,
+    )
+    .expect("a source");
+    let memory = registries.version_memory.none_of(&None);
+    let found = source.find(("example.org/a", "1.0.0"), &memory).await.expect("an answer").expect("a version");
+    assert_eq!(memory.used(), found.bytes, "what is kept of it counts as what is open");
+    let repository = source.versions.repository("example.org/a").expect("a repository");
+    let asker = source.keyring.fingerprint(&repository);
+    let key = (repository, asker, source.keyring.sources(), None, "1.0.0".to_owned());
+    registries.versions.get(&key).is_some()
+}
+
+/// A manifest of nothing.
+fn empty_manifest() -> Arc<Manifest> {
+    let of = || ContentDigest::of(Algorithm::Sha256, b"");
+    let config = OciDescriptor { media_type: String::new(), digest: of(), size: 0, annotations: BTreeMap::new() };
+    let (media_type, artifact_type, layers, annotations) = (String::new(), None, Vec::new(), BTreeMap::new());
+    Arc::new(Manifest { digest: of(), artifact: of(), media_type, artifact_type, config, layers, annotations })
+}
+
+#[tokio::test]
+async fn c_320_what_is_kept_of_descriptors_and_manifests_counts_and_is_bounded() {
+    let server = serving(component()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    for (bytes, expected) in [(1 << 20, true), (16, false)] {
+        let registries = keeping(&folder, &server, bytes, PullLimits::default());
+        assert_eq!(is_kept(&registries, &server).await, expected, "{bytes}");
+    }
+    // Manifests that fill what there is for them leave no room for one more, whether it comes from the server or is known from before.
+    let reference: ArtifactReference =
+        format!("{server}/components/component-descriptors/example.org/a:1.0.0").parse().expect("a reference");
+    let filled = |registries: &Registries| {
+        let of = |text: &str| ContentDigest::of(Algorithm::Sha256, text.as_bytes());
+        let key = (reference.repository.artifact(ArtifactSelector::Digest(of("x"))), of("y"), Arc::default());
+        registries.manifests.put_sized(key.clone(), empty_manifest(), MOST_OF_MANIFESTS - 16);
+        key
+    };
+    let registries = keeping(&folder, &server, 1 << 20, PullLimits::default());
+    let key = filled(&registries);
+    registries.manifest(&reference, &Keyring::default()).await.expect("a manifest");
+    assert!(registries.manifests.get(&key).is_none());
+    // The same question, where there is no time for an answer.
+    let limits = PullLimits { manifest_time: Duration::ZERO, ..PullLimits::default() };
+    let registries = keeping(&folder, &server, 1 << 20, limits);
+    let key = filled(&registries);
+    registries.manifest(&reference, &Keyring::default()).await.expect("what it answered before");
+    assert!(registries.manifests.get(&key).is_none());
+}
+
+#[tokio::test]
+async fn c_320_two_are_read_at_once_and_an_index_keeps_its_share_until_it_is() {
+    let memory = VersionMemory::new(0, &PullLimits::default());
+    let (a, b, c) = (Some("a".into()), Some("b".into()), Some("c".into()));
+    let both = (memory.turns.acquire(&a).await, memory.turns.acquire(&b).await);
+    assert!(futures::poll!(Box::pin(memory.turns.acquire(&c))).is_pending());
+    drop(both);
+
+    let text = b"entries: {shop: [{version: 1.0.0, urls: [shop.tgz]}]}".to_vec();
+    let at_once = text.len() as u64;
+    let server = serving(vec![("/index.yaml".to_owned(), text)]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = PullLimits { at_once, wait: Duration::from_millis(50), ..PullLimits::default() };
+    let registries = keeping(&folder, &server, 0, limits);
+    let turns = [registries.turns().acquire(&a).await, registries.turns().acquire(&b).await];
+    let index = FileRequest::new(&format!("{server}/index.yaml"), Consumer::Charts).expect("an address");
+    let lent = watch::Sender::new(0);
+    let mut told = lent.subscribe();
+    let keyring = Keyring::default();
+    let asked = in_slot(Arc::new(CountedSlot(lent)), registries.chart(&index, "shop", "1.0.0", &keyring));
+    let beside = async {
+        told.wait_for(|lent| *lent > 0).await.expect("it waits for its turn");
+        assert!(registries.client.reserve(1, &c, "it").await.is_err(), "the text of the index holds all there is");
+        drop(turns);
+    };
+    let (found, ()) = timeout(Duration::from_secs(20), async { tokio::join!(asked, beside) }).await.expect("in time");
+    assert_eq!(found.expect("it is there").url, "shop.tgz");
+    assert!(registries.client.reserve(1, &c, "it").await.is_ok());
 }

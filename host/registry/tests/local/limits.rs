@@ -61,8 +61,71 @@ async fn c_320_limits_registry_the_descriptors_of_a_component_version_share_a_me
     assert_eq!(heavy(2).await, Ok(3));
     let refused = heavy(6).await.unwrap_err();
     let why = "the component version, with what is read of it, takes more than the 3670016 bytes of \
-               memory that are allowed; refer to fewer or smaller ones, or give the operator more memory";
+               memory that are allowed; refer to fewer or smaller ones, or have the operator given more memory (resources of its chart)";
     assert!(refused.starts_with("component reference c") && refused.ends_with(why), "{refused}");
+}
+
+/// A host whose component versions have so many mebibytes of memory, of which one namespace has less than half.
+fn within(mib: u64) -> Host {
+    let limits = oci::PullLimits { component_versions: mib << 20, ..oci::PullLimits::default() };
+    let folder = tempfile::tempdir().unwrap();
+    Host { repositories: repositories_within(folder.path(), limits), folder }
+}
+
+/// A label that takes about so many thousandths of a mebibyte of memory.
+fn heavy_label(thousandths: usize) -> Value {
+    json!([{"name": "l", "value": vec![json!({"": 0}); thousandths]}])
+}
+
+const TOO_MUCH: &str = "the component version, with what is read of it, takes more than the ";
+
+#[tokio::test]
+async fn c_320_descriptors_of_an_installation_and_of_a_folder_count() {
+    let mut heavy = alone("a");
+    heavy["component"]["labels"] = heavy_label(5_000);
+    let host = within(8);
+    let inline = ComponentRequest::of(ComponentSource::Inline(heavy.clone()));
+    let refused = host.repositories.open(&inline).await.err().unwrap().to_string();
+    assert!(refused.starts_with(TOO_MUCH), "{refused}");
+    fs::create_dir_all(host.components().join("c")).unwrap();
+    fs::write(host.components().join("c/component-descriptor.yaml"), heavy.to_string()).unwrap();
+    let archive = json!({"type": "ComponentArchive", "filePath": "c"});
+    let refused = host.refused(archive.clone(), "a", "1").await;
+    assert!(refused.starts_with(TOO_MUCH), "{refused}");
+    let host = Host { repositories: repositories(host.folder.path()), folder: host.folder };
+    assert!(host.open(archive, "a", "1").await.is_ok() && host.repositories.open(&inline).await.is_ok());
+}
+
+#[tokio::test]
+async fn c_320_unpacked_blueprints_count_also_those_that_are_kept() {
+    let host = within(8);
+    let mut archive = Transport::default();
+    let mut of = |name: &str, bytes: usize, labels: usize| {
+        let files = vec![b' '; bytes];
+        let blob = archive.blob(&tar(&[("blueprint.yaml", BLUEPRINT), ("f", &files)]));
+        let access = local_blob(&blob, "application/vnd.gardener.landscaper.blueprint.v1+tar");
+        let mut document = descriptor(name, "1", &[], json!([resource("b", BLUEPRINT_TYPE, access)]));
+        document["component"]["labels"] = heavy_label(labels);
+        archive.version(&document, false);
+    };
+    of("large", 5 << 20, 0);
+    of("small", 900 << 10, 0);
+    // Three mebibytes, of which it has three and a half.
+    let thousand = orangery_core::memory::of(&heavy_label(1_000));
+    of("small-beside-much", 900 << 10, usize::try_from((3_000 << 20) / thousand).unwrap());
+    archive.write_folder(&host.components().join("a"));
+    let told = async |name: &str| {
+        let version = host.open(transport("a"), name, "1").await.unwrap();
+        version.blueprint(&ResourceReference::named("b")).await.map(drop).map_err(|fault| fault.to_string())
+    };
+    let is_refused = async |name: &str| {
+        let refused = told(name).await.unwrap_err();
+        assert!(refused.starts_with(&format!("resource b of {name}:1: {TOO_MUCH}")), "{refused}");
+    };
+    is_refused("large").await;
+    assert_eq!(told("small").await, Ok(()));
+    // It is kept, and counts all the same.
+    is_refused("small-beside-much").await;
 }
 
 /// A descriptor that carries one that carries another one, and so on; the innermost takes about half a mebibyte of memory.

@@ -127,6 +127,38 @@ async fn c_50_a_key_of_a_policy_is_told_with_its_line() {
     assert_eq!(verified(unchanged, of_policy(by_key("v1", "public"))).await, Ok(()));
 }
 
+/// Opens a component of the shop, which takes some mebibytes of memory, where there is room for it once.
+async fn opened_within(name: &str, version: &str, wanted: Option<Verification>) -> Result<(), String> {
+    let limits = orangery_registry::oci::PullLimits { component_versions: 8 << 20, ..Default::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host { repositories: repositories_within(folder.path(), limits), folder };
+    let mut archive = Transport::default();
+    let blob = archive.blob(b"some text");
+    let [mut shop, db] = documents(&blob);
+    shop["component"]["labels"] = json!([{"name": "note", "value": vec![json!({"": 0}); 2_200]}]);
+    [shop, db].iter().for_each(|document| archive.version(document, false));
+    archive.write_folder(&host.components().join("a"));
+    let mut request = request(transport("a"), name, version);
+    request.verification = wanted;
+    host.repositories.open(&request).await.map(drop).map_err(|fault| fault.to_string())
+}
+
+#[tokio::test]
+async fn c_320_copies_for_a_verification_count_also_of_what_stands_above() {
+    assert_eq!(opened_within("example.com/shop", "1.0.0", None).await, Ok(()));
+    let above = request(transport("a"), "example.com/shop", "1.0.0").source;
+    let from_above = Verification { above: Some(above), ..by_key("v1", "public") };
+    for (name, version, wanted) in
+        [("example.com/shop", "1.0.0", by_key("v1", "public")), ("example.com/db", "2.0.0", from_above)]
+    {
+        let refused = opened_within(name, version, Some(wanted)).await.unwrap_err();
+        assert!(
+            refused.starts_with("the component version, with what is read of it, takes more than the "),
+            "{refused}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn what_was_changed_after_it_was_signed_is_refused() {
     let wanted = || by_key("v3", "public");

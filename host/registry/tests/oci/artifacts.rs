@@ -210,6 +210,28 @@ async fn an_authority_of_a_chart_repository_is_trusted_for_it_alone() {
     assert!(fault.contains("certificate"), "{fault}");
 }
 
+#[tokio::test]
+async fn c_327_why_a_certificate_is_not_accepted_is_told_with_how_to_name_its_authority() {
+    let (server, _) = Server::start_with_tls(|_: Request| async { status(200, "") }).await;
+    let host = server.address;
+    let own = "is of no certificate authority that is trusted here; if it is of an authority of your own, ";
+    let of_registry = format!(
+        "the certificate of {host} {own}have an administrator name its file with --registry-ca (components.registryCA of the chart)"
+    );
+    let of_charts = format!(
+        "the certificate of {host} {own}write that as customCAData into helmChartRepoCredentials of the Context"
+    );
+    let (artifacts, _folder) = reading(&[], &Credentials::default());
+    let artifact = artifacts.oci(&format!("https://{host}/team/app:1")).await.err().expect("not trusted");
+    let expected = format!("cannot get the manifest of {host}/team/app:1: {of_registry}");
+    assert_eq!(artifact.to_string(), expected);
+    let file = artifacts.url(&format!("https://{host}/a.tgz")).await.err().expect("not trusted");
+    assert_eq!(file.to_string(), format!("cannot get the file https://{host}/a.tgz: {of_registry}"));
+    let chart =
+        artifacts.helm_repository(&format!("https://{host}"), "shop", "1.0.0").await.err().expect("not trusted");
+    assert_eq!(chart.to_string(), format!("cannot get the file https://{host}/index.yaml: {of_charts}"));
+}
+
 fn pem_of(settings: &oci::RegistrySettings) -> String {
     let text = data_encoding::BASE64.encode(settings.certificates.first().expect("a certificate"));
     let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();

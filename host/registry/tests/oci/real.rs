@@ -128,7 +128,8 @@ async fn a_wrong_password_a_foreign_certificate_and_a_dead_registry_are_told_apa
     let strange = Client::new(RegistrySettings::default()).expect("a client");
     let refused = strange.manifest(&reference, &registry.keyring(PASSWORD)).await.expect_err("a foreign authority");
     assert!(matches!(refused, Fault::Invalid(_)), "{refused}");
-    let expected = format!("the certificate of {} is not accepted: ", registry.host);
+    let expected =
+        format!("the certificate of {} is of no certificate authority that is trusted here; ", registry.host);
     assert!(refused.to_string().contains(&expected) && refused.to_string().contains("--registry-ca"), "{refused}");
 
     registry.stop().await;

@@ -3,16 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{body::Body, extract::Request, http::Response};
-use orangery_core::error::{Code, Fault};
+use orangery_core::{
+    error::{Code, Fault},
+    port::LendableSlot,
+};
 use orangery_ocm::{ComponentRequest, ComponentVersions as _, Credentials, ResourceReference};
 use orangery_registry::oci::{
     Client, Consumer, FileRequest, Keyring, OciDescriptor, Pull as _, PullLimits, RegistrySettings,
 };
+use orangery_turns::in_slot;
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    filled_registry::{FilledRegistry, local, start_with},
+    filled_registry::{FilledRegistry, local, request, start_with},
     hostile::{CONTENT, Sort, message_of},
     server::{Server, limits, status, stuck_after},
 };
@@ -403,4 +407,72 @@ async fn c_323_a_small_blob_has_the_time_of_a_manifest() {
     };
     assert_eq!(ends_after(1 << 20).await, "it was not complete after 0 s");
     assert_eq!(ends_after((1 << 20) + 1).await, "it was not complete after 1 s");
+}
+
+/// The slot of a call.
+struct Slot;
+
+impl LendableSlot for Slot {
+    fn lend(&self) {}
+
+    fn take_back(&self) {}
+}
+
+/// A component version with many resources, one of which is a blob that is there.
+async fn with_many_resources() -> (FilledRegistry, String) {
+    let filled = FilledRegistry::open().await;
+    let text = filled.blob("components/component-descriptors/example.org/a", "text/plain", b"hello");
+    let resources: Vec<_> = (0..600).map(|index| local(&format!("r{index}"), &text)).collect();
+    filled.component("example.org/a", &json!(resources), std::slice::from_ref(&text));
+    (filled, text["digest"].as_str().expect("a digest").to_owned())
+}
+
+#[tokio::test]
+async fn c_326_a_component_version_is_given_back_while_its_blob_drips_where_others_wait() {
+    let (filled, text) = with_many_resources().await;
+    let filled = Arc::new(filled);
+    let shared = Arc::clone(&filled);
+    let server = Server::start(move |request: Request| {
+        let (filled, path) = (Arc::clone(&shared), request.uri().path().to_owned());
+        let drips = path.ends_with(&text);
+        async move { if drips { Response::new(stuck_after(b"")) } else { filled.answer(&path) } }
+    })
+    .await;
+    let request =
+        |namespace| ComponentRequest { credentials: credentials(namespace), ..request("example.org/a", &server) };
+    let host = |component_versions| {
+        let limits = PullLimits {
+            component_versions,
+            grace: GRACE,
+            wait: SOON,
+            idle: DAY,
+            blob_time: DAY,
+            manifest_time: DAY,
+            ..limits()
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        (start_with(&folder, RegistrySettings { limits, ..RegistrySettings::default() }), folder)
+    };
+    // The least memory in which one namespace has room for it: two have not.
+    let mut least = 0;
+    while {
+        least += 128 << 10;
+        host(least).0.open(&request("a")).await.is_err()
+    } {}
+    let (host, _folder) = host(least);
+    let before = server.seen().len();
+    let drips = in_slot(Arc::new(Slot), async {
+        let version = host.open(&request("a")).await.expect("there is room");
+        version.content(&ResourceReference::named("r0")).await.map(drop)
+    });
+    let beside = async {
+        // Manifest, configuration and descriptor, and then the blob.
+        assert_eq!(asked(&server, before + 4).await, before + 4);
+        host.open(&request("b")).await.map(drop)
+    };
+    let (drips, beside) = timeout(SOON, async { tokio::join!(drips, beside) }).await.expect("in time");
+    assert_eq!(beside, Ok(()));
+    let (sort, code, message) = message_of(&drips.expect_err("it drips"));
+    assert_eq!((sort, code), (Sort::Later, Code::Timeout));
+    assert!(message.contains(" while others waited for the memory that the component version holds"), "{message}");
 }

@@ -19,7 +19,9 @@ use super::{
 
 fn figures() -> Figures {
     let figures = Figures::new(Requests::default(), Occupancy::default);
-    assert!(figures.active.set(Active { stores: Stores::new(), queues: vec![("installation", Queue::new())] }).is_ok());
+    let queues = vec![("installation", Queue::new())];
+    let active = Active { stores: Stores::new(), queues, writes_of_others: Box::new(|| 3) };
+    assert!(figures.active.set(active).is_ok());
     figures
 }
 
@@ -33,6 +35,9 @@ fn a_host_that_waits_for_the_lease_is_ready_and_says_that_another_is_active() {
     assert_eq!(waiting.ready(), (StatusCode::OK, "waits for the lease"));
     assert_eq!(samples(&waiting.text(), "orangery_lease_held"), ["orangery_lease_held 0"]);
     assert_eq!(samples(&figures().text(), "orangery_lease_held"), ["orangery_lease_held 1"]);
+    let others = "orangery_other_operators_writes_total";
+    assert_eq!(samples(&waiting.text(), others), [format!("{others} 0")], "C-330");
+    assert_eq!(samples(&figures().text(), others), [format!("{others} 3")], "C-330");
 }
 
 fn object<K: serde::de::DeserializeOwned>(name: &str, ready: &str) -> K {

@@ -1,18 +1,20 @@
 use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::{
-    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::{core::v1::Namespace, events::v1::Event},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{
     Api, CustomResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::{conditions::is_deleted, wait::await_condition},
 };
 use orangery_api::{
     context::Context,
     deploy_item::DeployItem,
     health::{CRITICAL_PROBLEMS, CriticalProblem, CriticalProblems},
+    installation::Installation,
     job::Job as _,
 };
 use orangery_blueprint::template_engine::TemplateEngine;
@@ -116,6 +118,49 @@ async fn context(operator: &Operator, namespace: &str) {
         }
     };
     tokio::time::timeout(PATIENCE, appeared).await.expect("the Context is made");
+}
+
+#[tokio::test]
+async fn c_330_an_operator_with_another_lease_that_writes_the_same_objects_is_told() {
+    let (_server, client) = server().await;
+    let lease = Some(NamedLease { namespace: "default".into(), name: "one".into(), since: None });
+    let config = OperatorConfig { lease, ..OperatorConfig::new(client.clone(), Arc::new(Bare)) };
+    let operator = Operator::start(config).await.unwrap();
+    tokio::time::timeout(PATIENCE, operator.ready()).await.expect("the first lists come in");
+    let writes_of_others = operator.writes_of_others();
+    let installations: Api<Installation> = Api::default_namespaced(client.clone());
+    let asked = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+    let metadata = json!({"name": "x", "annotations": asked});
+    let written =
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {"inline": {"filesystem": {}}}}}))
+            .unwrap();
+    installations.create(&PostParams::default(), &written).await.unwrap();
+    let has_ended =
+        |object: Option<&Installation>| object.is_some_and(|object| object.status.is_some() && object.job_finished());
+    let ended = await_condition(installations.clone(), "x", has_ended);
+    let ended = tokio::time::timeout(PATIENCE, ended).await.expect("the job ends").unwrap().unwrap();
+    let managers = ended.metadata.managed_fields.unwrap_or_default().into_iter();
+    let of_status = managers.filter(|entry| entry.subresource.as_deref() == Some("status"));
+    let of_status: Vec<String> = of_status.filter_map(|entry| entry.manager).collect();
+    assert_eq!((of_status, writes_of_others()), (vec!["orangery/default/one".to_owned()], 0));
+
+    let by = PatchParams { field_manager: Some("orangery/elsewhere/two".to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({"status": {"observedGeneration": 7}}));
+    installations.patch_status("x", &by, &patch).await.unwrap();
+    let events: Api<Event> = Api::default_namespaced(client);
+    let told = async {
+        loop {
+            let found = events.list(&ListParams::default()).await.unwrap();
+            let told = found.items.into_iter().find(|event| event.reason.as_deref() == Some("AnotherOperator"));
+            if let Some(told) = told {
+                return told.note;
+            }
+        }
+    };
+    let note = "another operator, with the Lease elsewhere/two, writes the status of the same objects, so that every job is done twice: \
+                stop one of them, or give each namespaces of its own (--namespace; namespaces of the chart)";
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("it is told");
+    assert_eq!((told.as_deref(), writes_of_others()), (Some(note), 1));
 }
 
 #[tokio::test]

@@ -17,8 +17,10 @@ fn message_of(code: Code, message: &str) -> Result<(), Fault> {
 }
 
 fn denied(what: &str) -> Result<(), Fault> {
-    let rest = "in the grants of its registration";
-    Err(Fault::denied(format!("{what} is not granted to this component; add it to `reads` {rest}")))
+    let rest = "in the grants of its registration, or of its Plugin";
+    Err(Fault::denied(format!(
+        "{what} is not granted to this component; have an administrator add it to `reads` {rest}"
+    )))
 }
 
 fn export(source: Value) -> Value {
@@ -120,8 +122,7 @@ fn both_sorts_of_secret_content_need_their_cluster() {
             checked(json!({"stages": [stage(json!({"writes": [write]}))]}))
         };
         assert_eq!(injected(json!("target")), Ok(()), "{content}");
-        let refusal =
-            "the host cluster is not granted to this component; add `clusters.host` to the grants of its registration";
+        let refusal = "the host cluster is not granted to this component; have an administrator add `clusters.host` to the grants of its registration, or of its Plugin";
         assert_eq!(injected(json!("host")), Err(Fault::denied(refusal)), "{content}");
     }
 }
@@ -188,7 +189,7 @@ fn a_managed_group_needs_no_grant_and_an_unmanaged_one_its_own() {
         let group = |what: Value| json!({order: [{"what": ["namespaced", "clusterScoped", "customResourceDefinitions", what]}]});
         assert_eq!(checked(group(json!({"managed": selection}))), Ok(()), "{order}");
         let refusal = "deleting every Secret whoever made it is not granted to this component; \
-            add `deleteUnmanaged: true` to the grants of its registration";
+            have an administrator add `deleteUnmanaged: true` to the grants of its registration, or of its Plugin";
         assert_eq!(checked(group(json!({"matching": selection}))), Err(Fault::denied(refusal)), "{order}");
     }
 }

@@ -14,7 +14,9 @@ fn a_refusal_names_the_grant_that_is_missing() {
     let none = Grants::default();
     let some = clusters_only();
     let lister = Grants { delete_unmanaged: true, ..clusters_only() };
-    let add = |what: &str| format!("is not granted to this component; add {what} registration");
+    let add = |what: &str| {
+        format!("is not granted to this component; have an administrator add {what} registration, or of its Plugin")
+    };
     let cases = [
         (
             none.cluster(&ClusterRef::Target),
