@@ -147,9 +147,9 @@ async fn exe_31_the_exports_of_items_become_one_data_object() {
     assert_eq!(labels["data.landscaper.gardener.cloud/source"], "Exec.tree", "{labels}");
 }
 
-/// 280 KB that take some 36 MiB.
-fn large() -> Value {
-    json!({"big": vec![json!({"": 0}); 40_000]})
+/// So many values, of which each has seven bytes and takes over nine hundred.
+fn large(values: usize) -> Value {
+    json!({"big": vec![json!({"": 0}); values]})
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -158,7 +158,8 @@ async fn c_290_limits_execution_exports_of_all_items_share_their_memory() {
     create(&world, &plain(&[("a", &[]), ("b", &[])]), &json!({})).await;
     hand_down(&world, "one").await;
     for item in ["a", "b"] {
-        world.export(item, &large()).await;
+        // Some 36 MiB each.
+        world.export(item, &large(40_000)).await;
         world.succeed(item).await;
     }
     let failed = world.ended("Execution", "tree", "Failed").await;
@@ -167,25 +168,6 @@ async fn c_290_limits_execution_exports_of_all_items_share_their_memory() {
         "the exports of the deploy items of Execution tree would take more than the 67108864 bytes of memory that are allowed \
          together; export less, or divide what exports it"
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_290_large_exports_are_gathered_in_turns() {
-    let world = World::new().await;
-    let memory = orangery_reconcile::reading_memory();
-    let mut held: Vec<_> = ["x", "y"].map(|other| memory.none_of(&Some(other.into()))).into();
-    held.iter_mut().for_each(|held| held.put(memory.most_of_one()));
-    create(&world, &plain(&[("a", &[])]), &json!({})).await;
-    hand_down(&world, "one").await;
-    world.export("a", &large()).await;
-    world.succeed("a").await;
-    // What had no turn to wait for would have ended by now.
-    for _ in 0..50 {
-        world.list("Execution").await;
-    }
-    world.expect("Execution", "tree", |tree| tree["status"]["jobIDFinished"] != "one").await;
-    drop(held);
-    world.ended("Execution", "tree", "Succeeded").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
