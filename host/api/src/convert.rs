@@ -12,7 +12,7 @@ use orangery_blueprint::import::{DataValue, SecretData, TargetObject};
 use serde_json::Value;
 
 pub use self::{
-    component::{ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
+    component::{CHART_CREDENTIALS, ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
     record::{export_occupant, original, write_data_object, write_target},
     request::{is_requested, request_facts},
     template::{deploy_item, origin, subinstallation},

@@ -1,6 +1,7 @@
 //! ComponentVersionOverwrites (`docs/wire.md` §1.5, §10).
 
 use kube::CustomResource;
+use orangery_core::memory;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +29,18 @@ pub struct ComponentVersionOverwritesContent {
     /// The first that matches holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overwrites: Vec<Overwrite>,
+}
+
+impl ComponentVersionOverwrites {
+    /// Bytes of memory that its rules take.
+    pub fn memory(&self) -> u64 {
+        let sides = self.spec.overwrites.iter().flat_map(|rule| [&rule.source, &rule.substitution]);
+        let bytes = sides.map(|side| {
+            let texts = memory::of_text(side.component_name.len()) + memory::of_text(side.version.len());
+            size_of::<OverwriteReference>() as u64 + texts + side.repository_context.as_ref().map_or(0, memory::of)
+        });
+        bytes.sum()
+    }
 }
 
 /// One replacement.

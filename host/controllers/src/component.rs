@@ -1,6 +1,6 @@
 //! The component version of an Installation: what spec and Context say of it is gathered, the crate `registry` opens it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
     ByteString,
@@ -9,12 +9,13 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, core::NamespaceResourceScope};
 use orangery_api::{
     context::Context,
-    convert::{ContextError, ContextInputs, ContextNames, ContextObjects},
+    convert::{CHART_CREDENTIALS, ContextError, ContextInputs, ContextNames, ContextObjects},
     installation::{ComponentDescriptorSource, Installation},
     overwrites::ComponentVersionOverwrites,
 };
 use orangery_core::{
     error::{Code, Failure},
+    memory,
     name::{Namespace, ObjectName},
     step::{Halt, Step},
 };
@@ -24,6 +25,7 @@ use orangery_ocm::{
 use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject, TrustedSigner};
 use orangery_reconcile::{Key, reserve_for_reading};
 use orangery_render::{LoadError, OpenedComponent};
+use orangery_turns::off_the_executor;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -57,7 +59,7 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     // What an administrator has a key for is verified wherever it is asked for.
     let verifies = verifies.map_err(|error| stall("NotSigned", &error))? || rules.decides_on_keys();
     let Some(source) = source else { return Ok(None) };
-    let context = context_of(host, &key);
+    let context = context_of(host, &key).await?;
     let verification = of.spec.verification.as_ref().filter(|_| verifies);
     let above = if verifies { above(host, of, &key.namespace)? } else { None };
     // Keys of a policy take the place of those that the Context names.
@@ -147,7 +149,7 @@ pub(crate) async fn request(
     rules.check(subject, PolicyRequest::UnsignedComponent(name)).map_err(|violation| refused(&violation))?;
     let verifies = host.components.signature_policy().verifies(true, false);
     verifies.map_err(|error| stall("NotSigned", &error))?;
-    let context = context_of(host, key);
+    let context = context_of(host, key).await?;
     let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), (&context, &key.namespace)).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut request = inputs.request(source, None, None).map_err(|error| invalid(&error))?;
@@ -157,7 +159,7 @@ pub(crate) async fn request(
 
 /// The credentials of a Context, for what the policy of its namespace allows.
 pub(crate) async fn credentials(host: &ControllerContext, key: &Key, subject: PolicySubject<'_>) -> Step<Credentials> {
-    let context = context_of(host, key);
+    let context = context_of(host, key).await?;
     let objects =
         gather(host, &ContextNames::of_credentials(&context, &key.namespace), (&context, &key.namespace)).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
@@ -173,29 +175,30 @@ async fn gather(
     (context, namespace): (&Context, &Namespace),
 ) -> Step<ContextObjects> {
     let mut objects = ContextObjects::default();
-    if let Some(name) = &names.overwrites {
-        objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, &name.into()).await?;
-    }
-    let has_any = !names.secrets.is_empty() || names.ocm_config.is_some();
+    let has_any = !names.secrets.is_empty() || names.ocm_config.is_some() || names.overwrites.is_some();
     let most = MOST_CREDENTIAL_BYTES * COPIES_OF_CREDENTIALS;
     let reserved = if has_any { Some(reserve_for_reading(namespace, most).await) } else { None };
     let mut bytes = 0;
-    let mut count = |length: usize| {
-        bytes += length as u64;
+    let mut count = |more: u64| {
+        bytes += more;
         let fits = bytes <= MOST_CREDENTIAL_BYTES;
         if fits { Ok(bytes) } else { Err(invalid(&ContextError::TooLong { context: context.name_any() })) }
     };
+    if let Some(name) = &names.overwrites {
+        objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, &name.into()).await?;
+        count(objects.overwrites.iter().map(ComponentVersionOverwrites::memory).sum())?;
+    }
     for (namespace, name) in &names.secrets {
         if let Some(secret) = named::<Secret>(host, namespace, name).await? {
             let content = content(secret);
-            count(content.values().map(|orangery_ocm::Secret(bytes)| bytes.len()).sum())?;
+            count(content.values().map(|orangery_ocm::Secret(bytes)| bytes.len() as u64).sum())?;
             objects.secrets.insert((namespace.clone(), name.clone()), content);
         }
     }
     if let Some(name) = &names.ocm_config {
         let map: Option<ConfigMap> = named(host, namespace, &name.into()).await?;
         objects.ocm_config = map.map(|map| map.data.unwrap_or_default());
-        count(objects.ocm_config.iter().flat_map(BTreeMap::values).map(String::len).sum())?;
+        count(objects.ocm_config.iter().flat_map(BTreeMap::values).map(|text| text.len() as u64).sum())?;
     }
     let bytes = count(0)?;
     for ((namespace, name), content) in &objects.secrets {
@@ -227,9 +230,26 @@ pub(crate) fn content(secret: Secret) -> BTreeMap<String, orangery_ocm::Secret> 
     data.into_iter().map(|(key, ByteString(bytes))| (key, orangery_ocm::Secret(bytes))).collect()
 }
 
-/// A Context, an empty one where it does not exist: that it does is asked before.
-fn context_of(host: &ControllerContext, key: &Key) -> Context {
-    host.stores.contexts.get(key).as_deref().cloned().unwrap_or_default()
+/// What counts of a Context, an empty one where it does not exist: that it does is asked before. A long one is made whole off the
+/// executor, and what nobody reads here is dropped at once (C-285).
+async fn context_of(host: &ControllerContext, key: &Key) -> Step<Context> {
+    let contexts = &host.stores.contexts;
+    let bytes = contexts.memory(key);
+    let found = if bytes == 0 {
+        contexts.get(key)
+    } else {
+        let reserved = reserve_for_reading(&key.namespace, bytes).await;
+        let found = off_the_executor(|| contexts.get(key));
+        reserved.takes(0).await;
+        found
+    };
+    let Some(found) = found else { return Ok(Context::default()) };
+    let mut context = Arc::unwrap_or_clone(found);
+    context.spec.configurations.retain(|name, _| name == CHART_CREDENTIALS);
+    if context.spec.configurations.values().any(|written| memory::of(written) > MOST_CREDENTIAL_BYTES) {
+        return Err(invalid(&ContextError::TooLong { context: key.name.to_string() }));
+    }
+    Ok(context)
 }
 
 /// How a blueprint that cannot be loaded ends the walk.

@@ -32,6 +32,7 @@ mod unfinished;
 mod watch;
 mod watched_object;
 mod write;
+mod written;
 
 pub use crate::{
     call_memory::{
@@ -46,8 +47,9 @@ pub use crate::{
     slot::in_this_slot,
     status_authors::StatusAuthors,
     store::{FoundObjects, ObjectChange, Restorations, Store, UnreadableObject},
-    unfinished::{CallJournal, Crash, UnfinishedCalls, WrittenCall},
+    unfinished::{Crash, UnfinishedCalls},
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,
     write::{CONFLICT, WriteError, Writer},
+    written::{CallJournal, WrittenCall},
 };

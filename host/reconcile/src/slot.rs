@@ -1,13 +1,15 @@
 //! The slots of a loop: how many calls are under way at once, apart from those that wait on somebody else's server.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
 use orangery_core::port::LendableSlot;
 use orangery_turns::{HeldBytes, LentSlot, in_slot, slot};
 use tokio::sync::{Mutex, Notify};
+
+use crate::written::CallRecord;
 
 tokio::task_local! {
     static SLOT: Arc<CallSlot>;
@@ -56,7 +58,8 @@ impl CallSlots {
 
     /// Carries a call out in a slot.
     pub(crate) async fn carry_out<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
-        let slot = CallSlot { of: self, waits: AtomicUsize::new(0), read: Mutex::default() };
+        let (waits, read, written) = (AtomicUsize::new(0), Mutex::default(), OnceLock::new());
+        let slot = CallSlot { of: self, waits, read, written };
         let slot = Arc::new(slot);
         in_slot(slot.clone(), SLOT.scope(slot, call)).await
     }
@@ -68,6 +71,8 @@ pub(crate) struct CallSlot {
     waits: AtomicUsize,
     /// What is reserved for what the call reads. Held while it waits for that.
     pub(crate) read: Mutex<Option<HeldBytes>>,
+    /// Where the call is written down: what waits on somebody else's server kills nobody.
+    pub(crate) written: OnceLock<CallRecord>,
 }
 
 impl LendableSlot for CallSlot {
@@ -75,11 +80,13 @@ impl LendableSlot for CallSlot {
         if self.waits.fetch_add(1, Ordering::SeqCst) == 0 {
             self.of.lent.fetch_add(1, Ordering::SeqCst);
             self.of.bell.notify_one();
+            self.written.get().into_iter().for_each(|record| record.write(false));
         }
     }
 
     fn take_back(&self) {
         if self.waits.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.written.get().into_iter().for_each(|record| record.write(true));
             self.of.lent.fetch_sub(1, Ordering::SeqCst);
         }
     }

@@ -13,7 +13,11 @@ use std::{
 use orangery_turns::Turns;
 use tokio::time::Instant;
 
-use crate::{Key, slot::lending};
+use crate::{
+    Key,
+    slot::{call_slot, lending},
+    written::{CallJournal, CallRecord, WrittenCall},
+};
 
 /// How long a call has the turn of those that are alone; whatever it still does then, it most likely waits for others.
 const LONGEST_ALONE: Duration = Duration::from_secs(10);
@@ -41,34 +45,9 @@ pub enum Crash {
     KilledByOthers(usize),
 }
 
-/// Where calls are written down, so that the next process reads them.
-pub trait CallJournal: Send + Sync {
-    /// How many calls it can hold.
-    fn capacity(&self) -> usize;
-
-    /// Writes a call down, in place of what was there.
-    fn write(&self, place: usize, call: &WrittenCall);
-
-    /// Nothing is in this place from now on.
-    fn clear(&self, place: usize);
-}
-
-/// A call as it is written down.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenCall {
-    /// The name of its controller.
-    pub controller: String,
-    /// Its object.
-    pub key: Key,
-    /// Whether it is under way; else it waits for being called alone.
-    pub under_way: bool,
-    /// In how many processes in a row it was under way at their end, those before this one.
-    pub times: u32,
-}
-
 /// Calls that are under way, and those that were when processes before this one ended.
 pub struct UnfinishedCalls {
-    journal: Box<dyn CallJournal>,
+    journal: Arc<dyn CallJournal>,
     /// Protects what is known and which places are free; held for one decision.
     known: Mutex<KnownCalls>,
     alone: Arc<Turns>,
@@ -140,8 +119,10 @@ impl KnownCalls {
 
 impl UnfinishedCalls {
     /// With what the process before has written down.
-    pub fn new(journal: Box<dyn CallJournal>, before: Vec<WrittenCall>) -> Arc<Self> {
+    pub fn new(journal: Arc<dyn CallJournal>, before: Vec<WrittenCall>) -> Arc<Self> {
         let now = Instant::now();
+        // Those that waited on somebody else's server were no reason.
+        let before = before.into_iter().filter(|call| call.under_way || call.times > 0);
         let mut known = KnownCalls { free: (0..journal.capacity()).rev().collect(), ..KnownCalls::default() };
         for call in before {
             let times = call.times.saturating_add(u32::from(call.under_way));
@@ -216,7 +197,9 @@ impl UnfinishedCalls {
         };
         if let Some(place) = place {
             let (controller, key) = id.clone();
-            self.journal.write(place, &WrittenCall { controller, key, under_way: true, times });
+            let record = CallRecord::of(&self.journal, place, WrittenCall { controller, key, under_way: true, times });
+            record.write(true);
+            call_slot().into_iter().for_each(|slot| drop(slot.written.set(record.clone())));
         }
         CallUnderWay { of: Arc::clone(self), id, place }
     }
@@ -234,7 +217,7 @@ impl UnfinishedCalls {
 }
 
 impl Drop for CallUnderWay {
-    /// It has ended, and the process goes on.
+    /// It has ended, and the process goes on. Nothing lends its slot any more.
     fn drop(&mut self) {
         let mut known = self.of.lock();
         known.suspects.remove(&self.id);
@@ -290,7 +273,7 @@ mod tests {
     /// The process that comes after one that has ended with this written down.
     fn after(before: &Written) -> (Written, Arc<UnfinishedCalls>) {
         let written = Written::default();
-        let calls = UnfinishedCalls::new(Box::new(written.clone()), before.calls());
+        let calls = UnfinishedCalls::new(Arc::new(written.clone()), before.calls());
         (written, calls)
     }
 
@@ -369,7 +352,7 @@ mod tests {
         let killed =
             |name: &str, times| WrittenCall { controller: "c".to_owned(), key: key(name), under_way: true, times };
         let now = Instant::now();
-        let of = |before| UnfinishedCalls::new(Box::new(Written::default()), before);
+        let of = |before| UnfinishedCalls::new(Arc::new(Written::default()), before);
         let two = of(vec![killed("a", 1), killed("b", 1), killed("d", 0)]);
         assert_eq!(two.admit("c", &key("new"), now), CallAdmission::Free);
         let three = of(vec![killed("a", 1), killed("b", 2), killed("d", 1)]);
@@ -384,6 +367,28 @@ mod tests {
             (three.admit("c", &key("new"), now), three.admit("c", &key("a"), now)),
             (CallAdmission::Free, CallAdmission::Alone)
         );
+    }
+
+    #[tokio::test]
+    async fn c_283_what_waits_on_a_server_while_a_process_ends_is_as_all_others_in_the_next_one() {
+        let (written, calls) = after(&Written::default());
+        let slots = Arc::<crate::slot::CallSlots>::default();
+        let seen = Arc::clone(&slots)
+            .carry_out(calls.carry_out("c", &key("a"), false, async {
+                let before = written.texts();
+                let lent = orangery_turns::LentSlot::of(orangery_turns::slot());
+                let meanwhile = written.clone();
+                let (_, next) = after(&meanwhile);
+                let admitted = next.admit("c", &key("a"), Instant::now());
+                let waits = written.texts();
+                drop(lent);
+                (before, waits, admitted, written.texts())
+            }))
+            .await;
+        let texts = |text: &str| vec![text.to_owned()];
+        let expected =
+            (texts("c ns/a 0 runs"), texts("c ns/a 0 waits"), CallAdmission::Free, texts("c ns/a 0 runs"));
+        assert_eq!((seen, written.texts()), (expected, Vec::new()));
     }
 
     #[test]

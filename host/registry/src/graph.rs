@@ -87,15 +87,15 @@ impl Graph {
                     let to = replace(rules, &original).reference;
                     let next = nodes.len() + wanted.len();
                     let index = *known.entry(name(&to)).or_insert(next);
+                    if known.len() > MOST_VERSIONS {
+                        return Err(too_many(&nodes, &format!("more than {MOST_VERSIONS} component versions")));
+                    }
                     if index == next {
                         let place = format!("component reference {} of {}", reference.element.name, node.descriptor);
                         wanted.push((to, place));
                     }
                     edges.push((from, index));
                 }
-            }
-            if known.len() > MOST_VERSIONS {
-                return Err(too_many(&nodes, &format!("more than {MOST_VERSIONS} component versions")));
             }
             level = nodes.len()..nodes.len() + wanted.len();
             let found = stream::iter(wanted)

@@ -25,7 +25,7 @@ use crate::{
     oci::{self, Client, CredentialsOwner, Keyring, OcmConfig},
     registry::Registries,
     roots::Roots,
-    search::DescriptorSearch,
+    search::{DescriptorSearch, check_context},
     shared::SharedRepositories,
     verify,
     version::OpenedVersion,
@@ -91,6 +91,7 @@ impl Repositories {
     /// Where others have the memory that a component version needs, it is opened again when it has its turn: it holds nothing
     /// while it waits.
     async fn opened(&self, request: &ComponentRequest) -> Result<OpenedVersion, Fault> {
+        contexts_of(request).try_for_each(check_context)?;
         let (keyring, config) = self.keyring(&request.credentials)?;
         let (keyring, config) = (Arc::new(keyring), Arc::new(config));
         let reader = VersionReader { shared: &self.shared, keyring, config, request };
@@ -103,6 +104,19 @@ impl Repositories {
             }
         }
     }
+}
+
+/// The repository contexts that a request has, whoever wrote them.
+fn contexts_of(request: &ComponentRequest) -> impl Iterator<Item = &Value> {
+    let above = request.verification.as_ref().and_then(|wanted| wanted.above.as_ref());
+    let sources = std::iter::once(&request.source).chain(above);
+    let named = sources.filter_map(|source| match source {
+        ComponentSource::Reference(reference) => reference.repository_context.as_ref(),
+        ComponentSource::Inline(_) => None,
+    });
+    let sides = request.overwrites.iter().flat_map(|rule| [&rule.source, &rule.substitution]);
+    let replaced = sides.filter_map(|side| side.repository_context.as_ref());
+    request.repository_context.iter().chain(named).chain(replaced)
 }
 
 /// What names a component version among those of a namespace.
@@ -169,7 +183,9 @@ impl VersionReader<'_> {
             ComponentSource::Inline(document) => {
                 let descriptor = Descriptor::parse(document)
                     .map_err(|error| Fault::invalid(Code::ConfigurationProblem, error.to_string()))?;
-                let context = descriptor.repository_context().or(request.repository_context.as_ref()).cloned();
+                let context = descriptor.repository_context().or(request.repository_context.as_ref());
+                context.into_iter().try_for_each(check_context)?;
+                let context = context.cloned();
                 let at = VersionReference {
                     repository_context: context,
                     name: descriptor.name.clone(),

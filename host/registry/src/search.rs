@@ -29,6 +29,21 @@ use crate::{
 /// Descriptors that one installation may carry in one another.
 const MOST_INLINE: usize = 1_000;
 
+/// Bytes of memory of a repository context: each reference of a component version carries that of the version (C-284).
+const MOST_OF_A_CONTEXT: u64 = 16 << 10;
+
+/// Whether a repository context is no longer than one may be.
+pub(crate) fn check_context(context: &Value) -> Result<(), Fault> {
+    if memory::of(context) <= MOST_OF_A_CONTEXT {
+        return Ok(());
+    }
+    let message = format!(
+        "a repositoryContext takes more than {MOST_OF_A_CONTEXT} bytes of memory; write no more into it than the type of the \
+         repository and where it is"
+    );
+    Err(Fault::invalid(Code::LimitExceeded, message))
+}
+
 pub(crate) struct DescriptorSearch {
     shared: Arc<SharedRepositories>,
     keyring: Arc<Keyring>,
@@ -111,7 +126,9 @@ impl DescriptorSearch {
 
     /// A descriptor that the installation carries; its blobs are where its repository context says.
     fn of_inline(&self, descriptor: Arc<Descriptor>, context: Option<&Value>) -> Result<FoundVersion, Fault> {
-        let context = descriptor.repository_context().or(context).cloned();
+        let context = descriptor.repository_context().or(context);
+        context.into_iter().try_for_each(check_context)?;
+        let context = context.cloned();
         let elsewhere = DescriptorSearch {
             shared: Arc::clone(&self.shared),
             keyring: Arc::clone(&self.keyring),

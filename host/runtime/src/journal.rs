@@ -31,15 +31,17 @@ struct JournalFile(File);
 pub(crate) fn open(folder: &Path) -> Option<Arc<UnfinishedCalls>> {
     match try_open(folder) {
         Ok((file, before)) => {
+            let journal = JournalFile(file);
+            (0..before.len()).for_each(|place| journal.clear(place));
             for call in before.iter().filter(|call| call.under_way) {
                 let WrittenCall { controller, key, times, .. } = call;
                 tracing::warn!(controller, object = %key, times = times + 1, "was worked on when the operator was killed");
             }
-            Some(UnfinishedCalls::new(Box::new(JournalFile(file)), before))
+            Some(UnfinishedCalls::new(Arc::new(journal), before))
         }
         Err(error) => {
             let folder = folder.display();
-            tracing::info!(%error, "calls under way are not written down in {folder}, so what kills the operator is not set aside");
+            tracing::warn!(%error, "calls under way are not written down in {folder}, so what kills the operator is not set aside");
             None
         }
     }
@@ -56,8 +58,11 @@ fn try_open(folder: &Path) -> io::Result<(File, Vec<WrittenCall>)> {
     let length = file.metadata()?.len().min((MOST_WRITTEN * LONGEST_CALL) as u64);
     let mut content = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut content, 0)?;
-    let before = content.chunks(LONGEST_CALL).filter_map(read).collect();
-    file.set_len(0)?;
+    let before: Vec<WrittenCall> = content.chunks(LONGEST_CALL).filter_map(read).collect();
+    // What was written down is written again in the first places. All others are written now: a disk that is full later takes what
+    // is written over them.
+    let kept = before.len() * LONGEST_CALL;
+    file.write_all_at(&vec![0; MOST_WRITTEN * LONGEST_CALL - kept], kept as u64)?;
     Ok((file, before))
 }
 
@@ -136,7 +141,8 @@ mod tests {
         drop(journal);
         let (_file, before) = try_open(folder.path()).unwrap();
         assert_eq!(before, [call("a", true, 0), call("b", false, 3), longest]);
-        assert_eq!(std::fs::metadata(folder.path().join(FILE)).unwrap().len(), 0, "it is taken over at once");
+        let length = std::fs::metadata(folder.path().join(FILE)).unwrap().len();
+        assert_eq!(length, (MOST_WRITTEN * LONGEST_CALL) as u64, "all that may be needed is taken at once");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use orangery_ocm::{
     Overwrite, OverwriteSide, Secret, Verification, VersionReference,
 };
 
+pub use self::charts::CHART_CREDENTIALS;
 use self::charts::{ChartAuth, auths};
 use crate::{
     context::Context,
@@ -121,7 +122,7 @@ pub enum ContextError {
     },
     /// Secrets and an OCM configuration that are too long together.
     #[error(
-        "what Context {context} names for credentials has more than {MOST_CREDENTIAL_BYTES} bytes together; keep Secrets and an \
+        "what Context {context} has or names for credentials, or its overwrites, has more than {MOST_CREDENTIAL_BYTES} bytes together; keep Secrets and an \
          ocmConfig with nothing but credentials"
     )]
     TooLong {

@@ -207,7 +207,7 @@ async fn c_283_what_was_under_way_when_two_processes_ended_is_told_and_called_wh
     let before = WrittenCall { controller: Scripted::NAME.to_owned(), key, under_way: true, times: 1 };
     let gone = ["x", "y", "z"]
         .map(|name| WrittenCall { key: Key { name: name.into(), ..before.key.clone() }, ..before.clone() });
-    let unfinished = UnfinishedCalls::new(Box::new(NoJournal), [vec![before], gone.to_vec()].concat());
+    let unfinished = UnfinishedCalls::new(Arc::new(NoJournal), [vec![before], gone.to_vec()].concat());
     let store = Store::new();
     store.upsert(object("a", 1));
     store.upsert(object("b", 1));

@@ -10,7 +10,9 @@ use axum::{
     http::{StatusCode, header},
 };
 use orangery_core::digest::sha256;
-use orangery_ocm::{ComponentVersions, Credentials, Secret};
+use orangery_ocm::{
+    ComponentRequest, ComponentSource, ComponentVersions, Credentials, Overwrite, OverwriteSide, Secret, VersionReference,
+};
 use orangery_registry::oci::{DockerConfig, Keyring, PullLimits, RegistrySettings};
 use serde_json::{Value, json};
 
@@ -113,6 +115,34 @@ async fn c_320_a_component_version_that_is_kept_counts_each_time_that_it_is_open
     assert!((10..60).contains(&open.len()), "{} of 56 MiB", open.len());
     drop(open);
     assert!(host.open(&filled.request("example.org/a")).await.is_ok());
+}
+
+#[tokio::test]
+async fn c_284_limits_registry_a_repository_context_has_a_size_wherever_it_stands() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = start_with(&folder, RegistrySettings::default());
+    let usual = FilledRegistry::open().await.request("example.org/a");
+    let long = json!({"type": "OCIRegistry", "baseUrl": "r.example", "more": "x".repeat(16 << 10)});
+    let side = OverwriteSide { repository_context: Some(long.clone()), ..OverwriteSide::default() };
+    let (name, version) = ("example.org/a".to_owned(), "1.0.0".to_owned());
+    let reference = VersionReference { repository_context: Some(long.clone()), name: name.clone(), version };
+    let inline = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": name, "version": "1.0.0", "provider": "x",
+        "repositoryContexts": [long], "sources": [], "componentReferences": [], "resources": []}});
+    let rule = |source: &OverwriteSide, substitution: &OverwriteSide| {
+        vec![Overwrite { source: source.clone(), substitution: substitution.clone() }]
+    };
+    let none = OverwriteSide::default();
+    let why = "a repositoryContext takes more than 16384 bytes of memory; write no more into it than the type of the repository and \
+               where it is";
+    for request in [
+        ComponentRequest { repository_context: Some(long.clone()), ..usual.clone() },
+        ComponentRequest { overwrites: rule(&side, &none), ..usual.clone() },
+        ComponentRequest { overwrites: rule(&none, &side), ..usual.clone() },
+        ComponentRequest::of(ComponentSource::Reference(reference)),
+        ComponentRequest::of(ComponentSource::Inline(inline.into())),
+    ] {
+        assert_eq!(host.open(&request).await.err().map(|fault| fault.to_string()).as_deref(), Some(why));
+    }
 }
 
 #[tokio::test]

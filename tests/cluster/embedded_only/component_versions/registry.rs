@@ -156,7 +156,22 @@ async fn c_280_limits_context_what_it_names_for_credentials_has_a_sum() {
     cluster.apply(&object("Context", "long", json!({"registryPullSecrets": named}))).await;
     cluster.apply(&installation("app", "long")).await;
     let failed = cluster.expect(&in_phase("app", "Failed")).await;
-    let why = "what Context long names for credentials has more than 2097152 bytes together; keep Secrets and an ocmConfig with \
+    let why = "what Context long has or names for credentials, or its overwrites, has more than 2097152 bytes together; keep Secrets and an ocmConfig with \
                nothing but credentials";
     assert_eq!(failed["status"]["lastError"]["message"], why);
+    // The same of what stands in the Context, and of overwrites; what nobody reads may be as long as it likes.
+    let lists = json!(vec![json!([]); 60_000]);
+    let charts = json!({"configurations": {"helmChartRepoCredentials": lists}});
+    cluster.apply(&object("Context", "charts", charts)).await;
+    let sides = json!({"source": {"repositoryContext": {"more": lists}}, "substitution": {"version": "2"}});
+    cluster.apply(&object("ComponentVersionOverwrites", "long", json!({"overwrites": [sides]}))).await;
+    cluster.apply(&object("Context", "overwrites", json!({"componentVersionOverwrites": "long"}))).await;
+    cluster.apply(&object("Context", "others", json!({"configurations": {"other.example": lists}}))).await;
+    for context in ["charts", "overwrites", "others"] {
+        cluster.apply(&installation(context, context)).await;
+        let failed = cluster.expect(&in_phase(context, "Failed")).await;
+        let why = if context == "others" { "RepositoryContextMissing".to_owned() } else { why.replace("long", context) };
+        let message = failed["status"]["lastError"]["message"].as_str().expect("a message").to_owned();
+        assert!(message.contains(&why), "{message}");
+    }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::context::Context;
 
 /// The configuration of a Context that has them.
-const CONFIGURATION: &str = "helmChartRepoCredentials";
+pub const CHART_CREDENTIALS: &str = "helmChartRepoCredentials";
 /// The key of a Secret where none is named.
 pub(super) const USUAL_KEY: &str = "authHeader";
 
@@ -37,7 +37,7 @@ pub(super) struct SecretRef {
 
 /// The entries of a Context; the error is the end of a sentence about them.
 pub(super) fn auths(context: &Context) -> Result<Vec<ChartAuth>, String> {
-    let Some(written) = context.spec.configurations.get(CONFIGURATION) else { return Ok(Vec::new()) };
+    let Some(written) = context.spec.configurations.get(CHART_CREDENTIALS) else { return Ok(Vec::new()) };
     // Where it is wrong, and nothing of what stands there: it may be a password.
     let read: Result<ChartCredentials, _> = lenient::decode(written);
     read.map(|credentials| credentials.auths).map_err(|_| {

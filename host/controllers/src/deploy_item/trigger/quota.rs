@@ -14,6 +14,7 @@ use orangery_core::{
 };
 use orangery_policy::{Quota, QuotaKind};
 use orangery_reconcile::{Key, Queue};
+use orangery_turns::off_the_executor;
 
 use crate::controller_context::ControllerContext;
 
@@ -73,12 +74,16 @@ impl NamespaceQuotas {
     pub(super) fn admit(&self, host: &ControllerContext, item: &Key, has_begun: bool) -> Option<Wait> {
         // Where it is not known what counts, the item says so itself.
         let quota = host.policies.of(&item.namespace).ok().and_then(|policy| policy.quota(QuotaKind::Items));
-        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Quota { most, policy, line: _ }) = quota else {
-            namespaces.remove(&item.namespace);
+            lock().remove(&item.namespace);
             return None;
         };
-        let slots = namespaces.entry(item.namespace.clone()).or_insert_with(|| begun(host, &item.namespace));
+        // All items of the namespace are looked at: nobody of another one waits for that.
+        let is_known = lock().contains_key(&item.namespace);
+        let found = if is_known { None } else { Some(off_the_executor(|| begun(host, &item.namespace))) };
+        let mut namespaces = lock();
+        let slots = namespaces.entry(item.namespace.clone()).or_insert_with(|| found.unwrap_or_default());
         if has_begun {
             slots.occupy(&item.name);
             return None;
