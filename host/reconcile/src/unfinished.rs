@@ -386,8 +386,7 @@ mod tests {
             }))
             .await;
         let texts = |text: &str| vec![text.to_owned()];
-        let expected =
-            (texts("c ns/a 0 runs"), texts("c ns/a 0 waits"), CallAdmission::Free, texts("c ns/a 0 runs"));
+        let expected = (texts("c ns/a 0 runs"), texts("c ns/a 0 waits"), CallAdmission::Free, texts("c ns/a 0 runs"));
         assert_eq!((seen, written.texts()), (expected, Vec::new()));
     }
 

@@ -14,6 +14,7 @@ use orangery_ocm::{
     Artifacts, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
     RegistryComponent, RegistryComponentRequest, SignaturePolicy, Verification, VersionReference,
 };
+use serde_json::Value;
 
 use crate::{
     access::ResourceAccess,

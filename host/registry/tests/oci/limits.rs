@@ -11,7 +11,8 @@ use axum::{
 };
 use orangery_core::digest::sha256;
 use orangery_ocm::{
-    ComponentRequest, ComponentSource, ComponentVersions, Credentials, Overwrite, OverwriteSide, Secret, VersionReference,
+    ComponentRequest, ComponentSource, ComponentVersions, Credentials, Overwrite, OverwriteSide, Secret,
+    VersionReference,
 };
 use orangery_registry::oci::{DockerConfig, Keyring, PullLimits, RegistrySettings};
 use serde_json::{Value, json};

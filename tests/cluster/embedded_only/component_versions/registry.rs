@@ -170,7 +170,8 @@ async fn c_280_limits_context_what_it_names_for_credentials_has_a_sum() {
     for context in ["charts", "overwrites", "others"] {
         cluster.apply(&installation(context, context)).await;
         let failed = cluster.expect(&in_phase(context, "Failed")).await;
-        let why = if context == "others" { "RepositoryContextMissing".to_owned() } else { why.replace("long", context) };
+        let why =
+            if context == "others" { "RepositoryContextMissing".to_owned() } else { why.replace("long", context) };
         let message = failed["status"]["lastError"]["message"].as_str().expect("a message").to_owned();
         assert!(message.contains(&why), "{message}");
     }
