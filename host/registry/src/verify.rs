@@ -4,13 +4,14 @@
 mod key;
 mod nested;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
 };
 use orangery_ocm::{Descriptor, Digest, Normalisation, Resource, Signature, Verification};
+use orangery_turns::off_the_executor;
 
 use crate::{
     access::{ResourceAccess, algorithm, is_excluded, is_told_by_access},
@@ -29,10 +30,10 @@ pub(crate) async fn verify(
     let signed: Vec<Arc<Descriptor>> = if root.nested_digests.is_empty() {
         graph.nodes.iter().map(|node| Arc::clone(&node.descriptor)).collect()
     } else {
-        nested::completed(graph, &signature.digest)?
+        off_the_executor(|| nested::completed(graph, &signature.digest))?
     };
     let descriptor = signed.first().unwrap_or(root);
-    let (digest, algorithm, normalised) = digest_of(descriptor, &signature.digest)
+    let (digest, algorithm, normalised) = off_the_executor(|| digest_of(descriptor, &signature.digest))
         .map_err(|why| refused(descriptor, &format!("its signature {:?} {why}", wanted.signature)))?;
     if digest.hex() != signature.digest.value {
         return Err(refused(
@@ -47,8 +48,12 @@ pub(crate) async fn verify(
     }
     key::check(signature, wanted, algorithm, normalised.as_bytes())
         .map_err(|why| refused(descriptor, &format!("the signature {:?} {why}", wanted.signature)))?;
+    let mut digests = KnownDigests::default();
+    let mut nodes = graph.nodes.iter().zip(&signed);
+    let check =
+        || nodes.try_for_each(|(node, below)| check_references((&node.references, below), &signed, &mut digests));
+    off_the_executor(check)?;
     for (node, descriptor) in graph.nodes.iter().zip(&signed) {
-        check_references(&node.references, descriptor, &signed)?;
         for resource in &descriptor.resources {
             check_resource(node, resource, reach).await?;
         }
@@ -100,16 +105,31 @@ fn digest_of(descriptor: &Descriptor, by: &Digest) -> Result<(ContentDigest, Alg
     Ok((ContentDigest::of(algorithm, normalised.as_bytes()), algorithm, normalised))
 }
 
-fn check_references(links: &[usize], descriptor: &Descriptor, signed: &[Arc<Descriptor>]) -> Result<(), Fault> {
+/// Digests of descriptors, by their places and by hash and normal form: many references may lead to one.
+type KnownDigests<'a> = BTreeMap<(usize, &'a str, &'a str), ContentDigest>;
+
+fn check_references<'a>(
+    (links, descriptor): (&[usize], &'a Descriptor),
+    signed: &[Arc<Descriptor>],
+    known: &mut KnownDigests<'a>,
+) -> Result<(), Fault> {
     for (position, reference) in descriptor.references.iter().enumerate() {
         let place = format!("its component reference {}", reference.element.name);
         let digest = reference.digest.as_ref().ok_or_else(|| {
             refused(descriptor, &format!("{place} has no digest; sign the component with its references"))
         })?;
-        let child = links.get(position).and_then(|index| signed.get(*index));
-        let child = child.ok_or_else(|| refused(descriptor, &format!("{place} leads to nothing")))?;
-        let found = digest_of(child, digest);
-        let (found, ..) = found.map_err(|why| refused(descriptor, &format!("{place} {why}")))?;
+        let child = links.get(position).and_then(|index| Some((*index, signed.get(*index)?)));
+        let (index, child) = child.ok_or_else(|| refused(descriptor, &format!("{place} leads to nothing")))?;
+        let key = (index, digest.hash_algorithm.as_str(), digest.normalisation_algorithm.as_str());
+        let found = match known.get(&key) {
+            Some(found) => found.clone(),
+            None => {
+                let found = digest_of(child, digest);
+                let (found, ..) = found.map_err(|why| refused(descriptor, &format!("{place} {why}")))?;
+                known.insert(key, found.clone());
+                found
+            }
+        };
         if found.hex() != digest.value {
             let why = format!(
                 "{place} is for another content of {child}: its digest is {}, signed is {}",

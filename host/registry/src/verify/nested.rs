@@ -1,6 +1,6 @@
 //! Signatures whose digests all stand in the signed descriptor: those below it are as their makers wrote them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::error::Fault;
 use orangery_ocm::{Descriptor, Digest};
@@ -11,7 +11,8 @@ use crate::graph::Graph;
 /// The descriptors of the graph with all their digests, from the bottom up: what stands in the signed one goes before
 /// what a descriptor says of itself, and what it says of a descriptor has to be what comes out.
 pub(super) fn completed(graph: &Graph, signature: &Digest) -> Result<Vec<Arc<Descriptor>>, Fault> {
-    let mut work = NestedWork { graph, signature, done: vec![NestedProgress::Open; graph.nodes.len()] };
+    let (done, digests) = (vec![NestedProgress::Open; graph.nodes.len()], BTreeMap::new());
+    let mut work = NestedWork { graph, signature, done, digests };
     (0..graph.nodes.len()).map(|index| work.complete(index)).collect()
 }
 
@@ -27,6 +28,8 @@ struct NestedWork<'a> {
     graph: &'a Graph,
     signature: &'a Digest,
     done: Vec<NestedProgress>,
+    /// Of those that are completed: many references may lead to one.
+    digests: BTreeMap<usize, Digest>,
 }
 
 impl NestedWork<'_> {
@@ -44,8 +47,7 @@ impl NestedWork<'_> {
         }
         let mut references = Vec::new();
         for below in &node.references {
-            let below = self.complete(*below)?;
-            references.push(self.digest(&below)?);
+            references.push(self.digest(*below)?);
         }
         let above = root.descriptor.nested_digests_of(&node.descriptor).filter(|_| index > 0);
         let descriptor = Arc::new(node.descriptor.completed(above, &references));
@@ -60,8 +62,12 @@ impl NestedWork<'_> {
     }
 
     /// The digest of a completed descriptor: as the signed one has it, or by the algorithms of the signature.
-    fn digest(&self, below: &Descriptor) -> Result<Digest, Fault> {
-        let root = &self.graph.root().descriptor;
+    fn digest(&mut self, index: usize) -> Result<Digest, Fault> {
+        let below = self.complete(index)?;
+        if let Some(known) = self.digests.get(&index) {
+            return Ok(known.clone());
+        }
+        let (root, below) = (&self.graph.root().descriptor, below.as_ref());
         let message = root.nested_digests_of(below).and_then(|nested| nested.digest.as_ref());
         let by = message.unwrap_or(self.signature);
         let place = format!("its nestedDigests for {below}");
@@ -71,6 +77,8 @@ impl NestedWork<'_> {
                 format!("{place} are for another content: the digest is {}, signed is {}", found.hex(), message.value);
             return Err(refused(root, &why));
         }
-        Ok(Digest { value: found.hex().to_owned(), ..by.clone() })
+        let digest = Digest { value: found.hex().to_owned(), ..by.clone() };
+        self.digests.insert(index, digest.clone());
+        Ok(digest)
     }
 }
