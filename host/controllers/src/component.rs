@@ -25,7 +25,7 @@ use orangery_ocm::{
 use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject, TrustedSigner};
 use orangery_reconcile::{Key, reserve_for_reading};
 use orangery_render::{LoadError, OpenedComponent};
-use orangery_turns::off_the_executor;
+use orangery_turns::{lending, off_the_executor};
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -168,8 +168,13 @@ pub(crate) async fn credentials(host: &ControllerContext, key: &Key, subject: Po
     Ok(credentials)
 }
 
-/// Reads what a Context names. Its credentials have a sum, and count with what calls read (C-280).
-async fn gather(
+/// Reads what a Context names. Thousands of objects take long, and nobody waits for that who has a slot to wait for.
+async fn gather(host: &ControllerContext, names: &ContextNames, of: (&Context, &Namespace)) -> Step<ContextObjects> {
+    lending(read_named(host, names, of)).await
+}
+
+/// The same. Its credentials have a sum, and count with what calls read (C-280).
+async fn read_named(
     host: &ControllerContext,
     names: &ContextNames,
     (context, namespace): (&Context, &Namespace),

@@ -71,8 +71,16 @@ pub(crate) struct CallSlot {
     waits: AtomicUsize,
     /// What is reserved for what the call reads. Held while it waits for that.
     pub(crate) read: Mutex<Option<HeldBytes>>,
-    /// Where the call is written down: what waits on somebody else's server kills nobody.
-    pub(crate) written: OnceLock<CallRecord>,
+    /// Where the call is written down, once it is not alone any more (C-283).
+    written: OnceLock<CallRecord>,
+}
+
+impl CallSlot {
+    /// From now on it is written down whether the call works, or waits on somebody else's server.
+    pub(crate) fn write_down(&self, record: &CallRecord) {
+        record.write(self.waits.load(Ordering::SeqCst) == 0);
+        drop(self.written.set(record.clone()));
+    }
 }
 
 impl LendableSlot for CallSlot {

@@ -92,6 +92,7 @@ pub(crate) struct CallUnderWay {
     of: Arc<UnfinishedCalls>,
     id: (String, Key),
     place: Option<usize>,
+    record: Option<CallRecord>,
 }
 
 /// How long a call is set aside that was under way at the end of so many processes in a row; `None` where it is called alone.
@@ -121,7 +122,6 @@ impl UnfinishedCalls {
     /// With what the process before has written down.
     pub fn new(journal: Arc<dyn CallJournal>, before: Vec<WrittenCall>) -> Arc<Self> {
         let now = Instant::now();
-        // Those that waited on somebody else's server were no reason.
         let before = before.into_iter().filter(|call| call.under_way || call.times > 0);
         let mut known = KnownCalls { free: (0..journal.capacity()).rev().collect(), ..KnownCalls::default() };
         for call in before {
@@ -175,12 +175,16 @@ impl UnfinishedCalls {
             return call.await;
         }
         let turn = lending(self.alone.acquire(&Some(key.namespace.clone()))).await;
-        let _under_way = self.begin(controller, key);
+        let under_way = self.begin(controller, key);
         let mut call = std::pin::pin!(call);
         match tokio::time::timeout(LONGEST_ALONE, call.as_mut()).await {
             Ok(ended) => ended,
             Err(_elapsed) => {
                 drop(turn);
+                // It is not alone from here on: while it waits on somebody else's server it is no reason.
+                if let (Some(slot), Some(record)) = (call_slot(), &under_way.record) {
+                    slot.write_down(record);
+                }
                 call.await
             }
         }
@@ -195,13 +199,13 @@ impl UnfinishedCalls {
                 None => (known.free.pop(), 0),
             }
         };
-        if let Some(place) = place {
+        let record = place.map(|place| {
             let (controller, key) = id.clone();
             let record = CallRecord::of(&self.journal, place, WrittenCall { controller, key, under_way: true, times });
             record.write(true);
-            call_slot().into_iter().for_each(|slot| drop(slot.written.set(record.clone())));
-        }
-        CallUnderWay { of: Arc::clone(self), id, place }
+            record
+        });
+        CallUnderWay { of: Arc::clone(self), id, place, record }
     }
 
     fn give_back(&self, known: &mut KnownCalls, place: Option<usize>) {
@@ -217,7 +221,7 @@ impl UnfinishedCalls {
 }
 
 impl Drop for CallUnderWay {
-    /// It has ended, and the process goes on. Nothing lends its slot any more.
+    /// It has ended, and the process goes on.
     fn drop(&mut self) {
         let mut known = self.of.lock();
         known.suspects.remove(&self.id);
@@ -369,25 +373,29 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn c_283_what_waits_on_a_server_while_a_process_ends_is_as_all_others_in_the_next_one() {
+    #[tokio::test(start_paused = true)]
+    async fn c_283_what_is_alone_no_more_and_waits_on_a_server_is_no_reason() {
         let (written, calls) = after(&Written::default());
+        std::mem::forget(calls.begin("c", &key("a")));
+        let (written, calls) = after(&written);
         let slots = Arc::<crate::slot::CallSlots>::default();
-        let seen = Arc::clone(&slots)
-            .carry_out(calls.carry_out("c", &key("a"), false, async {
-                let before = written.texts();
-                let lent = orangery_turns::LentSlot::of(orangery_turns::slot());
-                let meanwhile = written.clone();
-                let (_, next) = after(&meanwhile);
-                let admitted = next.admit("c", &key("a"), Instant::now());
-                let waits = written.texts();
-                drop(lent);
-                (before, waits, admitted, written.texts())
-            }))
-            .await;
-        let texts = |text: &str| vec![text.to_owned()];
-        let expected = (texts("c ns/a 0 runs"), texts("c ns/a 0 waits"), CallAdmission::Free, texts("c ns/a 0 runs"));
-        assert_eq!((seen, written.texts()), (expected, Vec::new()));
+        let wait = || tokio::time::timeout(LONGEST_ALONE, std::future::pending::<()>());
+        let call = async {
+            let lent = orangery_turns::LentSlot::of(orangery_turns::slot());
+            let mut seen = written.texts();
+            drop(wait().await);
+            drop(wait().await);
+            seen.extend(written.texts());
+            drop(lent);
+            seen.extend(written.texts());
+            let lent = orangery_turns::LentSlot::of(orangery_turns::slot());
+            seen.extend(written.texts());
+            drop(lent);
+            seen
+        };
+        let seen = Arc::clone(&slots).carry_out(calls.carry_out("c", &key("a"), true, call)).await;
+        assert_eq!(seen, ["c ns/a 1 runs", "c ns/a 1 waits", "c ns/a 1 runs", "c ns/a 1 waits"]);
+        assert_eq!(written.texts(), Vec::<String>::new());
     }
 
     #[test]

@@ -14,10 +14,10 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     name::{JobId, Kind, Namespace, ObjectName},
-    step::Step,
+    step::{Halt, Step},
 };
 use orangery_reconcile::{Key, give_reading_back, reserve_for_reading};
-use orangery_turns::{LentSlot, Turn, slot};
+use orangery_turns::{LentSlot, Turn, lending, slot};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -156,19 +156,24 @@ impl<'a> GatheredImports<'a> {
         give_reading_back().await;
         let has_sum = most < MOST_IMPORTED_BYTES && !named.is_empty();
         let reserved = if has_sum { Some(reserve_for_reading(&namespace, most).await) } else { None };
-        for (kind, name) in named {
-            if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
-                if kind == DataSourceKind::Secret {
-                    host.secrets.learn_secret(&Key::new(&namespace, &name), content.values());
+        // Thousands of them take long, and nobody waits for that who has a slot to wait for.
+        let read = async {
+            for (kind, name) in named {
+                if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
+                    if kind == DataSourceKind::Secret {
+                        host.secrets.learn_secret(&Key::new(&namespace, &name), content.values());
+                    }
+                    texts += length(&content);
+                    if texts > most {
+                        beyond = Some(((kind, name), most));
+                        break;
+                    }
+                    data_sources.insert((kind, name), content);
                 }
-                texts += length(&content);
-                if texts > most {
-                    beyond = Some(((kind, name), most));
-                    break;
-                }
-                data_sources.insert((kind, name), content);
             }
-        }
+            Ok::<_, Halt>(())
+        };
+        lending(read).await?;
         if let Some(reserved) = reserved {
             reserved.takes(texts.saturating_mul(MADE_OF_IMPORTS)).await;
         }
