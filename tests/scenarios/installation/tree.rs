@@ -378,8 +378,8 @@ impl Sources for Tree {
         None
     }
 
-    fn kept_targets(&self, _: &str, _: &str) -> Vec<TargetObject> {
-        Vec::new()
+    fn kept_targets<'a>(&'a self, _: &'a str, _: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
+        Box::new(std::iter::empty())
     }
 
     fn secret(&self, _: &str) -> Option<BTreeMap<String, Vec<u8>>> {
