@@ -149,7 +149,7 @@ fn others<'a>(of: Sibling<'_>, siblings: &[Sibling<'a>], keep: impl Fn(&Sibling<
 
 /// All that comes before `of`, however far, each with the one that it comes right before; `of` itself is among them where
 /// it is part of a circle.
-pub fn ancestors(of: &str, before: impl Fn(&str) -> Vec<String>) -> BTreeMap<String, String> {
+pub fn ancestors(of: &str, mut before: impl FnMut(&str) -> Vec<String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open = VecDeque::from([of.to_owned()]);
     while let Some(name) = open.pop_front() {

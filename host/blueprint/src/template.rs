@@ -336,17 +336,26 @@ fn is_optional(name: &str, definitions: &[ImportDefinition], conditional: bool) 
     })
 }
 
+/// Faults of templates that are told at once.
+const MOST_FAULTS: usize = 100;
+/// Names that a message lists of those that there are.
+const MOST_LISTED: usize = 20;
+
 /// The rules over all templates of one blueprint: unique names and exports, every import satisfied by the parent or a
 /// sibling, no circle.
 pub fn check_templates(templates: &[InstallationTemplate], parent: &[ImportDefinition]) -> Result<(), TemplateError> {
-    match faults_of_templates(templates, parent).into_iter().next() {
+    match faults_within(templates, parent, 1).pop() {
         None => Ok(()),
         Some(fault) => Err(fault),
     }
 }
 
-/// All that [`check_templates`] finds. Circles are looked for where everything else is right.
+/// All that [`check_templates`] finds, so many at most. Circles are looked for where everything else is right.
 pub fn faults_of_templates(templates: &[InstallationTemplate], parent: &[ImportDefinition]) -> Vec<TemplateError> {
+    faults_within(templates, parent, MOST_FAULTS)
+}
+
+fn faults_within(templates: &[InstallationTemplate], parent: &[ImportDefinition], most: usize) -> Vec<TemplateError> {
     let mut faults = Vec::new();
     let mut names = BTreeSet::new();
     for template in templates {
@@ -367,11 +376,13 @@ pub fn faults_of_templates(templates: &[InstallationTemplate], parent: &[ImportD
         }
     }
     for template in templates {
-        faults.extend(unsatisfied(template, &own, &exporters));
+        let left = most.saturating_sub(faults.len());
+        faults.extend(unsatisfied(template, &own, &exporters).take(left));
     }
     if faults.is_empty() {
         faults.extend(sibling::order(&siblings).err().map(TemplateError::Order));
     }
+    faults.truncate(most);
     faults
 }
 
@@ -431,13 +442,13 @@ impl InstallationTemplate {
 }
 
 /// What a template imports from nowhere.
-fn unsatisfied(
-    template: &InstallationTemplate,
-    own: &BTreeSet<SiblingReference>,
-    exporters: &BTreeMap<SiblingReference, Vec<&str>>,
-) -> Vec<TemplateError> {
+fn unsatisfied<'a>(
+    template: &'a InstallationTemplate,
+    own: &'a BTreeSet<SiblingReference>,
+    exporters: &'a BTreeMap<SiblingReference, Vec<&str>>,
+) -> impl Iterator<Item = TemplateError> + use<'a> {
     // `#name` is an object of the namespace, which nobody here can know.
-    let known = |reference: &SiblingReference| {
+    let known = move |reference: &SiblingReference| {
         reference.key().starts_with('#')
             || own.contains(reference)
             || exporters.contains_key(reference)
@@ -448,12 +459,25 @@ fn unsatisfied(
         Some(TargetSource::MapOf(name)) => Some(SiblingReference::TargetMap(name.to_owned())),
         Some(TargetSource::Target(_) | TargetSource::List(_) | TargetSource::Map(_)) | None => None,
     });
-    let mut all: Vec<String> = own.iter().chain(exporters.keys()).map(SiblingReference::to_string).collect();
-    all.sort();
-    let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     let missing = sibling::imported(&template.imports).into_iter().chain(of_parent);
-    let missing = missing.filter(|reference| !known(reference));
-    missing
-        .map(|reference| TemplateError::Unsatisfied { name: template.name.clone(), reference, known: all.clone() })
-        .collect()
+    missing.filter(move |reference| !known(reference)).map(|reference| TemplateError::Unsatisfied {
+        name: template.name.clone(),
+        reference,
+        known: listed(own.iter().chain(exporters.keys())),
+    })
+}
+
+/// The first of some references by name, and how many more there are.
+fn listed<'a>(references: impl Iterator<Item = &'a SiblingReference>) -> String {
+    let mut first: BTreeSet<String> = BTreeSet::new();
+    let mut count = 0;
+    for reference in references {
+        count += 1;
+        first.insert(reference.to_string());
+        if first.len() > MOST_LISTED {
+            first.pop_last();
+        }
+    }
+    let more = if count > first.len() { format!(" and {} more", count - first.len()) } else { String::new() };
+    if count == 0 { "none".to_owned() } else { first.into_iter().collect::<Vec<_>>().join(", ") + &more }
 }

@@ -236,7 +236,7 @@ pub(crate) fn content(secret: Secret) -> BTreeMap<String, orangery_ocm::Secret> 
 }
 
 /// What counts of a Context, an empty one where it does not exist: that it does is asked before. A long one is made whole off the
-/// executor, and what nobody reads here is dropped at once (C-285).
+/// executor, and counts until the call ends; what nobody reads here is dropped at once (C-285).
 async fn context_of(host: &ControllerContext, key: &Key) -> Step<Context> {
     let contexts = &host.stores.contexts;
     let bytes = contexts.memory(key);
@@ -245,7 +245,7 @@ async fn context_of(host: &ControllerContext, key: &Key) -> Step<Context> {
     } else {
         let reserved = reserve_for_reading(&key.namespace, bytes).await;
         let found = off_the_executor(|| contexts.get(key));
-        reserved.takes(0).await;
+        reserved.takes(bytes).await;
         found
     };
     let Some(found) = found else { return Ok(Context::default()) };

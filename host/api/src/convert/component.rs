@@ -23,6 +23,9 @@ use crate::{
 
 mod charts;
 
+/// Names that a message lists of those that there are.
+const MOST_LISTED: usize = 20;
+
 /// The key of an OCM configuration in its ConfigMap.
 const OCM_CONFIG: &str = ".ocmconfig";
 
@@ -328,8 +331,10 @@ impl ContextInputs<'_> {
         let signature = wanted.signature_name.clone();
         let signatures = &self.context.spec.verification_signatures;
         let Some(keys) = signatures.get(&signature) else {
-            let known: Vec<&str> = signatures.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let first: Vec<&str> = signatures.keys().take(MOST_LISTED).map(String::as_str).collect();
+            let more = signatures.len() - first.len();
+            let known = if first.is_empty() { "none".to_owned() } else { first.join(", ") };
+            let known = if more > 0 { format!("{known} and {more} more") } else { known };
             return Err(ContextError::UnknownSignature { signature, context: self.context.name_any(), known });
         };
         Ok(Verification {

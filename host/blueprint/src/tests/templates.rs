@@ -104,6 +104,21 @@ fn templates_are_satisfied_by_the_parent_and_by_each_other() {
 }
 
 #[test]
+fn limits_template_so_many_faults_are_told_and_so_many_names_listed() {
+    let imports: Vec<Value> = (0..150).map(|n| json!({"name": format!("i{n}"), "dataRef": format!("gone{n}")})).collect();
+    let parent: Vec<ImportDefinition> = (0..30).map(|n| data(&format!("p{n:02}"), json!({}))).collect();
+    let template = importing("a", json!({"data": imports}), json!({}));
+    let faults = faults_of_templates(&[template], &parent);
+    let known: Vec<String> = (0..20).map(|n| format!("data p{n:02}")).collect();
+    let expected = TemplateError::Unsatisfied {
+        name: "a".to_owned(),
+        reference: SiblingReference::Data("gone0".to_owned()),
+        known: format!("{} and 10 more", known.join(", ")),
+    };
+    assert_eq!((faults.len(), faults.first()), (100, Some(&expected)));
+}
+
+#[test]
 fn rules_over_all_templates_name_the_template_that_breaks_them() {
     let data_of = |key: &str| json!({"data": [{"name": "x", "dataRef": key}]});
     let none = json!({});

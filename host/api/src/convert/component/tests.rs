@@ -188,3 +188,13 @@ fn c_280_what_a_context_names_often_is_there_once_and_headers_have_a_sum() {
                several entries name counts for each of them";
     assert_eq!((charts.logins.len(), charts.unusable.as_deref()), (0, Some(why)));
 }
+
+#[test]
+fn limits_context_so_many_signatures_are_listed() {
+    let signatures: BTreeMap<String, Value> = (0..25).map(|n| (format!("s{n:02}"), json!({}))).collect();
+    let context = context(json!({"verificationSignatures": signatures}));
+    let objects = ContextObjects::default();
+    let inputs = ContextInputs { context: &context, namespace: &"ns".into(), objects: &objects };
+    let refused = inputs.request(reference(), Some(&signature("nobody")), None).unwrap_err().to_string();
+    assert!(refused.ends_with("known are: s00, s01, s02, s03, s04, s05, s06, s07, s08, s09, s10, s11, s12, s13, s14, s15, s16, s17, s18, s19 and 5 more"), "{refused}");
+}

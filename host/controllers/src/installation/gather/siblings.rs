@@ -7,6 +7,7 @@ use std::{
 
 use orangery_api::installation::Installation;
 use orangery_reconcile::Key;
+use orangery_turns::off_the_executor;
 
 use super::super::dependencies::{EXPORTS, IMPORTS, exports, imports};
 use crate::{index::Index, stores::Stores};
@@ -39,12 +40,29 @@ pub(in crate::installation) fn successors<'s>(
     whole(stores, related(stores, of, &exports(of), &IMPORTS))
 }
 
-/// All that comes before this root, however far ([`orangery_blueprint::sibling::ancestors`]).
+/// All that comes before this root, however far ([`orangery_blueprint::sibling::ancestors`]). However many roots export and import the
+/// same, the exporters of each name are gone through once, and where one of them imports it as well, it once more.
 pub(in crate::installation) fn ancestors(stores: &Stores, of: &Installation) -> BTreeMap<String, String> {
     let Key { namespace, name } = Key::of(of);
-    orangery_blueprint::sibling::ancestors(&name, |name| {
-        let installation = stores.installations.get(&Key::new(&namespace, name));
-        let before = installation.iter().flat_map(|of| related(stores, of, &imports(of), &EXPORTS));
-        before.map(|key| key.name.to_string()).collect()
+    // By edge: the one for whom its exporters were found, where it is one of them.
+    let mut found = BTreeMap::<String, Option<Key>>::new();
+    off_the_executor(|| {
+        orangery_blueprint::sibling::ancestors(&name, |name| {
+            let key = Key::new(&namespace, name);
+            let Some(installation) = stores.installations.get(&key) else { return Vec::new() };
+            let mut before = BTreeSet::new();
+            for edge in imports(&installation) {
+                match found.get_mut(&edge) {
+                    None => {
+                        let exporters = EXPORTS.keys(&stores.installations, &namespace, &edge);
+                        let itself = exporters.contains(&key).then(|| key.clone());
+                        before.extend(exporters.into_iter().filter(|other| *other != key).map(|key| key.name.to_string()));
+                        found.insert(edge, itself);
+                    }
+                    Some(left) => before.extend(left.take_if(|left| *left != key).map(|key| key.name.to_string())),
+                }
+            }
+            before.into_iter().collect()
+        })
     })
 }
