@@ -105,7 +105,8 @@ fn templates_are_satisfied_by_the_parent_and_by_each_other() {
 
 #[test]
 fn limits_template_so_many_faults_are_told_and_so_many_names_listed() {
-    let imports: Vec<Value> = (0..150).map(|n| json!({"name": format!("i{n}"), "dataRef": format!("gone{n}")})).collect();
+    let imports: Vec<Value> =
+        (0..150).map(|n| json!({"name": format!("i{n}"), "dataRef": format!("gone{n}")})).collect();
     let parent: Vec<ImportDefinition> = (0..30).map(|n| data(&format!("p{n:02}"), json!({}))).collect();
     let template = importing("a", json!({"data": imports}), json!({}));
     let faults = faults_of_templates(&[template], &parent);

@@ -56,7 +56,9 @@ pub(in crate::installation) fn ancestors(stores: &Stores, of: &Installation) -> 
                     None => {
                         let exporters = EXPORTS.keys(&stores.installations, &namespace, &edge);
                         let itself = exporters.contains(&key).then(|| key.clone());
-                        before.extend(exporters.into_iter().filter(|other| *other != key).map(|key| key.name.to_string()));
+                        before.extend(
+                            exporters.into_iter().filter(|other| *other != key).map(|key| key.name.to_string()),
+                        );
                         found.insert(edge, itself);
                     }
                     Some(left) => before.extend(left.take_if(|left| *left != key).map(|key| key.name.to_string())),
