@@ -152,6 +152,25 @@ impl UnfinishedCalls {
         }
     }
 
+    /// The process ends as it was asked to: what is cut off then was no reason.
+    pub fn stop(&self) {
+        let known = self.lock();
+        let kept: BTreeMap<usize, WrittenCall> = known
+            .suspects
+            .iter()
+            .filter_map(|((controller, key), suspect)| {
+                let (controller, key, times) = (controller.clone(), key.clone(), suspect.times);
+                Some((suspect.place?, WrittenCall { controller, key, under_way: false, times }))
+            })
+            .collect();
+        for place in 0..self.journal.capacity() {
+            match kept.get(&place) {
+                Some(call) => self.journal.write(place, call),
+                None => self.journal.clear(place),
+            }
+        }
+    }
+
     /// Forgets the calls of a controller whose objects are gone.
     pub(crate) fn retain(&self, controller: &str, exists: impl Fn(&Key) -> bool) {
         let mut known = self.lock();
@@ -396,6 +415,17 @@ mod tests {
         let seen = Arc::clone(&slots).carry_out(calls.carry_out("c", &key("a"), true, call)).await;
         assert_eq!(seen, ["c ns/a 1 runs", "c ns/a 1 waits", "c ns/a 1 runs", "c ns/a 1 waits"]);
         assert_eq!(written.texts(), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn c_283_what_an_orderly_end_cuts_off_is_no_reason() {
+        let (written, calls) = after(&Written::default());
+        std::mem::forget(calls.begin("c", &key("bomb")));
+        let (written, calls) = after(&written);
+        std::mem::forget((calls.begin("c", &key("bomb")), calls.begin("c", &key("a"))));
+        assert_eq!(written.texts(), ["c ns/bomb 1 runs", "c ns/a 0 runs"]);
+        calls.stop();
+        assert_eq!(written.texts(), ["c ns/bomb 1 waits"]);
     }
 
     #[test]

@@ -86,11 +86,17 @@ impl RuntimeError {
 /// How long a thread is kept that has nothing to compute: with it goes the memory that the allocator kept for what it computed.
 const IDLE_THREAD: Duration = Duration::from_millis(10);
 
+/// How long a process that has ended its work waits for threads that still compute.
+const LAST_THREADS: Duration = Duration::from_secs(1);
+
 fn on_event_loop<E>(command: impl Future<Output = Result<Exit, E>>) -> Result<Exit, RuntimeError>
 where
     RuntimeError: From<E>,
 {
     let event_loop = tokio::runtime::Builder::new_multi_thread().enable_all().thread_keep_alive(IDLE_THREAD).build();
     let event_loop = event_loop.map_err(RuntimeError::EventLoop)?;
-    Ok(event_loop.block_on(command)?)
+    let ended = event_loop.block_on(command);
+    // What still computes is cut off, as the process ends.
+    event_loop.shutdown_timeout(LAST_THREADS);
+    Ok(ended?)
 }

@@ -22,7 +22,7 @@ use orangery_ocm::{ComponentVersions, Unavailable};
 use orangery_plugin::MemoryShares;
 use orangery_policy::Profile;
 use orangery_reconcile::{
-    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, StatusAuthors, Store, Watched, run, watch_labelled,
+    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, StatusAuthors, Store, UnfinishedCalls, Watched, run, watch_labelled,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -137,6 +137,8 @@ pub struct Operator {
     queues: Vec<(&'static str, Queue)>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
+    /// Where calls are written down.
+    unfinished: Option<Arc<UnfinishedCalls>>,
 }
 
 impl Operator {
@@ -173,6 +175,7 @@ impl Operator {
             queues: Vec::new(),
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
+            unfinished: None,
         };
         let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
         operator.watch_all(&host, &namespaces);
@@ -190,6 +193,7 @@ impl Operator {
             crashes.tell(&Panicked { message, ..panicked.clone() });
         });
         let (concurrency, unfinished) = (config.concurrency, config.journal.as_deref().and_then(journal::open));
+        operator.unfinished.clone_from(&unfinished);
         operator.control_all(&host, &ControllerOptions { concurrency, rng: config.rng, panicked, unfinished });
         operator.spawn(async move {
             if namespaces.is_empty() {
@@ -230,6 +234,7 @@ impl Operator {
         if tokio::time::timeout(GRACE, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time and are cut off; the next start goes on with them");
         }
+        self.unfinished.iter().for_each(|unfinished| unfinished.stop());
     }
 
     fn watch_all(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace]) {
