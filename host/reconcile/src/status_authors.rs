@@ -35,6 +35,9 @@ pub(crate) struct StatusAuthor {
     at: Timestamp,
 }
 
+/// Is told of a write of another operator: the object, and the Lease of who wrote.
+type TellOfAuthor = Box<dyn Fn(&ObjectReference, &str) + Send + Sync>;
+
 /// Those that are seen, by an operator that has a Lease.
 pub struct StatusAuthors {
     own: String,
@@ -43,7 +46,7 @@ pub struct StatusAuthors {
     /// Protects what is known of the others. Held for one look.
     others: Mutex<BTreeMap<String, OtherOperator>>,
     writes: AtomicU64,
-    tell: Box<dyn Fn(&ObjectReference, &str) + Send + Sync>,
+    tell: TellOfAuthor,
 }
 
 /// Another operator.

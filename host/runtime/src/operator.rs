@@ -22,7 +22,8 @@ use orangery_ocm::{ComponentVersions, Unavailable};
 use orangery_plugin::MemoryShares;
 use orangery_policy::Profile;
 use orangery_reconcile::{
-    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, StatusAuthors, Store, UnfinishedCalls, Watched, run, watch_labelled,
+    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, StatusAuthors, Store, UnfinishedCalls, Watched, run,
+    watch_labelled,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -84,7 +84,7 @@ async fn c_320_descriptors_of_an_installation_and_of_a_folder_count() {
     let mut heavy = alone("a");
     heavy["component"]["labels"] = heavy_label(5_000);
     let host = within(8);
-    let inline = ComponentRequest::of(ComponentSource::Inline(heavy.clone()));
+    let inline = ComponentRequest::of(ComponentSource::Inline(heavy.clone().into()));
     let refused = host.repositories.open(&inline).await.err().unwrap().to_string();
     assert!(refused.starts_with(TOO_MUCH), "{refused}");
     fs::create_dir_all(host.components().join("c")).unwrap();
