@@ -15,12 +15,12 @@ pub(crate) fn refused(plan: &Path, messages: &Path) {
     let mut why = BTreeMap::<usize, String>::new();
     let mut others = Vec::new();
     for error in draw::text(messages).lines().filter_map(error) {
-        let number = places(&error).find_map(|place| around(&mutants, place));
+        let number = spans(&error).find_map(|place| around(&mutants, place));
         // A value that is returned early decides what an `impl Trait` is, and the rest of the function is of another type.
-        let number = number.or_else(|| places(&error).find_map(|place| before(&mutants, place)));
+        let number = number.or_else(|| spans(&error).find_map(|place| before(&mutants, place)));
         match number {
             Some(number) => _ = why.entry(number).or_insert_with(|| message(&error)),
-            None if places(&error).next().is_some() => others.push(message(&error)),
+            None if spans(&error).next().is_some() => others.push(message(&error)),
             None => {}
         }
     }
@@ -41,9 +41,9 @@ fn error(line: &str) -> Option<Value> {
 }
 
 /// Files and bytes that an error is about.
-fn places(error: &Value) -> impl Iterator<Item = (&str, usize)> {
-    let spans = error["spans"].as_array().into_iter().flatten();
-    spans.filter_map(|span| Some((span["file_name"].as_str()?, usize::try_from(span["byte_start"].as_u64()?).ok()?)))
+fn spans(error: &Value) -> impl Iterator<Item = (&str, usize)> {
+    let all = error["spans"].as_array().into_iter().flatten();
+    all.filter_map(|span| Some((span["file_name"].as_str()?, usize::try_from(span["byte_start"].as_u64()?).ok()?)))
 }
 
 /// The innermost switch that a place lies in.

@@ -424,7 +424,7 @@ async fn with_many_resources() -> (FilledRegistry, String) {
     let text = filled.blob("components/component-descriptors/example.org/a", "text/plain", b"hello");
     let resources: Vec<_> = (0..600).map(|index| local(&format!("r{index}"), &text)).collect();
     filled.component("example.org/a", &json!(resources), std::slice::from_ref(&text));
-    (filled, text.get("digest").and_then(Value::as_str).expect("a digest").to_owned())
+    (filled, text.get("digest").and_then(serde_json::Value::as_str).expect("a digest").to_owned())
 }
 
 #[tokio::test]

@@ -156,10 +156,14 @@ async fn c_280_limits_context_what_it_names_for_credentials_has_a_sum() {
     cluster.apply(&object("Context", "long", json!({"registryPullSecrets": named}))).await;
     cluster.apply(&installation("app", "long")).await;
     let failed = cluster.expect(&in_phase("app", "Failed")).await;
-    let why = "what Context long has or names for credentials, or its overwrites, has more than 2097152 bytes together; keep Secrets and an ocmConfig with \
-               nothing but credentials";
+    let why = "what Context long has or names for credentials, or its overwrites, has more than 2097152 bytes together; keep \
+               Secrets and an ocmConfig with nothing but credentials";
     assert_eq!(failed["status"]["lastError"]["message"], why);
-    // The same of what stands in the Context, and of overwrites; what nobody reads may be as long as it likes.
+}
+
+#[tokio::test]
+async fn c_285_what_counts_of_a_context_has_a_size_and_what_nobody_reads_has_none() {
+    let cluster = Cluster::start(&crate::binary().await, &["--ephemeral"]).await;
     let lists = json!(vec![json!([]); 60_000]);
     let charts = json!({"configurations": {"helmChartRepoCredentials": lists}});
     cluster.apply(&object("Context", "charts", charts)).await;
@@ -170,8 +174,10 @@ async fn c_280_limits_context_what_it_names_for_credentials_has_a_sum() {
     for context in ["charts", "overwrites", "others"] {
         cluster.apply(&installation(context, context)).await;
         let failed = cluster.expect(&in_phase(context, "Failed")).await;
-        let why =
-            if context == "others" { "RepositoryContextMissing".to_owned() } else { why.replace("long", context) };
+        let too_long = format!(
+            "what Context {context} has or names for credentials, or its overwrites, has more than 2097152 bytes"
+        );
+        let why = if context == "others" { "RepositoryContextMissing".to_owned() } else { too_long };
         let message = failed["status"]["lastError"]["message"].as_str().expect("a message").to_owned();
         assert!(message.contains(&why), "{message}");
     }
