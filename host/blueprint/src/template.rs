@@ -463,7 +463,7 @@ fn unsatisfied<'a>(
     missing.filter(move |reference| !known(reference)).map(|reference| TemplateError::Unsatisfied {
         name: template.name.clone(),
         reference,
-        known: listed(own.iter().chain(exporters.keys())),
+        known: listed(own.iter().chain(exporters.keys().filter(|reference| !own.contains(*reference)))),
     })
 }
 

@@ -199,7 +199,8 @@ async fn written_down<C: Controller>(
     store: Store<C::Object>,
     is_stale: bool,
 ) -> EndedCall {
-    let Some(unfinished) = unfinished else { return call(called, key, store, is_stale).await };
+    // On the heap: calls are large, and would be here several times.
+    let Some(unfinished) = unfinished else { return Box::pin(call(called, key, store, is_stale)).await };
     let is_alone = match unfinished.admit(C::NAME, &key, Instant::now()) {
         CallAdmission::Free => false,
         CallAdmission::Alone => true,
@@ -211,7 +212,7 @@ async fn written_down<C: Controller>(
         }
     };
     let of = key.clone();
-    unfinished.carry_out(C::NAME, &of, is_alone, call(called, key, store, is_stale)).await
+    unfinished.carry_out(C::NAME, &of, is_alone, Box::pin(call(called, key, store, is_stale))).await
 }
 
 async fn tell_of_crashes<C: Controller>(controller: &C, object: Arc<C::Object>, crash: Crash) {

@@ -123,8 +123,9 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
-        // A folder that is named outlives the process; the usual one is that of all operators of this user.
-        journal: arguments.repositories.cache,
+        // A folder that is named outlives the process; the usual one is that of all operators of this user. Below it, as what lies
+        // in it is thrown away when there is no room for more.
+        journal: arguments.repositories.cache.map(|folder| folder.join("calls")),
         ..OperatorConfig::new(client, plugins)
     };
     // Dropping what works ends it at once.

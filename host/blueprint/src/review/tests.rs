@@ -139,7 +139,7 @@ exports:
         found,
         [
             "b/one.yaml:5:1: error: the sub-installation \"one\" exports data host, which is already an import of the blueprint; rename the export",
-            "b/blueprint.yaml:5:3: error: the sub-installation \"two\" imports data nowhere, which neither the blueprint imports nor a sibling exports; known are: data from-one, data host, data host",
+            "b/blueprint.yaml:5:3: error: the sub-installation \"two\" imports data nowhere, which neither the blueprint imports nor a sibling exports; known are: data from-one, data host",
             "b/blueprint.yaml:15:19: error: exports[0].name is missing; set it",
             "b/blueprint.yaml:15:20: warning: nobody knows the field exports[0].nmae, so it is ignored; correct its name or remove it",
             "b/blueprint.yaml:7:8: error: the blueprint asks for a target as import \"a\", and data is given; correct one of them",

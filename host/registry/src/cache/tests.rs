@@ -53,6 +53,21 @@ fn path(cache: &ContentCache, content: &[u8]) -> PathBuf {
     )
 }
 
+/// The operator keeps there which calls are under way.
+#[tokio::test]
+async fn c_283_what_lies_in_a_folder_below_the_cache_is_never_thrown_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("calls");
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("calls-under-way"), vec![0; 3 * ROOM as usize]).unwrap();
+    let cache = open(&folder);
+    assert!(fetched(&cache, b"abc").await);
+    drop(cache);
+    let cache = open(&folder);
+    assert!(!fetched(&cache, b"abc").await, "nor does it take room");
+    assert!(below.join("calls-under-way").is_file());
+}
+
 #[tokio::test]
 async fn a_blob_is_fetched_once_also_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
