@@ -67,7 +67,7 @@ pub(crate) fn draw(list: &Path, seed: &str, count: usize, conditions: bool, plan
             (Sha256::digest(key.as_bytes()), listed)
         })
         .collect();
-    keyed.sort_by(|(left, _), (right, _)| left.cmp(right));
+    keyed.sort_by_key(|(left, _)| *left);
     let mut mutants = if plan.exists() { read(plan) } else { Vec::new() };
     let first = mutants.len() + 1;
     mutants.extend(keyed.into_iter().take(count).enumerate().map(|(index, (_, listed))| Mutant {
