@@ -30,7 +30,7 @@ async fn c_283_an_item_during_whose_calls_the_operator_is_killed_is_set_aside_an
     root["spec"]["imports"]["targets"][0]["target"] = json!("silent");
     cluster.apply(&root).await;
     drop(silent.accept().await.expect("the item is worked on"));
-    let item = cluster.expect(&any("DeployItem", "")).await["metadata"]["name"].clone();
+    let item = cluster.expect_that(&any("DeployItem", ""), "is not there", |_| true).await["metadata"]["name"].clone();
     cluster.kill().await;
     // As a process would have left it that was killed during the call, after another one.
     let mut written = format!("runs 1 deploy-item {NAMESPACE} {}\n", item.as_str().expect("a name")).into_bytes();
