@@ -38,6 +38,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
             ),
             ("containers", "the embedded server has no pods, and says so; those of a real node are in `tests/node`"),
             ("full_disk", "the objects of a real server lie in etcd, which ends where its disk is full"),
+            ("killed_calls", "how the operator was killed lies in a file of its own, whatever API server it has"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),
             ("requests", "a real server also counts the requests of its own controllers"),
             ("restored_data", "the data of a real server is that of etcd, which the suite `lease` restores"),
