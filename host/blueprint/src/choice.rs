@@ -9,7 +9,7 @@ use crate::{
     gate::{self, ExpressionScope, GateExpression, GateExpressions},
     import::{Imported, TargetObject},
 };
-use orangery_core::{lenient, workflow::GateKind};
+use orangery_core::{lenient, listing, workflow::GateKind};
 
 /// How a target is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,9 +87,7 @@ impl TargetChoice {
     /// installation keeps.
     pub fn resolve(&self, imports: &BTreeMap<String, Imported>) -> Result<String, ChoiceError> {
         let unknown = |import_kind: &'static str, import: &str, same: fn(&Imported) -> bool| {
-            let known: Vec<&str> =
-                imports.iter().filter(|(_, import)| same(import)).map(|(name, _)| name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let known = listing::listed(imports.iter().filter(|(_, import)| same(import)).map(|(name, _)| name));
             ChoiceError::UnknownImport { import_kind, import: import.to_owned(), known }
         };
         let object = |target: &TargetObject| Ok(target.name.clone());
@@ -119,8 +117,7 @@ impl TargetChoice {
                 Some(Imported::TargetMap(targets)) => match targets.get(key) {
                     Some(target) => object(target),
                     None => {
-                        let known: Vec<&str> = targets.keys().map(String::as_str).collect();
-                        let (import, known) = (import.clone(), known.join(", "));
+                        let (import, known) = (import.clone(), listing::joined(targets.keys()));
                         Err(ChoiceError::Key { import, key: key.clone(), known })
                     }
                 },

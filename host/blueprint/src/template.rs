@@ -21,7 +21,7 @@ use orangery_core::{
     dag::{Dag, DagError},
     duration::{self, InvalidDuration},
     lenient::{self, DecodeError},
-    name,
+    listing, name,
     name::Kind,
     workflow::GateKind,
 };
@@ -120,7 +120,10 @@ pub enum TemplateError {
         name: String,
     },
     /// Several templates export the same.
-    #[error("{reference} is exported by several sub-installations: {}; let one of them export it", exporters.join(", "))]
+    #[error(
+        "{reference} is exported by several sub-installations: {}; let one of them export it",
+        listing::joined(exporters)
+    )]
     SeveralExporters {
         /// What.
         reference: SiblingReference,
@@ -338,8 +341,6 @@ fn is_optional(name: &str, definitions: &[ImportDefinition], conditional: bool) 
 
 /// Faults of templates that are told at once.
 const MOST_FAULTS: usize = 100;
-/// Names that a message lists of those that there are.
-const MOST_LISTED: usize = 20;
 
 /// The rules over all templates of one blueprint: unique names and exports, every import satisfied by the parent or a
 /// sibling, no circle.
@@ -463,21 +464,6 @@ fn unsatisfied<'a>(
     missing.filter(move |reference| !known(reference)).map(|reference| TemplateError::Unsatisfied {
         name: template.name.clone(),
         reference,
-        known: listed(own.iter().chain(exporters.keys().filter(|reference| !own.contains(*reference)))),
+        known: listing::listed_sorted(own.iter().chain(exporters.keys().filter(|reference| !own.contains(*reference)))),
     })
-}
-
-/// The first of some references by name, and how many more there are.
-fn listed<'a>(references: impl Iterator<Item = &'a SiblingReference>) -> String {
-    let mut first: BTreeSet<String> = BTreeSet::new();
-    let mut count = 0;
-    for reference in references {
-        count += 1;
-        first.insert(reference.to_string());
-        if first.len() > MOST_LISTED {
-            first.pop_last();
-        }
-    }
-    let more = if count > first.len() { format!(" and {} more", count - first.len()) } else { String::new() };
-    if count == 0 { "none".to_owned() } else { first.into_iter().collect::<Vec<_>>().join(", ") + &more }
 }

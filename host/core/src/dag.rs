@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::listing;
+
 /// Which way the graph is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -36,7 +38,7 @@ pub enum DagError {
         node: String,
         /// What it names.
         unknown: String,
-        /// All names, for the user to compare.
+        /// The names there are, for the user to compare.
         known: String,
     },
     /// A cycle, with its members in order, the first repeated at the end.
@@ -81,7 +83,7 @@ impl Dag {
                 return Err(DagError::Unknown {
                     node: node.clone(),
                     unknown: unknown.to_owned(),
-                    known: self.nodes.join(", "),
+                    known: listing::joined(&self.nodes),
                 });
             }
         }

@@ -14,6 +14,7 @@ pub mod job;
 pub mod jsonpath;
 pub mod lenient;
 pub mod levels;
+pub mod listing;
 pub mod masking;
 pub mod memory;
 pub mod name;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{ComponentVersionReference, Descriptor, Element, Resource};
 use crate::Identity;
+use orangery_core::listing;
 
 impl Element {
     /// What templates select by: the extra identity and `name`.
@@ -57,9 +58,6 @@ pub fn references<'a>(
     choose(descriptor, "component reference", &descriptor.references, |reference| &reference.element, select)
 }
 
-/// How many elements an error lists.
-const MOST_LISTED: usize = 20;
-
 fn choose<'a, T>(
     descriptor: &Descriptor,
     what: &'static str,
@@ -71,14 +69,18 @@ fn choose<'a, T>(
     if !found.is_empty() {
         return Ok(found);
     }
-    let mut known: Vec<String> =
-        all.iter().take(MOST_LISTED).map(|item| DisplayedIdentity(&element(item).identity()).to_string()).collect();
-    if all.len() > MOST_LISTED {
-        known.push(format!("{} more", all.len() - MOST_LISTED));
-    }
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let known = listing::listed(all.iter().map(|item| DisplayedElement(element(item))));
     let select = select.iter().cloned().collect();
     Err(SelectError { component: descriptor.to_string(), what, select: DisplayedIdentity(&select).to_string(), known })
+}
+
+/// The identity of an element for messages.
+struct DisplayedElement<'a>(&'a Element);
+
+impl fmt::Display for DisplayedElement<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        DisplayedIdentity(&self.0.identity()).fmt(f)
+    }
 }
 
 /// An identity for messages: `name=web` or `name=web,arch=arm64`; the name first.

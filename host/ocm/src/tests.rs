@@ -179,7 +179,7 @@ fn limits_select_an_error_lists_so_many_names_and_counts_the_others() {
     };
     let twenty: Vec<String> = (0..20).map(|index| format!("name=r{index}")).collect();
     assert_eq!(of(20), twenty.join(", "));
-    assert_eq!(of(23), format!("{}, 3 more", twenty.join(", ")));
+    assert_eq!(of(23), format!("{} and 3 more", twenty.join(", ")));
 }
 
 #[test]

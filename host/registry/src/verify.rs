@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
+    listing,
 };
 use orangery_ocm::{Descriptor, Digest, Normalisation, Resource, Signature, Verification};
 use orangery_turns::off_the_executor;
@@ -83,8 +84,7 @@ pub(crate) fn check_below(graph: &Graph, above: &Graph) -> Result<(), Fault> {
 
 fn signature<'a>(descriptor: &'a Descriptor, name: &str) -> Result<&'a Signature, Fault> {
     descriptor.signatures.iter().find(|signature| signature.name == name).ok_or_else(|| {
-        let names: Vec<_> = descriptor.signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let names = listing::listed(descriptor.signatures.iter().map(|signature| &signature.name));
         refused(descriptor, &format!("it has no signature {name:?}; it has {names}"))
     })
 }

@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use orangery_core::name::{Kind, Namespace, ObjectName};
+use orangery_core::{
+    listing,
+    name::{Kind, Namespace, ObjectName},
+};
 use orangery_ocm::{
     ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, KeySource, MOST_CREDENTIAL_BYTES,
     Overwrite, OverwriteSide, Secret, Verification, VersionReference,
@@ -22,9 +25,6 @@ use crate::{
 };
 
 mod charts;
-
-/// Names that a message lists of those that there are.
-const MOST_LISTED: usize = 20;
 
 /// The key of an OCM configuration in its ConfigMap.
 const OCM_CONFIG: &str = ".ocmconfig";
@@ -331,10 +331,7 @@ impl ContextInputs<'_> {
         let signature = wanted.signature_name.clone();
         let signatures = &self.context.spec.verification_signatures;
         let Some(keys) = signatures.get(&signature) else {
-            let first: Vec<&str> = signatures.keys().take(MOST_LISTED).map(String::as_str).collect();
-            let more = signatures.len() - first.len();
-            let known = if first.is_empty() { "none".to_owned() } else { first.join(", ") };
-            let known = if more > 0 { format!("{known} and {more} more") } else { known };
+            let known = listing::listed(signatures.keys());
             return Err(ContextError::UnknownSignature { signature, context: self.context.name_any(), known });
         };
         Ok(Verification {

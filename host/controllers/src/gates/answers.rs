@@ -8,7 +8,7 @@ use orangery_blueprint::{
 use orangery_cluster::Observed;
 use orangery_core::{
     error::{Failure, Fault},
-    memory,
+    listing, memory,
     step::Halt,
     workflow::GateKind,
 };
@@ -62,8 +62,7 @@ impl<T: Sync> Evaluator<'_, T> {
         evaluation: &mut Evaluation,
     ) -> Result<GateResult, Unanswered> {
         let Some(evaluator) = self.host.plugins.gate_engine(&component.type_, self.namespace) else {
-            let known = self.host.plugins.gate_types();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let known = listing::listed(self.host.plugins.gate_types());
             let message = format!(
                 "no component serves the gate type {:?}; known are: {known}; register one or correct the type",
                 component.type_

@@ -8,6 +8,7 @@ use crate::{
     dag::{Dag, Direction},
     error::{Code, Failure, joined},
     job::JobIds,
+    listing,
     name::{JobId, ObjectName},
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
@@ -334,7 +335,7 @@ fn failures(
     let blocked: Vec<&str> = evaluation.in_class(Class::Blocked).collect();
     if !blocked.is_empty() {
         let left = if direction == Direction::Forward { "started" } else { "deleted" };
-        causes.push(format!("not {left} for that reason: {}", blocked.join(", ")));
+        causes.push(format!("not {left} for that reason: {}", listing::joined(blocked)));
     }
     Failure {
         operation: operation(direction).to_owned(),
@@ -356,7 +357,7 @@ fn stuck(items: &[ItemState<'_>], evaluation: &WorkflowDecision<'_>, direction: 
     Failure::new(
         operation(direction),
         kind.stuck(),
-        format!("{}s {} cannot be started: {why}", kind.noun(), pending.join(", ")),
+        format!("{}s {} cannot be started: {why}", kind.noun(), listing::joined(pending)),
     )
     .with_code(Code::CyclicDependencies)
 }
