@@ -4,6 +4,8 @@
 //! The form is the one that Landscaper's deployers have always written, so that items of a running Landscaper are
 //! adopted as they are; what is ours is added and left out where it says nothing.
 
+mod takers;
+
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
@@ -13,6 +15,7 @@ use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::takers::Takers;
 use crate::{
     ClusterRef, DeletionGroup, DeletionScope, ObjectKey, ObjectWrite, Ownership, Selection, Write,
     default_deletion_order, overlay::overlay,
@@ -264,15 +267,15 @@ pub fn groups(order: &[DeletionGroup], leaving: &BTreeSet<LocatedObject>) -> Vec
         .into_iter()
         .flat_map(|on| default_deletion_order().into_iter().map(|group| DeletionGroup { on: on.clone(), ..group }));
     let order: Vec<DeletionGroup> = if order.is_empty() { usual.collect() } else { order.to_vec() };
-    let mut left = leaving.clone();
+    let mut members: Vec<BTreeSet<LocatedObject>> = vec![BTreeSet::new(); order.len()];
+    let takers = Takers::of(&order);
+    for located in leaving {
+        if let Some(members) = takers.first(located).and_then(|place| members.get_mut(place)) {
+            members.insert(located.clone());
+        }
+    }
     let mut groups = Vec::new();
-    for DeletionGroup { on, what, force } in order {
-        let members: BTreeSet<LocatedObject> = left
-            .iter()
-            .filter(|located| located.on == on && what.iter().any(|scope| takes_in(scope, &located.key)))
-            .cloned()
-            .collect();
-        left.retain(|located| !members.contains(located));
+    for (DeletionGroup { on, what, force }, members) in order.into_iter().zip(members) {
         let matching: Vec<Selection> = what
             .into_iter()
             .filter_map(|scope| match scope {
@@ -293,27 +296,6 @@ pub fn groups(order: &[DeletionGroup], leaving: &BTreeSet<LocatedObject>) -> Vec
 /// Whether an object defines a kind.
 pub fn is_definition(key: &ObjectKey) -> bool {
     key.group() == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
-}
-
-fn takes_in(scope: &DeletionScope, key: &ObjectKey) -> bool {
-    match scope {
-        DeletionScope::Namespaced => key.namespace.is_some(),
-        DeletionScope::ClusterScoped => key.namespace.is_none() && !is_definition(key),
-        DeletionScope::CustomResourceDefinitions => is_definition(key),
-        DeletionScope::Managed(selection) => selects(selection, key),
-        // Such a group deletes what it selects, and waits until all of it is gone: members need no place of their own.
-        DeletionScope::Matching(selection) => {
-            selection.labels.is_none() && selection.fields.is_none() && selects(selection, key)
-        }
-    }
-}
-
-/// Whether a selection takes an object in, whatever version either is named in.
-fn selects(selection: &Selection, key: &ObjectKey) -> bool {
-    selection.api_version.group() == key.group()
-        && selection.kind == key.kind
-        && (selection.namespace.is_none() || selection.namespace == key.namespace)
-        && (selection.names.is_empty() || selection.names.contains(&key.name))
 }
 
 #[cfg(test)]

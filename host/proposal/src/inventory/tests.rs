@@ -1,5 +1,7 @@
 mod wire;
 
+use std::time::{Duration, Instant};
+
 use super::*;
 
 fn key(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
@@ -169,4 +171,31 @@ fn the_first_group_that_takes_an_object_in_has_it_and_what_none_takes_stays() {
 fn a_group_of_another_cluster_takes_nothing_in() {
     let order = [DeletionGroup { on: ClusterRef::Host, what: vec![DeletionScope::Namespaced], force: false }];
     assert_eq!(groups(&order, &all()), []);
+}
+
+/// More than looking each object up takes, on the slowest machine.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn c_291_objects_are_looked_up_among_the_groups_and_names_of_an_order() {
+    let leaving: BTreeSet<LocatedObject> = (0..20_000).map(|n| config_map(&format!("x{n}"))).collect();
+    let selection = |names: Vec<String>| {
+        let (api_version, kind) = ("v1".into(), "ConfigMap".into());
+        let names = names.into_iter().map(ObjectName::from).collect();
+        Selection { api_version, kind, namespace: None, names, labels: None, fields: None }
+    };
+    let group = |what| DeletionGroup { on: ClusterRef::Target, what, force: false };
+    let one = |n: usize| DeletionScope::Managed(selection(vec![format!("x{n}")]));
+    let many_names = (20_000..80_000).map(|n| format!("x{n}")).chain(["x1".to_owned()]).collect();
+    let many_scopes = (2..10_000).map(one).collect();
+    let many_groups = (10_000..20_000).map(|n| group(vec![one(n)]));
+    let order: Vec<DeletionGroup> = [group(vec![DeletionScope::Managed(selection(many_names))]), group(many_scopes)]
+        .into_iter()
+        .chain(many_groups)
+        .collect();
+    let began = Instant::now();
+    let groups = groups(&order, &leaving);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    let members: Vec<usize> = groups.iter().map(|group| group.members.len()).collect();
+    assert_eq!((members.len(), members[0], members[1], members[2]), (10_002, 1, 9_998, 1));
 }
