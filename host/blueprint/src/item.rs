@@ -1,6 +1,6 @@
 //! Deploy items as templates render them (`docs/wire.md` §4.3).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_expression::Type;
 use serde::Deserialize;
@@ -177,15 +177,15 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
 
 /// The rules over all items of an installation: unique names, known dependencies, no circle (EXE-30 guards what slips
 /// through), gate expressions that can be asked. `imports` are those of the blueprint, with their types.
-pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> Result<(), ItemError> {
+pub fn check_items(items: &[ItemTemplate], imports: &Arc<BTreeMap<String, Type>>) -> Result<(), ItemError> {
     let edges = items.iter().map(|item| {
         let before = item.depends_on.iter().map(String::as_str).collect();
         (item.name.as_str(), before)
     });
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.gates.is_empty()) {
-        let around =
-            ExpressionScope { imports: Some(imports.clone()), predecessors: Some(Predecessors::Of(&dag, &item.name)) };
+        let predecessors = Some(Predecessors::Of(&dag, &item.name));
+        let around = ExpressionScope { imports: Some(Arc::clone(imports)), predecessors };
         gate::check_all(&item.gates, &around).map_err(|(gate, why)| ItemError::Gate {
             name: item.name.clone(),
             gate,

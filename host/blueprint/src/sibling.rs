@@ -126,10 +126,22 @@ pub fn exporters<'a>(siblings: &[Sibling<'a>]) -> BTreeMap<SiblingReference, Vec
     exporters
 }
 
-/// The siblings that `of` imports from, sorted (INS-21).
+/// The siblings that `of` imports from, sorted (INS-21). Of all of them see [`edges`].
 pub fn predecessors<'a>(of: Sibling<'_>, siblings: &[Sibling<'a>]) -> Vec<&'a str> {
     let wanted = imported(of.imports);
     others(of, siblings, |sibling| !exported(sibling.exports).is_disjoint(&wanted))
+}
+
+/// The siblings, each with its [`predecessors`]. What is exported is looked at once (C-291).
+pub fn edges<'a>(siblings: &[Sibling<'a>]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let exporters = exporters(siblings);
+    let before = |of: &Sibling<'a>| named(of, &exporters).into_iter().filter(|name| *name != of.name).collect();
+    siblings.iter().map(|of| (of.name, before(of))).collect()
+}
+
+/// Whoever exports what `of` imports, itself included.
+fn named<'a>(of: &Sibling<'_>, exporters: &BTreeMap<SiblingReference, Vec<&'a str>>) -> BTreeSet<&'a str> {
+    imported(of.imports).iter().filter_map(|reference| exporters.get(reference)).flatten().copied().collect()
 }
 
 /// The siblings that import from `of`, sorted (INS-43, INS-61).
@@ -180,15 +192,7 @@ pub fn circle(of: &str, ancestors: &BTreeMap<String, String>) -> Option<DagError
 /// The graph of all siblings; a circle is reported with its members (C-17).
 pub fn order(siblings: &[Sibling<'_>]) -> Result<Dag, DagError> {
     let exporters = exporters(siblings);
-    Dag::new(siblings.iter().map(|sibling| {
-        let before: BTreeSet<&str> = imported(sibling.imports)
-            .iter()
-            .filter_map(|reference| exporters.get(reference))
-            .flatten()
-            .copied()
-            .collect();
-        (sibling.name, before.into_iter().collect())
-    }))
+    Dag::new(siblings.iter().map(|of| (of.name, named(of, &exporters).into_iter().collect())))
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Installation templates: sub-installations as a blueprint writes them, and the rules over all of one blueprint
 //! (`docs/wire.md` §4.2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use orangery_expression::Type;
 use serde::Deserialize;
@@ -398,15 +401,14 @@ fn siblings<'a>(templates: impl IntoIterator<Item = &'a InstallationTemplate>) -
 pub fn edges_of_templates<'a>(
     templates: impl IntoIterator<Item = &'a InstallationTemplate>,
 ) -> Vec<(&'a str, Vec<&'a str>)> {
-    let siblings = siblings(templates);
-    siblings.iter().map(|of| (of.name, sibling::predecessors(*of, &siblings))).collect()
+    sibling::edges(&siblings(templates))
 }
 
 /// The gate expressions of templates that cannot be asked. `imports` are those of the blueprint, with their types; `None` where
 /// it is not known which there are.
 pub fn faults_of_gate_expressions(
     templates: &[InstallationTemplate],
-    imports: Option<&BTreeMap<String, Type>>,
+    imports: Option<&Arc<BTreeMap<String, Type>>>,
 ) -> Vec<TemplateError> {
     if templates.iter().all(|template| template.gates.is_empty()) {
         return Vec::new();

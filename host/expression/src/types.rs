@@ -1,6 +1,6 @@
 //! What can be said of an expression before it has values: the names it reads, and whether its types go together.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 
@@ -22,11 +22,16 @@ pub enum Type {
     List(Box<Type>),
     /// A map of which nothing more is known.
     Map,
-    /// A map with these members and no others.
-    Members(BTreeMap<String, Type>),
+    /// A map with these members and no others: shared, as there may be many, and many that look at them (C-291).
+    Members(Arc<BTreeMap<String, Type>>),
 }
 
 impl Type {
+    /// A map with these members and no others.
+    pub fn members(members: impl IntoIterator<Item = (String, Type)>) -> Self {
+        Type::Members(Arc::new(members.into_iter().collect()))
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Type::Any => "any type",
@@ -341,8 +346,8 @@ mod tests {
             ("zones", Type::List(Box::new(Type::Text))),
             ("free", Type::Any),
         ];
-        let members = imports.into_iter().map(|(name, of)| (name.to_owned(), of)).collect();
-        vec![("imports", Type::Members(members)), ("objects", Type::Members(BTreeMap::new()))]
+        let members = imports.into_iter().map(|(name, of)| (name.to_owned(), of));
+        vec![("imports", Type::members(members)), ("objects", Type::members([]))]
     }
 
     fn check(source: &str) -> Result<(), String> {

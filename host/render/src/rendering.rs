@@ -1,6 +1,9 @@
 //! The steps of rendering one blueprint, in the order of an installation's phases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use orangery_blueprint::{
     Blueprint, InstallationTemplate, ItemTemplate, TemplateBlueprint, TemplateExecution, export,
@@ -213,7 +216,7 @@ impl<'a> Rendering<'a> {
         let given: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
         orangery_blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
         orangery_blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
-        let types = gate::import_types(&blueprint.imports, imports);
+        let types = Arc::new(gate::import_types(&blueprint.imports, imports));
         if let Some(fault) = orangery_blueprint::faults_of_gate_expressions(&templates, Some(&types)).into_iter().next()
         {
             return Err(RenderError::Subinstallations(fault));
@@ -259,7 +262,7 @@ impl<'a> Rendering<'a> {
                     .map_err(|error| document.error(ExecutionKind::Deploy, execution, ExecutionFault::Items(error)))?,
             );
         }
-        let types = gate::import_types(&self.subject.blueprint.imports, imports);
+        let types = Arc::new(gate::import_types(&self.subject.blueprint.imports, imports));
         orangery_blueprint::check_items(&items, &types).map_err(RenderError::Items)?;
         let resolved = |template: ItemTemplate| {
             let (target, gates) = (template.resolve_target(imported)?, template.resolve_gates(imported)?);

@@ -1,6 +1,9 @@
 //! What is wrong with gate expressions before anything runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use orangery_expression::operators;
 
@@ -10,8 +13,8 @@ use orangery_core::{dag::Dag, workflow::GateKind};
 /// What can be said of the values that gate expressions of one item read, before there are any.
 #[derive(Clone, Debug, Default)]
 pub struct ExpressionScope<'a> {
-    /// The imports with their types; `None` where it is not known which there are.
-    pub imports: Option<BTreeMap<String, Type>>,
+    /// The imports with their types, shared by all that look at them; `None` where it is not known which there are.
+    pub imports: Option<Arc<BTreeMap<String, Type>>>,
     /// The items that have to be ready before this one; `None` where it is not known which these are.
     pub predecessors: Option<Predecessors<'a>>,
 }
@@ -36,7 +39,7 @@ impl Predecessors<'_> {
             // One of them is wrong, and all are told.
             Self::Of(dag, item) => dag.all_before(item),
         };
-        Type::Members(names.into_iter().map(|name| (name.to_owned(), of())).collect())
+        Type::members(names.into_iter().map(|name| (name.to_owned(), of())))
     }
 }
 
@@ -122,7 +125,7 @@ fn variables<T>(
     read: &BTreeSet<&str>,
 ) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
-    let results = || Type::Members([any("exports"), any("status")].into());
+    let results = || Type::members([any("exports"), any("status")]);
     let imports = around.imports.clone().map_or(Type::Map, Type::Members);
     let mut variables = vec![(IMPORTS, imports)];
     // In a deletion nobody's exports are known any more.
@@ -133,6 +136,21 @@ fn variables<T>(
     if gate == GateKind::Ready {
         variables.push((ITEM, results()));
     }
-    variables.push((OBJECTS, Type::Members(gate_expression.objects.keys().map(|name| any(name)).collect())));
+    variables.push((OBJECTS, Type::members(gate_expression.objects.keys().map(|name| any(name)))));
     variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_291_gate_expressions_share_the_types_of_imports() {
+        let types = Arc::new(BTreeMap::from([("a".to_owned(), Type::Bool)]));
+        let around = ExpressionScope { imports: Some(Arc::clone(&types)), predecessors: None };
+        let gate_expression: GateExpression = GateExpression::expression("imports.a");
+        let variables = variables(&gate_expression, GateKind::When, &around, &BTreeSet::new());
+        let imports = variables.iter().find(|(name, _)| *name == IMPORTS).map(|(_, of)| of);
+        assert!(matches!(imports, Some(Type::Members(members)) if Arc::ptr_eq(members, &types)));
+    }
 }

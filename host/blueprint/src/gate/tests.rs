@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ fn gate_expression(written: Value) -> GateExpression {
 
 fn around() -> ExpressionScope<'static> {
     ExpressionScope {
-        imports: Some([("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into()),
+        imports: Some(Arc::new([("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into())),
         predecessors: Some(Predecessors::Named(["db"].into())),
     }
 }

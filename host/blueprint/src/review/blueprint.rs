@@ -82,7 +82,7 @@ impl Review {
         if blueprint.subinstallation_executions.is_empty() {
             // Import executions may add some.
             let types = blueprint.import_executions.is_empty();
-            let types = types.then(|| gate::import_types(&blueprint.imports, &Map::new()));
+            let types = types.then(|| Arc::new(gate::import_types(&blueprint.imports, &Map::new())));
             let faults = faults_of_templates(templates, &blueprint.imports);
             for fault in faults.into_iter().chain(faults_of_gate_expressions(templates, types.as_ref())) {
                 let index = fault.template().and_then(|name| templates.iter().rposition(|of| of.name == name));

@@ -38,7 +38,7 @@ pub struct ToCheck {
     /// The imports there are; `None` where import executions may add some.
     imports: Option<BTreeSet<String>>,
     /// Their types, as far as gate expressions of deploy items go.
-    types: BTreeMap<String, Type>,
+    types: Arc<BTreeMap<String, Type>>,
 }
 
 impl fmt::Debug for ToCheck {
@@ -61,6 +61,7 @@ pub(super) fn of(
     ];
     let mut imports = BTreeSet::new();
     names(&blueprint.imports, &mut imports);
+    let types = Arc::new(gate::import_types(&blueprint.imports, &Map::new()));
     let positions = source.positions(FILE);
     let mut all = Vec::new();
     for (list, executions) in lists {
@@ -75,7 +76,7 @@ pub(super) fn of(
                 template: source.text(FILE).within(positions.text(&format!("{field}.template"))),
                 texts: source.origin().clone(),
                 imports: (!may_be_bound).then(|| imports.clone()),
-                types: gate::import_types(&blueprint.imports, &Map::new()),
+                types: Arc::clone(&types),
             });
         }
     }
@@ -107,7 +108,7 @@ pub(super) fn of_mappings<'a>(
                 template: document.within(Embedded::At(place)),
                 texts: super::BlueprintOrigin::Files(String::new()),
                 imports: None,
-                types: BTreeMap::new(),
+                types: Arc::default(),
             });
         }
     }
@@ -174,7 +175,7 @@ impl ToCheck {
                 let Some(written) = item.get(gate.name()).filter(|written| is_literal(&written.to_string())) else {
                     continue;
                 };
-                let imports = self.imports.is_some().then(|| self.types.clone());
+                let imports = self.imports.is_some().then(|| Arc::clone(&self.types));
                 let around =
                     gate::ExpressionScope { imports, predecessors: before.all(&name).map(gate::Predecessors::Named) };
                 if let Err(why) = check_gate_expression(written, gate, &around) {

@@ -1,3 +1,8 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
 use orangery_expression::Type;
 use orangery_proposal::drift_rules::{DriftExemption, DriftPolicy, DriftRules};
 use serde_json::json;
@@ -88,7 +93,7 @@ fn faults_of_deploy_items_name_the_item() {
 #[test]
 fn exe_30_circles_and_unknown_dependencies_of_items_are_refused() {
     let item = |name: &str, before: &[&str]| json!({"name": name, "type": "t", "config": {}, "dependsOn": before});
-    let check = |list: Value| check_items(&items(list).unwrap(), &BTreeMap::new()).map_err(|error| error.to_string());
+    let check = |list: Value| check_items(&items(list).unwrap(), &Arc::default()).map_err(|error| error.to_string());
     assert_eq!(check(json!([item("a", &[]), item("b", &["a"])])), Ok(()));
     assert!(check(json!([item("a", &["b"]), item("b", &["a"])])).unwrap_err().contains("a -> b -> a"));
     assert!(check(json!([item("a", &["gone"])])).unwrap_err().contains("gone, which does not exist"));
@@ -155,7 +160,7 @@ fn gate_expressions_of_items_are_read_and_their_targets_found() {
     });
     let db = json!({"name": "db", "type": "t", "config": {}});
     let items = items(json!([db, item])).unwrap();
-    let types = BTreeMap::from([("web".to_owned(), Type::Bool)]);
+    let types = Arc::new(BTreeMap::from([("web".to_owned(), Type::Bool)]));
     assert_eq!(check_items(&items, &types), Ok(()));
     let one = Imported::Target(TargetObject { name: "t-1".to_owned(), ..TargetObject::default() });
     let gates = items[1].resolve_gates(&BTreeMap::from([("one".to_owned(), one)])).unwrap();
@@ -186,7 +191,7 @@ fn gate_expressions_that_cannot_be_asked_are_refused_with_item_and_field() {
     let message = |gate_expression: Value| {
         let list = json!([{"name": "web", "type": "t", "config": {}, "when": gate_expression}]);
         let read = items(list).map_err(|error| error.to_string());
-        read.and_then(|items| check_items(&items, &BTreeMap::new()).map_err(|error| error.to_string())).unwrap_err()
+        read.and_then(|items| check_items(&items, &Arc::default()).map_err(|error| error.to_string())).unwrap_err()
     };
     assert_eq!(
         message(json!("imports.nothing")),
@@ -200,4 +205,16 @@ fn gate_expressions_that_cannot_be_asked_are_refused_with_item_and_field() {
         message(json!({"expression": 3})),
         "deploy item \"web\": when: it has a wrong form: expression: expected a text; write it in quotes, found a number"
     );
+}
+
+/// Shared, they are copied for none of the items: it takes no longer than a hundredth of this.
+#[test]
+fn c_291_the_types_of_imports_are_not_copied_for_each_item() {
+    let types = Arc::new((0..100_000).map(|n| (format!("i{n}"), Type::Bool)).collect());
+    let item =
+        |n: usize| json!({"name": format!("n{n}"), "type": "t", "config": {}, "when": "imports.i0 && imports.i1"});
+    let items = items((0..500).map(item).collect()).unwrap();
+    let began = Instant::now();
+    assert_eq!(check_items(&items, &types), Ok(()));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }

@@ -184,7 +184,7 @@ fn rendered_deploy_items() {
     };
     let items = decode_items(&rendered).unwrap();
     assert_eq!(items, [a, b]);
-    assert_eq!(check_items(&items, &BTreeMap::new()), Ok(()));
+    assert_eq!(check_items(&items, &std::sync::Arc::default()), Ok(()));
 }
 
 /// `tests/golden/target-list`: a list with the type in full, another with the shorthand.

@@ -1,5 +1,10 @@
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use orangery_expression::Type;
 use serde_json::json;
 
 use super::*;
@@ -163,4 +168,34 @@ fn an_empty_object_is_the_blueprint_of_a_default_template() {
         InstallationTemplate::default().blueprint,
         TemplateBlueprint::Inline(Value::Object(serde_json::Map::new()))
     );
+}
+
+/// More than what is looked at once takes, on the slowest machine.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn c_291_what_templates_export_is_looked_at_once() {
+    let exports = |n: usize| (0..10).map(|e| json!({"name": "x", "dataRef": format!("d{n}-{e}")})).collect::<Vec<_>>();
+    let imports = |n: usize| json!({"data": [{"name": "x", "dataRef": format!("d{}-9", n - 1)}]});
+    let chained = |n: usize| InstallationTemplate {
+        name: format!("t{n}"),
+        imports: if n == 0 { Default::default() } else { serde_json::from_value(imports(n)).unwrap() },
+        exports: serde_json::from_value(json!({"data": exports(n)})).unwrap(),
+        ..InstallationTemplate::default()
+    };
+    let templates: Vec<InstallationTemplate> = (0..4_000).map(chained).collect();
+    let began = Instant::now();
+    let edges = edges_of_templates(&templates);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert_eq!((edges.len(), edges.last()), (4_000, Some(&("t3999", vec!["t3998"]))));
+}
+
+#[test]
+fn c_291_the_types_of_imports_are_not_copied_for_each_template() {
+    let types = Arc::new((0..100_000).map(|n| (format!("i{n}"), Type::Bool)).collect());
+    let gated = |n: usize| template(json!({"name": format!("t{n}"), "when": "imports.i0 && imports.i1"}));
+    let templates: Vec<InstallationTemplate> = (0..500).map(gated).collect();
+    let began = Instant::now();
+    assert_eq!(faults_of_gate_expressions(&templates, Some(&types)), []);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }

@@ -56,7 +56,8 @@ proptest! {
                 .filter(|(other, _)| drawn[*other].1.iter().any(|key| drawn[index].0.contains(key)))
                 .map(|(_, other)| other.name)
                 .collect();
-            prop_assert_eq!(predecessors(*one, &all), expected);
+            prop_assert_eq!(&predecessors(*one, &all), &expected);
+            prop_assert_eq!(&edges(&all)[index], &(one.name, expected));
         }
     }
 
