@@ -24,7 +24,7 @@ impl Child {
             return memory::of_text(self.resource.len());
         };
         let texts: u64 = [&self.resource, name, version].into_iter().map(|text| memory::of_text(text.len())).sum();
-        texts.saturating_add(repository_context.as_ref().map_or(0, memory::of))
+        texts.saturating_add(repository_context.as_deref().map_or(0, memory::of))
     }
 }
 

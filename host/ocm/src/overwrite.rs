@@ -1,5 +1,7 @@
 //! ComponentVersionOverwrites: component references replaced by others (`docs/wire.md` §10).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,7 +23,7 @@ pub struct Overwrite {
 pub struct OverwriteSide {
     /// The repository.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub repository_context: Option<Value>,
+    pub repository_context: Option<Arc<Value>>,
     /// The component's name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub component_name: String,
@@ -73,7 +75,7 @@ impl Replaced {
             true => format!("{what} has not been overwritten"),
             false => format!("{before} -> {after}"),
         };
-        let display = |context: &Option<Value>| context.as_ref().map(display).unwrap_or_default();
+        let display = |context: &Option<Arc<Value>>| context.as_deref().map(display).unwrap_or_default();
         let lines = [
             "Component reference has been overwritten:".to_owned(),
             message_of(
@@ -133,7 +135,8 @@ mod tests {
     };
 
     fn reference(context: Option<Value>) -> VersionReference {
-        VersionReference { repository_context: context, name: "example.com/a".to_owned(), version: "1".to_owned() }
+        let repository_context = context.map(Arc::new);
+        VersionReference { repository_context, name: "example.com/a".to_owned(), version: "1".to_owned() }
     }
 
     /// What is told where one rule, for all references, gives this.
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_request_reports_where_there_are_overwrites_and_a_reference_to_replace() {
-        let context = json!({ "type": "OCIRegistry", "baseUrl": "of-the-context.example" });
+        let context = Arc::new(json!({ "type": "OCIRegistry", "baseUrl": "of-the-context.example" }));
         let rule = Overwrite {
             source: OverwriteSide { repository_context: Some(context.clone()), ..OverwriteSide::default() },
             substitution: OverwriteSide { version: "2".to_owned(), ..OverwriteSide::default() },
@@ -212,5 +215,17 @@ mod tests {
         assert_eq!(request(own, &rules).overwritten(), Some(unmatched));
         assert_eq!(request(referred, &[]).overwritten(), None);
         assert_eq!(request(ComponentSource::Inline(json!({}).into()), &rules).overwritten(), None);
+    }
+
+    #[test]
+    fn c_292_what_is_replaced_shares_its_repository_context() {
+        let [own, given] = ["own", "given"].map(|text| Arc::new(Value::from(text)));
+        let original = VersionReference { repository_context: Some(Arc::clone(&own)), ..reference(None) };
+        let to = OverwriteSide { repository_context: Some(Arc::clone(&given)), ..OverwriteSide::default() };
+        let rule = Overwrite { source: OverwriteSide::default(), substitution: to };
+        for (rules, expected) in [(Vec::new(), own), (vec![rule], given)] {
+            let context = replace(&rules, &original).reference.repository_context;
+            assert!(context.is_some_and(|context| Arc::ptr_eq(&context, &expected)), "{expected}");
+        }
     }
 }

@@ -20,7 +20,7 @@ pub struct ComponentRequest {
     /// Which one.
     pub source: ComponentSource,
     /// `repositoryContext` of the Context: counts where the reference has none.
-    pub repository_context: Option<Value>,
+    pub repository_context: Option<Arc<Value>>,
     /// `componentVersionOverwrites` of the Context, in the order of its list. Not for inline descriptors themselves.
     pub overwrites: Vec<Overwrite>,
     /// With what repositories are reached.

@@ -9,8 +9,9 @@ use serde_json::Value;
 /// A component version by name (`spec.componentDescriptor.ref`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VersionReference {
-    /// Where it is; `None` leaves it to the Context.
-    pub repository_context: Option<Value>,
+    /// Where it is; `None` leaves it to the Context. Shared: each reference of a component version carries that of the version
+    /// (C-292).
+    pub repository_context: Option<Arc<Value>>,
     /// The component's name.
     pub name: String,
     /// Its version.
@@ -44,7 +45,7 @@ struct WrittenSource {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct WrittenReference {
-    repository_context: Option<Value>,
+    repository_context: Option<Arc<Value>>,
     component_name: String,
     version: String,
 }
@@ -100,7 +101,7 @@ mod tests {
         let read = |value: Value| ComponentSource::read(&value.to_string());
         let named = json!({"ref": {"repositoryContext": {"type": "ociRegistry"}, "componentName": "example.org/a", "version": "1"}});
         let reference = VersionReference {
-            repository_context: Some(json!({"type": "ociRegistry"})),
+            repository_context: Some(json!({"type": "ociRegistry"}).into()),
             name: "example.org/a".to_owned(),
             version: "1".to_owned(),
         };

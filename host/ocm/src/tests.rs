@@ -280,7 +280,7 @@ mod overwrites {
 
     fn reference() -> VersionReference {
         VersionReference {
-            repository_context: Some(json!({ "type": "a" })),
+            repository_context: Some(json!({ "type": "a" }).into()),
             name: "c".to_owned(),
             version: "1".to_owned(),
         }
@@ -325,7 +325,7 @@ mod overwrites {
         ]);
         let expected = changed(|r| {
             r.version = "2".into();
-            r.repository_context = Some(json!({ "type": "b" }));
+            r.repository_context = Some(json!({ "type": "b" }).into());
         });
         assert_eq!(replaced(list), expected);
     }
@@ -452,12 +452,12 @@ mod covered;
 #[test]
 fn a_reference_is_followed_with_the_repository_of_the_context_and_as_overwrites_have_it() {
     let reference = |context: Option<&str>, version: &str| VersionReference {
-        repository_context: context.map(Value::from),
+        repository_context: context.map(|context| Value::from(context).into()),
         name: "example.org/a".to_owned(),
         version: version.to_owned(),
     };
     let request = |context: Option<&str>| ComponentRequest {
-        repository_context: Some("of the Context".into()),
+        repository_context: Some(Value::from("of the Context").into()),
         ..ComponentRequest::of(ComponentSource::Reference(reference(context, "1")))
     };
     let followed = |context: Option<&str>, replaced: Option<&VersionReference>| {

@@ -40,12 +40,29 @@ pub(crate) struct Graph {
     pub(crate) memory: Arc<HeldVersionMemory>,
 }
 
-/// What names a node: repository context, component and version.
-type NodeName = (Option<String>, String, String);
+/// What names a node: the place of its repository context among the distinct ones, component and version.
+type NodeName = (Option<usize>, String, String);
 
-fn name(reference: &VersionReference) -> NodeName {
-    let context = reference.repository_context.as_ref().map(Value::to_string);
-    (context, reference.name.clone(), reference.version.clone())
+/// The repository contexts that references have, each with the place of the first one that is the same. Many references
+/// share one (C-292).
+#[derive(Default)]
+struct DistinctContexts(Vec<(Arc<Value>, usize)>);
+
+impl DistinctContexts {
+    fn name(&mut self, reference: &VersionReference) -> NodeName {
+        let context = reference.repository_context.as_ref().map(|context| self.place(context));
+        (context, reference.name.clone(), reference.version.clone())
+    }
+
+    fn place(&mut self, context: &Arc<Value>) -> usize {
+        if let Some((_, place)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, context)) {
+            return *place;
+        }
+        let same = self.0.iter().find(|(known, _)| known == context);
+        let place = same.map_or(self.0.len(), |(_, place)| *place);
+        self.0.push((Arc::clone(context), place));
+        place
+    }
 }
 
 impl GraphNode {
@@ -70,7 +87,8 @@ impl Graph {
         search: &DescriptorSearch,
     ) -> Result<Self, Fault> {
         let mut nodes = vec![GraphNode::of(root)];
-        let mut known = HashMap::from([(name(at), 0)]);
+        let mut contexts = DistinctContexts::default();
+        let mut known = HashMap::from([(contexts.name(at), 0)]);
         let mut level = 0..1;
         for _ in 0..DEEPEST {
             // What the level refers to: known nodes, and those that are fetched next.
@@ -86,7 +104,7 @@ impl Graph {
                     };
                     let to = replace(rules, &original).reference;
                     let next = nodes.len() + wanted.len();
-                    let index = *known.entry(name(&to)).or_insert(next);
+                    let index = *known.entry(contexts.name(&to)).or_insert(next);
                     if known.len() > MOST_VERSIONS {
                         return Err(too_many(&nodes, &format!("more than {MOST_VERSIONS} component versions")));
                     }
@@ -177,4 +195,31 @@ fn in_order(nodes: &[GraphNode]) -> Vec<Arc<Descriptor>> {
         }
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_292_references_with_one_repository_context_are_named_by_one() {
+        let reference = |context: &Arc<Value>, name: &str| VersionReference {
+            repository_context: Some(Arc::clone(context)),
+            name: name.to_owned(),
+            version: "1".to_owned(),
+        };
+        let [one, same, other] = ["a", "a", "b"].map(|path| Arc::new(json!({"type": "local", "filePath": path})));
+        let mut contexts = DistinctContexts::default();
+        let named: Vec<NodeName> = (0..2_000).map(|n| contexts.name(&reference(&one, &format!("c{n}")))).collect();
+        assert_eq!((named.len(), contexts.0.len()), (2_000, 1), "one is kept for all");
+        assert_eq!(contexts.name(&reference(&same, "c0")), named[0], "the same content names the same node");
+        assert_ne!(contexts.name(&reference(&other, "c0")), named[0]);
+        assert_eq!(contexts.name(&VersionReference { repository_context: None, ..reference(&one, "c0") }).0, None);
+        for context in [&one, &same, &other] {
+            contexts.name(&reference(context, "c0"));
+        }
+        assert_eq!(contexts.0.len(), 3);
+    }
 }

@@ -112,12 +112,12 @@ fn contexts_of(request: &ComponentRequest) -> impl Iterator<Item = &Value> {
     let above = request.verification.as_ref().and_then(|wanted| wanted.above.as_ref());
     let sources = std::iter::once(&request.source).chain(above);
     let named = sources.filter_map(|source| match source {
-        ComponentSource::Reference(reference) => reference.repository_context.as_ref(),
+        ComponentSource::Reference(reference) => reference.repository_context.as_deref(),
         ComponentSource::Inline(_) => None,
     });
     let sides = request.overwrites.iter().flat_map(|rule| [&rule.source, &rule.substitution]);
-    let replaced = sides.filter_map(|side| side.repository_context.as_ref());
-    request.repository_context.iter().chain(named).chain(replaced)
+    let replaced = sides.filter_map(|side| side.repository_context.as_deref());
+    request.repository_context.as_deref().into_iter().chain(named).chain(replaced)
 }
 
 /// What names a component version among those of a namespace.
@@ -184,9 +184,9 @@ impl VersionReader<'_> {
             ComponentSource::Inline(document) => {
                 let descriptor = Descriptor::parse(document)
                     .map_err(|error| Fault::invalid(Code::ConfigurationProblem, error.to_string()))?;
-                let context = descriptor.repository_context().or(request.repository_context.as_ref());
-                context.into_iter().try_for_each(check_context)?;
-                let context = context.cloned();
+                let own = descriptor.repository_context();
+                own.or(request.repository_context.as_deref()).into_iter().try_for_each(check_context)?;
+                let context = own.map(|own| Arc::new(own.clone())).or_else(|| request.repository_context.clone());
                 let at = VersionReference {
                     repository_context: context,
                     name: descriptor.name.clone(),

@@ -105,7 +105,7 @@ impl DescriptorSearch {
             return self.of_inline(Arc::clone(descriptor), repository_context.as_ref());
         }
         let mut asked: Vec<String> = Vec::new();
-        for context in repository_context.iter().chain(self.config.repositories(name)) {
+        for context in repository_context.as_deref().into_iter().chain(self.config.repositories(name)) {
             let source = self.source(context).await?;
             if let Some(found) = source.find((name, version), memory).await? {
                 return Ok(found);
@@ -125,10 +125,10 @@ impl DescriptorSearch {
     }
 
     /// A descriptor that the installation carries; its blobs are where its repository context says.
-    fn of_inline(&self, descriptor: Arc<Descriptor>, context: Option<&Value>) -> Result<FoundVersion, Fault> {
-        let context = descriptor.repository_context().or(context);
-        context.into_iter().try_for_each(check_context)?;
-        let context = context.cloned();
+    fn of_inline(&self, descriptor: Arc<Descriptor>, context: Option<&Arc<Value>>) -> Result<FoundVersion, Fault> {
+        let own = descriptor.repository_context();
+        own.or(context.map(AsRef::as_ref)).into_iter().try_for_each(check_context)?;
+        let context = own.map(|own| Arc::new(own.clone())).or_else(|| context.cloned());
         let elsewhere = DescriptorSearch {
             shared: Arc::clone(&self.shared),
             keyring: Arc::clone(&self.keyring),

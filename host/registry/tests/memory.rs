@@ -147,7 +147,7 @@ async fn c_320_descriptors_that_are_large_values_are_not_kept_beyond_their_sum()
     let open = async {
         for number in 0..20 {
             let source = ComponentSource::Reference(VersionReference {
-                repository_context: Some(context.clone()),
+                repository_context: Some(context.clone().into()),
                 name: format!("example.org/c{number}"),
                 version: "1.0.0".to_owned(),
             });

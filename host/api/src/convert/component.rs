@@ -40,7 +40,7 @@ impl TryFrom<&ComponentDescriptorSource> for ComponentSource {
     fn try_from(spec: &ComponentDescriptorSource) -> Result<Self, NotOneSource> {
         match (&spec.reference, &spec.inline) {
             (Some(reference), None) => Ok(ComponentSource::Reference(VersionReference {
-                repository_context: reference.repository_context.clone(),
+                repository_context: reference.repository_context.clone().map(Into::into),
                 name: reference.component_name.clone(),
                 version: reference.version.clone(),
             })),
@@ -56,7 +56,7 @@ impl From<&ComponentSource> for ComponentDescriptorSource {
             ComponentSource::Inline(descriptor) => Self { reference: None, inline: Some(descriptor.as_ref().clone()) },
             ComponentSource::Reference(reference) => Self {
                 reference: Some(ComponentVersion {
-                    repository_context: reference.repository_context.clone(),
+                    repository_context: reference.repository_context.as_deref().cloned(),
                     component_name: reference.name.clone(),
                     version: reference.version.clone(),
                 }),
@@ -226,7 +226,7 @@ impl ContextInputs<'_> {
     ) -> Result<ComponentRequest, ContextError> {
         Ok(ComponentRequest {
             source,
-            repository_context: self.context.spec.repository_context.clone(),
+            repository_context: self.context.spec.repository_context.clone().map(Into::into),
             overwrites: self.overwrites()?,
             credentials: self.credentials()?,
             verification: verification.map(|wanted| self.verification(wanted, above)).transpose()?,
@@ -315,7 +315,7 @@ impl ContextInputs<'_> {
         let found = self.objects.overwrites.as_ref();
         let found = found.ok_or_else(|| self.not_found(Kind::from_static("ComponentVersionOverwrites"), &object))?;
         let side = |side: &OverwriteReference| OverwriteSide {
-            repository_context: side.repository_context.clone(),
+            repository_context: side.repository_context.clone().map(Into::into),
             component_name: side.component_name.clone(),
             version: side.version.clone(),
         };

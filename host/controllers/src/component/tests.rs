@@ -98,7 +98,7 @@ fn c_106_the_key_is_that_for_the_name_which_is_opened() {
         let rule = json!([{"source": {"repositoryContext": context}, "substitution": {"componentName": by}}]);
         let source = ComponentSource::Reference(reference);
         let request = ComponentRequest {
-            repository_context: Some(context.clone()),
+            repository_context: Some(context.clone().into()),
             overwrites: serde_json::from_value(rule).unwrap(),
             ..ComponentRequest::of(source.clone())
         };

@@ -93,8 +93,11 @@ async fn overwrites_count_for_the_component_and_for_what_it_refers_to() {
     ]));
     let opened = host.repositories.open(&request).await.unwrap();
     assert_eq!(names(&*opened), ["a:2", "db:9", "deep:2"]);
-    let expected =
-        VersionReference { repository_context: Some(transport("b")), name: "a".to_owned(), version: "2".to_owned() };
+    let expected = VersionReference {
+        repository_context: Some(transport("b").into()),
+        name: "a".to_owned(),
+        version: "2".to_owned(),
+    };
     assert_eq!(opened.replaced(), Some(&expected));
     // A template that asks for the reference gets what stands for it.
     let select = [("name".to_owned(), "db".to_owned())];
@@ -121,7 +124,7 @@ async fn c_288_a_sub_installation_gets_a_reference_or_the_descriptor_of_its_pare
     let opened = host.open(transport("a"), "a", "1").await.unwrap();
     let by_name = |context: Value, name: &str, version: &str| {
         ComponentSource::Reference(VersionReference {
-            repository_context: Some(context),
+            repository_context: Some(context.into()),
             name: name.to_owned(),
             version: version.to_owned(),
         })

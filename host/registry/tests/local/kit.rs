@@ -76,7 +76,7 @@ pub(crate) fn repositories_within(folder: &Path, limits: oci::PullLimits) -> Rep
 
 pub(crate) fn request(context: Value, name: &str, version: &str) -> ComponentRequest {
     ComponentRequest::of(ComponentSource::Reference(VersionReference {
-        repository_context: (!context.is_null()).then_some(context),
+        repository_context: (!context.is_null()).then(|| context.into()),
         name: name.to_owned(),
         version: version.to_owned(),
     }))

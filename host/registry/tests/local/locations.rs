@@ -146,7 +146,7 @@ async fn the_context_gives_the_repository_that_the_reference_lacks() {
     assert!(
         message.starts_with("RepositoryContextMissing: nothing says where the component example.com/shop:1.0.0+b1 is;")
     );
-    request.repository_context = Some(transport("a"));
+    request.repository_context = Some(transport("a").into());
     host.repositories.open(&request).await.unwrap();
     let config = r#"{"type": "generic.config.ocm.software/v1", "configurations": [{"type": "ocm.config.ocm.software",
         "resolvers": [{"prefix": "example.com", "repository": {"type": "CommonTransportFormat", "filePath": "a"}}]}]}"#;

@@ -146,7 +146,7 @@ pub(crate) fn opened(oci: oci::RegistrySettings, folder: &TempDir) -> Repositori
 /// A request as an installation makes it whose Context names these Secrets.
 pub(crate) fn request(registry: &RealRegistry, name: &str, secrets: &[(&str, &str)]) -> ComponentRequest {
     let reference = VersionReference {
-        repository_context: Some(context(registry)),
+        repository_context: Some(context(registry).into()),
         name: name.to_owned(),
         version: "1.0.0".to_owned(),
     };

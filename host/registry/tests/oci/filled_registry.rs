@@ -110,7 +110,7 @@ impl FilledRegistry {
 /// A request to a server for version 1.0.0 as it is made without credentials.
 pub(crate) fn request(name: &str, server: &Server) -> ComponentRequest {
     let (name, version) = (name.to_owned(), "1.0.0".to_owned());
-    let reference = VersionReference { repository_context: Some(context(server)), name, version };
+    let reference = VersionReference { repository_context: Some(context(server).into()), name, version };
     ComponentRequest::of(ComponentSource::Reference(reference))
 }
 

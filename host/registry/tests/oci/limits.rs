@@ -124,9 +124,9 @@ async fn c_284_limits_registry_a_repository_context_has_a_size_wherever_it_stand
     let host = start_with(&folder, RegistrySettings::default());
     let usual = FilledRegistry::open().await.request("example.org/a");
     let long = json!({"type": "OCIRegistry", "baseUrl": "r.example", "more": "x".repeat(16 << 10)});
-    let side = OverwriteSide { repository_context: Some(long.clone()), ..OverwriteSide::default() };
+    let side = OverwriteSide { repository_context: Some(long.clone().into()), ..OverwriteSide::default() };
     let (name, version) = ("example.org/a".to_owned(), "1.0.0".to_owned());
-    let reference = VersionReference { repository_context: Some(long.clone()), name: name.clone(), version };
+    let reference = VersionReference { repository_context: Some(long.clone().into()), name: name.clone(), version };
     let inline = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": name, "version": "1.0.0", "provider": "x",
         "repositoryContexts": [long], "sources": [], "componentReferences": [], "resources": []}});
     let rule = |source: &OverwriteSide, substitution: &OverwriteSide| {
@@ -136,7 +136,7 @@ async fn c_284_limits_registry_a_repository_context_has_a_size_wherever_it_stand
     let why = "a repositoryContext takes more than 16384 bytes of memory; write no more into it than the type of the repository and \
                where it is";
     for request in [
-        ComponentRequest { repository_context: Some(long.clone()), ..usual.clone() },
+        ComponentRequest { repository_context: Some(long.clone().into()), ..usual.clone() },
         ComponentRequest { overwrites: rule(&side, &none), ..usual.clone() },
         ComponentRequest { overwrites: rule(&none, &side), ..usual.clone() },
         ComponentRequest::of(ComponentSource::Reference(reference)),

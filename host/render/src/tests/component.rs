@@ -67,7 +67,7 @@ impl ComponentVersion for Version {
         let component = match reference {
             // Some 36 MiB.
             "cd://large" => ComponentSource::Reference(VersionReference {
-                repository_context: Some(Value::from(vec![json!({"": 0}); 40_000])),
+                repository_context: Some(Value::from(vec![json!({"": 0}); 40_000]).into()),
                 ..VersionReference::default()
             }),
             _ => ComponentSource::Inline(json!({"name": "child"}).into()),

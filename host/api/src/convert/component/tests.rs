@@ -90,7 +90,7 @@ fn a_request_has_all_that_the_context_says() {
     let inputs = ContextInputs { context: &context, namespace: &"ns".into(), objects: &objects };
     let expected = ComponentRequest {
         source: reference(),
-        repository_context: Some(json!({"type": "local", "filePath": "x"})),
+        repository_context: Some(json!({"type": "local", "filePath": "x"}).into()),
         overwrites: vec![Overwrite {
             source: OverwriteSide { component_name: "a".to_owned(), ..OverwriteSide::default() },
             substitution: OverwriteSide { version: "2".to_owned(), ..OverwriteSide::default() },
