@@ -183,6 +183,8 @@ async fn read_named(
     let has_any = !names.secrets.is_empty() || names.ocm_config.is_some() || names.overwrites.is_some();
     let most = MOST_CREDENTIAL_BYTES * COPIES_OF_CREDENTIALS;
     let reserved = if has_any { Some(reserve_for_reading(namespace, most).await) } else { None };
+    // Whoever waits for memory has no turn, and whoever has a turn waits for none.
+    let _turn = if has_any { Some(host.named_reads.acquire(&Some(namespace.clone())).await) } else { None };
     let mut bytes = 0;
     let mut count = |more: u64| {
         bytes += more;

@@ -68,6 +68,8 @@ pub struct ControllerContext {
     pub computations: Computations,
     /// Whose turn it is to keep imports in memory that take much of it (C-99).
     pub large_imports: Arc<Turns>,
+    /// Whose turn it is to read objects that others name from the cluster of the client, of which there may be thousands (C-293).
+    pub(crate) named_reads: Arc<Turns>,
     /// The memory of what executions of blueprints answer (C-324).
     pub rendered: Arc<SharedBytes>,
     /// The memory of credentials that were issued for running jobs (C-286).
@@ -100,6 +102,10 @@ pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Installations that keep large imports in memory at once, of two namespaces: what is rendered from imports takes a few times
 /// as much as they do.
 const MOST_LARGE_IMPORTS: usize = 2;
+
+/// So many calls at once read what others name from the cluster of the client, one object after another: a namespace may have hundreds of
+/// calls under way that each name thousands.
+const MOST_NAMED_READS: usize = 16;
 
 /// The most bytes of memory that credentials take which were issued for running jobs and are kept; a namespace has half of it. Those
 /// beyond are issued again when they are asked for (C-286).
@@ -140,6 +146,7 @@ impl ControllerContext {
             term: None,
             computations: Computations::default(),
             large_imports: Turns::new(MOST_LARGE_IMPORTS),
+            named_reads: Turns::new(MOST_NAMED_READS),
             rendered: SharedBytes::new(MOST_RENDERED_BYTES),
             issued: SharedBytes::new(MOST_ISSUED_BYTES),
             secrets,

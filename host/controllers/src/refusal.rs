@@ -70,16 +70,17 @@ fn failure_of(crash: Crash, time_is_up: bool) -> Failure {
         (Crash::Killed(times), _) => {
             let then = if time_is_up { "the time for it is up" } else { "it is set aside, and tried again later, alone" };
             let message = format!(
-                "the operator was killed {times} times in a row while it worked on this, most likely as it needs more memory than \
+                "the operator was killed {times} times while it worked on this, most likely as it needs more memory than \
                  there is; {then}: make it smaller, or give the operator more memory"
             );
             ("OperatorKilled", message)
         }
-        (Crash::KilledByOthers(others), _) => {
+        (Crash::KilledInNamespace(times), _) => {
             let then = if time_is_up { "the time for this is up" } else { "this is tried again later" };
             let message = format!(
-                "the operator was killed again and again while it worked on {others} objects of this namespace, whose status says \
-                 OperatorKilled, so all others of it are set aside as well; {then}: delete those objects, or make them smaller"
+                "the operator was killed {times} times while it worked on other objects of this namespace, each time on new ones, most \
+                 likely as they need more memory than there is; the namespace is set aside, and {then}: make those objects smaller \
+                 (the log of the operator names them), or give the operator more memory"
             );
             ("OperatorKilled", message)
         }

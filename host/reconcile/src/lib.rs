@@ -51,5 +51,5 @@ pub use crate::{
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,
     write::{CONFLICT, WriteError, Writer},
-    written::{CallJournal, WrittenCall},
+    written::{CallJournal, CallState, JournalEntry, WrittenCall, WrittenNamespace},
 };

@@ -15,7 +15,7 @@ use crate::{
     queue::Ended,
     slot::CallSlots,
     stale_watch::StaleWatchTimer,
-    unfinished::{CallAdmission, CallAside, Crash, UnfinishedCalls},
+    unfinished::{CallAdmission, CallAside, Crash, LONGEST_ALONE, UnfinishedCalls},
 };
 
 /// When a controller wants to be called again after a call that ended well.
@@ -134,7 +134,7 @@ pub async fn run<C: Controller>(
                 } else {
                     failures.remove(&key);
                     stale_watch.release(&key);
-                    unfinished.iter().for_each(|unfinished| unfinished.retain(C::NAME, |of| *of != key));
+                    unfinished.iter().for_each(|unfinished| unfinished.gone(C::NAME, &key));
                     queue.finish(&key, Ended::Settled);
                     queue.forget(&key);
                 }
@@ -204,15 +204,23 @@ async fn written_down<C: Controller>(
     let is_alone = match unfinished.admit(C::NAME, &key, Instant::now()) {
         CallAdmission::Free => false,
         CallAdmission::Alone => true,
+        CallAdmission::Later => return (key, Ok(Ok(NextCall::After(LONGEST_ALONE)))),
         CallAdmission::Aside(CallAside { left, why }) => {
-            if let Some((object, _reserved)) = unfolded(&store, &key).await {
-                tell_of_crashes(called.0.as_ref(), object, why).await;
-            }
+            let tell = async {
+                if let Some((object, _reserved)) = unfolded(&store, &key).await {
+                    tell_of_crashes(called.0.as_ref(), object, why).await;
+                }
+            };
+            tell.instrument(span::<C>(&key)).await;
             return (key, Ok(Ok(NextCall::After(left))));
         }
     };
     let of = key.clone();
     unfinished.carry_out(C::NAME, &of, is_alone, Box::pin(call(called, key, store, is_stale))).await
+}
+
+fn span<C: Controller>(key: &Key) -> tracing::Span {
+    tracing::info_span!("reconcile", controller = C::NAME, object = %key)
 }
 
 async fn tell_of_crashes<C: Controller>(controller: &C, object: Arc<C::Object>, crash: Crash) {
@@ -231,7 +239,7 @@ async fn call<C: Controller>(
     is_stale: bool,
 ) -> EndedCall {
     let Some((object, _reserved)) = unfolded(&store, &key).await else { return (key, Ok(Ok(NextCall::Settled))) };
-    let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
+    let span = span::<C>(&key);
     let work = async {
         if !is_stale {
             return controller.reconcile(Arc::clone(&object)).await;

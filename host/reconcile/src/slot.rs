@@ -1,15 +1,15 @@
 //! The slots of a loop: how many calls are under way at once, apart from those that wait on somebody else's server.
 
 use std::sync::{
-    Arc, OnceLock,
+    Arc, OnceLock, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
 
 use orangery_core::port::LendableSlot;
-use orangery_turns::{HeldBytes, LentSlot, in_slot, slot};
+use orangery_turns::{HeldBytes, LentSlot, Turn, in_slot, slot};
 use tokio::sync::{Mutex, Notify};
 
-use crate::written::CallRecord;
+use crate::written::{CallRecord, CallState};
 
 tokio::task_local! {
     static SLOT: Arc<CallSlot>;
@@ -58,9 +58,8 @@ impl CallSlots {
 
     /// Carries a call out in a slot.
     pub(crate) async fn carry_out<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
-        let (waits, read, written) = (AtomicUsize::new(0), Mutex::default(), OnceLock::new());
-        let slot = CallSlot { of: self, waits, read, written };
-        let slot = Arc::new(slot);
+        let (waits, read) = (AtomicUsize::new(0), Mutex::default());
+        let slot = Arc::new(CallSlot { of: self, waits, read, written: OnceLock::new(), turn: OnceLock::new() });
         in_slot(slot.clone(), SLOT.scope(slot, call)).await
     }
 }
@@ -71,15 +70,39 @@ pub(crate) struct CallSlot {
     waits: AtomicUsize,
     /// What is reserved for what the call reads. Held while it waits for that.
     pub(crate) read: Mutex<Option<HeldBytes>>,
-    /// Where the call is written down, once it is not alone any more (C-283).
-    written: OnceLock<CallRecord>,
+    /// Where the call is written down (C-283).
+    written: OnceLock<Arc<CallRecord>>,
+    /// A turn that it has until it waits on a server.
+    turn: OnceLock<SharedTurn>,
+}
+
+/// A turn that is given back by whoever is first to.
+#[derive(Clone)]
+pub(crate) struct SharedTurn(Arc<std::sync::Mutex<Option<Turn>>>);
+
+impl SharedTurn {
+    /// A turn that is held.
+    pub(crate) fn of(turn: Turn) -> Self {
+        Self(Arc::new(std::sync::Mutex::new(Some(turn))))
+    }
+
+    /// Gives it back where nobody has.
+    pub(crate) fn give_back(&self) {
+        let turn = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Without the lock: the next one goes on from here.
+        drop(turn);
+    }
 }
 
 impl CallSlot {
     /// From now on it is written down whether the call works, or waits on somebody else's server.
-    pub(crate) fn write_down(&self, record: &CallRecord) {
-        record.write(self.waits.load(Ordering::SeqCst) == 0);
-        drop(self.written.set(record.clone()));
+    pub(crate) fn write_down(&self, record: &Arc<CallRecord>) {
+        drop(self.written.set(Arc::clone(record)));
+    }
+
+    /// The turn is given back when the call waits on somebody else's server.
+    pub(crate) fn give_back_when_it_waits(&self, turn: &SharedTurn) {
+        drop(self.turn.set(turn.clone()));
     }
 }
 
@@ -88,13 +111,14 @@ impl LendableSlot for CallSlot {
         if self.waits.fetch_add(1, Ordering::SeqCst) == 0 {
             self.of.lent.fetch_add(1, Ordering::SeqCst);
             self.of.bell.notify_one();
-            self.written.get().into_iter().for_each(|record| record.write(false));
+            self.written.get().into_iter().for_each(|record| record.write(CallState::WaitsOnServer));
+            self.turn.get().into_iter().for_each(SharedTurn::give_back);
         }
     }
 
     fn take_back(&self) {
         if self.waits.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.written.get().into_iter().for_each(|record| record.write(true));
+            self.written.get().into_iter().for_each(|record| record.write(CallState::Works));
             self.of.lent.fetch_sub(1, Ordering::SeqCst);
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A call may end the process: what it reads takes more memory than there is, or a library aborts. It would again after each
 //! start. So calls are written down while they are under way. What a process finds written down by the one before is called
-//! alone, one call at a time; and where the process ends once more during such a call, it is set aside for a while.
+//! alone, one call at a time, and so is whatever else is of its namespace; and where the process ends once more during such a
+//! call, it is set aside for a while.
 
 use std::{
     collections::BTreeMap,
@@ -10,23 +11,29 @@ use std::{
     time::Duration,
 };
 
+use orangery_core::name::Namespace;
 use orangery_turns::Turns;
 use tokio::time::Instant;
 
 use crate::{
     Key,
-    slot::{call_slot, lending},
-    written::{CallJournal, CallRecord, WrittenCall},
+    slot::{SharedTurn, call_slot, lending},
+    written::{CallJournal, CallRecord, CallState, JournalEntry, WrittenCall, WrittenNamespace},
 };
 
-/// How long a call has the turn of those that are alone; whatever it still does then, it most likely waits for others.
-const LONGEST_ALONE: Duration = Duration::from_secs(10);
+mod blame;
 
-/// In so many processes in a row a call has to be under way at their end before it is set aside.
+/// How long a call has the turn of those that are alone; whatever it still does then, it most likely waits for others.
+pub(crate) const LONGEST_ALONE: Duration = Duration::from_secs(10);
+
+/// So many calls of a namespace wait for that turn in their places of a loop; more are called again later.
+const MOST_WAITING: usize = 16;
+
+/// So many processes have to be killed during calls of an object before it is set aside.
 const SET_ASIDE_AFTER: u32 = 2;
 
-/// With so many calls of a namespace set aside all others of it are.
-const MOST_ASIDE_OF_A_NAMESPACE: usize = 3;
+/// With so many killed during calls of ever other objects of a namespace, the namespace is set aside.
+const NAMESPACE_SET_ASIDE_AFTER: u32 = 3;
 
 /// How long a call is set aside at first; each time after that four times as long.
 const FIRST_ASIDE: Duration = Duration::from_secs(60);
@@ -34,15 +41,21 @@ const FIRST_ASIDE: Duration = Duration::from_secs(60);
 /// The longest time.
 const LONGEST_ASIDE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// For so long no process is killed before calls of a namespace are as those of all others.
+const SUSPECTED_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// For so long none is killed before it is forgotten how many were during calls of a namespace.
+const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
+
 /// What ended the last calls of an object without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// They panicked, [`TOLD_AFTER`](crate::TOLD_AFTER) times in a row or more often. It is called again all the same (C-42).
     Panicked,
-    /// The process was killed, so many times in a row. It is set aside for a while (C-283).
+    /// The process was killed, so many times. It is set aside for a while (C-283).
     Killed(u32),
-    /// It was killed during calls of so many other objects of the namespace: all of them are set aside.
-    KilledByOthers(usize),
+    /// It was killed so many times during calls of ever other objects of the namespace: all of it is set aside.
+    KilledInNamespace(u32),
 }
 
 /// Calls that are under way, and those that were when processes before this one ended.
@@ -56,6 +69,11 @@ pub struct UnfinishedCalls {
 #[derive(Default)]
 struct KnownCalls {
     suspects: BTreeMap<(String, Key), SuspectedCall>,
+    namespaces: BTreeMap<Namespace, SuspectedNamespace>,
+    /// Calls that wait for being alone.
+    waiting: BTreeMap<Namespace, usize>,
+    /// Where calls are that are under way and no suspects.
+    under_way: BTreeMap<usize, Arc<CallRecord>>,
     free: Vec<usize>,
 }
 
@@ -67,13 +85,23 @@ struct SuspectedCall {
     aside_until: Option<Instant>,
 }
 
+/// A namespace of such calls, whatever has become of their objects.
+struct SuspectedNamespace {
+    kills: u32,
+    place: Option<usize>,
+    /// Until then nothing of it is called; in the past where it is not set aside.
+    aside_until: Instant,
+}
+
 /// How a call may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallAdmission {
     /// As others.
     Free,
-    /// When nothing else is under way that was when a process ended.
+    /// When nothing else is under way that is to be alone.
     Alone,
+    /// Not now: many of its namespace wait for being alone.
+    Later,
     /// Not before this time is over.
     Aside(CallAside),
 }
@@ -88,16 +116,23 @@ pub(crate) struct CallAside {
 }
 
 /// A call that is written down until this is dropped.
-pub(crate) struct CallUnderWay {
+struct CallUnderWay {
     of: Arc<UnfinishedCalls>,
     id: (String, Key),
     place: Option<usize>,
-    record: Option<CallRecord>,
+    /// How many processes were killed during calls of its object.
+    times: u32,
 }
 
-/// How long a call is set aside that was under way at the end of so many processes in a row; `None` where it is called alone.
-fn aside_for(times: u32) -> Option<Duration> {
-    let further = times.checked_sub(SET_ASIDE_AFTER)?;
+/// A call that waits for being alone, until this is dropped.
+struct WaitingCall<'a> {
+    of: &'a UnfinishedCalls,
+    namespace: &'a Namespace,
+}
+
+/// How long what was the reason so often is set aside that is from so often on; `None` where it is called alone.
+fn aside_for(times: u32, from: u32) -> Option<Duration> {
+    let further = times.checked_sub(from)?;
     Some(
         4_u32
             .checked_pow(further)
@@ -107,81 +142,110 @@ fn aside_for(times: u32) -> Option<Duration> {
 }
 
 impl KnownCalls {
-    /// Where so many objects of a namespace are set aside, all others of it are as well, until the first of them is tried again: who
-    /// writes what kills the operator can write it under many names.
-    fn aside_with_others(&self, key: &Key, now: Instant) -> Option<CallAside> {
-        let of_namespace = self.suspects.iter().filter(|((_, of), _)| of.namespace == key.namespace);
-        let until: Vec<Instant> =
-            of_namespace.filter_map(|(_, call)| call.aside_until.filter(|until| *until > now)).collect();
-        let first = until.iter().min().filter(|_| until.len() >= MOST_ASIDE_OF_A_NAMESPACE)?;
-        Some(CallAside { left: *first - now, why: Crash::KilledByOthers(until.len()) })
+    fn keep(&mut self, entry: JournalEntry, place: Option<usize>, now: Instant) {
+        match entry {
+            JournalEntry::Call(WrittenCall { controller, key, times, .. }) => {
+                let aside_until = aside_for(times, SET_ASIDE_AFTER).map(|time| now + time);
+                self.suspects.insert((controller, key), SuspectedCall { times, place, aside_until });
+            }
+            JournalEntry::Namespace(WrittenNamespace { namespace, kills }) => {
+                let aside_until = now + aside_for(kills, NAMESPACE_SET_ASIDE_AFTER).unwrap_or_default();
+                self.namespaces.insert(namespace, SuspectedNamespace { kills, place, aside_until });
+            }
+        }
+    }
+
+    fn admission(&self, id: &(String, Key), now: Instant) -> CallAdmission {
+        let aside = |until: Instant, why| CallAdmission::Aside(CallAside { left: until - now, why });
+        let (suspect, namespace) = (self.suspects.get(id), self.namespaces.get(&id.1.namespace));
+        if let Some(SuspectedCall { times, aside_until: Some(until), .. }) = suspect
+            && *until > now
+        {
+            return aside(*until, Crash::Killed(*times));
+        }
+        match namespace {
+            Some(SuspectedNamespace { kills, aside_until, .. }) if *aside_until > now => {
+                return aside(*aside_until, Crash::KilledInNamespace(*kills));
+            }
+            Some(SuspectedNamespace { aside_until, .. }) if *aside_until + SUSPECTED_FOR > now => {}
+            _ if suspect.is_none() => return CallAdmission::Free,
+            _ => {}
+        }
+        let waiting = self.waiting.get(&id.1.namespace).copied().unwrap_or_default();
+        if waiting >= MOST_WAITING { CallAdmission::Later } else { CallAdmission::Alone }
     }
 }
 
 impl UnfinishedCalls {
-    /// With what the process before has written down.
-    pub fn new(journal: Arc<dyn CallJournal>, before: Vec<WrittenCall>) -> Arc<Self> {
-        let now = Instant::now();
-        let before = before.into_iter().filter(|call| call.under_way || call.times > 0);
-        let mut known = KnownCalls { free: (0..journal.capacity()).rev().collect(), ..KnownCalls::default() };
-        for call in before {
-            let times = call.times.saturating_add(u32::from(call.under_way));
-            let place = known.free.pop();
-            let written = WrittenCall { under_way: false, times, ..call };
-            place.iter().for_each(|place| journal.write(*place, &written));
-            let aside_until = aside_for(times).map(|time| now + time);
-            let suspect = SuspectedCall { times, place, aside_until };
-            known.suspects.insert((written.controller, written.key), suspect);
+    /// With what the process before has written down, in its order.
+    pub fn new(journal: Arc<dyn CallJournal>, before: Vec<JournalEntry>) -> Arc<Self> {
+        let (now, filled) = (Instant::now(), before.len().min(journal.capacity()));
+        let mut known = KnownCalls::default();
+        let mut places = 0..journal.capacity();
+        for entry in blame::after_kill(before) {
+            let place = places.next();
+            place.iter().for_each(|place| journal.write(*place, &entry));
+            known.keep(entry, place, now);
         }
+        // What is known is written by now: what the process before wrote behind it goes.
+        (places.start..filled).for_each(|place| journal.clear(place));
+        known.free = places.rev().collect();
         Arc::new(Self { journal, known: Mutex::new(known), alone: Turns::new(1) })
     }
 
     /// How a call may begin.
     pub(crate) fn admit(&self, controller: &str, key: &Key, now: Instant) -> CallAdmission {
-        let known = self.lock();
-        if known.suspects.is_empty() {
+        let mut known = self.lock();
+        if known.suspects.is_empty() && known.namespaces.is_empty() {
             return CallAdmission::Free;
         }
-        let suspect = known.suspects.get(&(controller.to_owned(), key.clone()));
-        match suspect {
-            Some(SuspectedCall { times, aside_until: Some(until), .. }) if *until > now => {
-                CallAdmission::Aside(CallAside { left: *until - now, why: Crash::Killed(*times) })
-            }
-            Some(_) => CallAdmission::Alone,
-            None => known.aside_with_others(key, now).map_or(CallAdmission::Free, CallAdmission::Aside),
+        let is_forgotten = |known: &SuspectedNamespace| known.aside_until + REMEMBERED_FOR <= now;
+        if known.namespaces.get(&key.namespace).is_some_and(is_forgotten) {
+            let forgotten = known.namespaces.remove(&key.namespace);
+            self.give_back(&mut known, forgotten.and_then(|namespace| namespace.place));
         }
+        known.admission(&(controller.to_owned(), key.clone()), now)
     }
 
     /// The process ends as it was asked to: what is cut off then was no reason.
     pub fn stop(&self) {
         let known = self.lock();
-        let kept: BTreeMap<usize, WrittenCall> = known
-            .suspects
-            .iter()
-            .filter_map(|((controller, key), suspect)| {
-                let (controller, key, times) = (controller.clone(), key.clone(), suspect.times);
-                Some((suspect.place?, WrittenCall { controller, key, under_way: false, times }))
-            })
-            .collect();
-        for place in 0..self.journal.capacity() {
-            match kept.get(&place) {
-                Some(call) => self.journal.write(place, call),
-                None => self.journal.clear(place),
-            }
+        for record in known.under_way.values() {
+            record.close();
+        }
+        for place in known.under_way.keys() {
+            self.journal.clear(*place);
+        }
+        for ((controller, key), suspect) in &known.suspects {
+            let (controller, key, times) = (controller.clone(), key.clone(), suspect.times);
+            let call = WrittenCall { controller, key, state: CallState::Suspected, times };
+            suspect.place.iter().for_each(|place| self.journal.write(*place, &JournalEntry::Call(call.clone())));
         }
     }
 
-    /// Forgets the calls of a controller whose objects are gone.
+    /// Forgets the calls of a controller whose objects are gone; of their namespaces it is known how often they killed a process.
     pub(crate) fn retain(&self, controller: &str, exists: impl Fn(&Key) -> bool) {
+        let gone = |known: &KnownCalls| -> Vec<(String, Key)> {
+            known.suspects.keys().filter(|(of, key)| of == controller && !exists(key)).cloned().collect()
+        };
         let mut known = self.lock();
-        let gone = known.suspects.keys().filter(|(of, key)| of == controller && !exists(key));
-        for id in gone.cloned().collect::<Vec<_>>() {
-            let forgotten = known.suspects.remove(&id);
-            self.give_back(&mut known, forgotten.and_then(|suspect| suspect.place));
+        for id in gone(&known) {
+            self.forget(&mut known, &id);
+        }
+    }
+
+    /// Forgets the call of a controller whose object is gone.
+    pub(crate) fn gone(&self, controller: &str, key: &Key) {
+        let mut known = self.lock();
+        if !known.suspects.is_empty() {
+            self.forget(&mut known, &(controller.to_owned(), key.clone()));
         }
     }
 
     /// Carries a call out. What is alone waits for its turn with the slot of the call lent.
+    ///
+    /// What is alone for its namespace only gives its turn back as soon as it waits on a server; what was itself under way when a
+    /// process was killed keeps it for [`LONGEST_ALONE`], with all that it holds meanwhile.
     pub(crate) async fn carry_out<T>(
         self: &Arc<Self>,
         controller: &str,
@@ -193,38 +257,54 @@ impl UnfinishedCalls {
             let _under_way = self.begin(controller, key);
             return call.await;
         }
-        let turn = lending(self.alone.acquire(&Some(key.namespace.clone()))).await;
+        let waiting = self.wait(&key.namespace);
+        let turn = SharedTurn::of(lending(self.alone.acquire(&Some(key.namespace.clone()))).await);
+        drop(waiting);
         let under_way = self.begin(controller, key);
+        if let Some(slot) = call_slot().filter(|_| under_way.times == 0) {
+            slot.give_back_when_it_waits(&turn);
+        }
         let mut call = std::pin::pin!(call);
         match tokio::time::timeout(LONGEST_ALONE, call.as_mut()).await {
-            Ok(ended) => ended,
+            Ok(ended) => {
+                turn.give_back();
+                ended
+            }
             Err(_elapsed) => {
-                drop(turn);
-                // It is not alone from here on: while it waits on somebody else's server it is no reason.
-                if let (Some(slot), Some(record)) = (call_slot(), &under_way.record) {
-                    slot.write_down(record);
-                }
+                turn.give_back();
                 call.await
             }
         }
     }
 
+    fn wait<'a>(&'a self, namespace: &'a Namespace) -> WaitingCall<'a> {
+        *self.lock().waiting.entry(namespace.clone()).or_default() += 1;
+        WaitingCall { of: self, namespace }
+    }
+
     fn begin(self: &Arc<Self>, controller: &str, key: &Key) -> CallUnderWay {
         let id = (controller.to_owned(), key.clone());
-        let (place, times) = {
-            let mut known = self.lock();
-            match known.suspects.get(&id) {
-                Some(suspect) => (suspect.place, suspect.times),
-                None => (known.free.pop(), 0),
-            }
+        let mut known = self.lock();
+        let (place, times) = match known.suspects.get(&id) {
+            Some(suspect) => (suspect.place, suspect.times),
+            None => (known.free.pop(), 0),
         };
         let record = place.map(|place| {
             let (controller, key) = id.clone();
-            let record = CallRecord::of(&self.journal, place, WrittenCall { controller, key, under_way: true, times });
-            record.write(true);
-            record
+            let call = WrittenCall { controller, key, state: CallState::Works, times };
+            Arc::clone(known.under_way.entry(place).insert_entry(CallRecord::of(&self.journal, place, call)).get())
         });
-        CallUnderWay { of: Arc::clone(self), id, place, record }
+        drop(known);
+        if let Some(record) = record {
+            record.write(CallState::Works);
+            call_slot().iter().for_each(|slot| slot.write_down(&record));
+        }
+        CallUnderWay { of: Arc::clone(self), id, place, times }
+    }
+
+    fn forget(&self, known: &mut KnownCalls, id: &(String, Key)) {
+        let forgotten = known.suspects.remove(id);
+        self.give_back(known, forgotten.and_then(|suspect| suspect.place));
     }
 
     fn give_back(&self, known: &mut KnownCalls, place: Option<usize>) {
@@ -244,196 +324,25 @@ impl Drop for CallUnderWay {
     fn drop(&mut self) {
         let mut known = self.of.lock();
         known.suspects.remove(&self.id);
+        if let Some(record) = self.place.and_then(|place| known.under_way.remove(&place)) {
+            record.close();
+        }
         self.of.give_back(&mut known, self.place);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is written down, as the next process would read it.
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<BTreeMap<usize, WrittenCall>>>);
-
-    impl Written {
-        fn calls(&self) -> Vec<WrittenCall> {
-            self.0.lock().unwrap().values().cloned().collect()
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        let mut known = self.of.lock();
+        let left = known.waiting.get_mut(self.namespace).map(|waiting| {
+            *waiting = waiting.saturating_sub(1);
+            *waiting
+        });
+        if left == Some(0) {
+            known.waiting.remove(self.namespace);
         }
-
-        fn texts(&self) -> Vec<String> {
-            let text = |call: WrittenCall| {
-                format!(
-                    "{} {} {} {}",
-                    call.controller,
-                    call.key,
-                    call.times,
-                    if call.under_way { "runs" } else { "waits" }
-                )
-            };
-            self.calls().into_iter().map(text).collect()
-        }
-    }
-
-    impl CallJournal for Written {
-        fn capacity(&self) -> usize {
-            3
-        }
-
-        fn write(&self, place: usize, call: &WrittenCall) {
-            self.0.lock().unwrap().insert(place, call.clone());
-        }
-
-        fn clear(&self, place: usize) {
-            self.0.lock().unwrap().remove(&place);
-        }
-    }
-
-    fn key(name: &str) -> Key {
-        Key { namespace: "ns".into(), name: name.into() }
-    }
-
-    /// The process that comes after one that has ended with this written down.
-    fn after(before: &Written) -> (Written, Arc<UnfinishedCalls>) {
-        let written = Written::default();
-        let calls = UnfinishedCalls::new(Arc::new(written.clone()), before.calls());
-        (written, calls)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_283_a_call_that_ends_process_after_process_is_called_alone_and_then_set_aside_for_longer_and_longer() {
-        let (mut written, mut calls) = after(&Written::default());
-        assert_eq!(calls.admit("c", &key("bomb"), Instant::now()), CallAdmission::Free);
-        let mut seen = Vec::new();
-        for _ in 0..9 {
-            let under_way = calls.begin("c", &key("bomb"));
-            seen.extend(written.texts());
-            // The process ends here, and nothing of it is dropped.
-            std::mem::forget(under_way);
-            (written, calls) = after(&written);
-            seen.extend(written.texts());
-            match calls.admit("c", &key("bomb"), Instant::now()) {
-                CallAdmission::Aside(aside) => {
-                    seen.push(format!("aside {} s, {:?}", aside.left.as_secs(), aside.why));
-                    tokio::time::advance(aside.left).await;
-                    assert_eq!(calls.admit("c", &key("bomb"), Instant::now()), CallAdmission::Alone);
-                }
-                other => seen.push(format!("{other:?}")),
-            }
-            assert_eq!(calls.admit("d", &key("bomb"), Instant::now()), CallAdmission::Free, "of another controller");
-        }
-        let asides: Vec<&str> = seen.iter().filter(|text| !text.starts_with("c ")).map(String::as_str).collect();
-        let times = [(60, 2), (240, 3), (960, 4), (3_840, 5), (15_360, 6), (61_440, 7), (86_400, 8), (86_400, 9)];
-        let expected: Vec<String> =
-            times.iter().map(|(left, times)| format!("aside {left} s, Killed({times})")).collect();
-        assert_eq!((asides[0], &asides[1..]), ("Alone", &expected.iter().map(String::as_str).collect::<Vec<_>>()[..]));
-        assert_eq!(seen[..3], ["c ns/bomb 0 runs", "c ns/bomb 1 waits", "Alone"]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_283_a_call_that_ends_is_as_all_others_from_then_on() {
-        let (written, calls) = after(&Written::default());
-        std::mem::forget((calls.begin("c", &key("a")), calls.begin("c", &key("b"))));
-        let (written, calls) = after(&written);
-        assert_eq!(
-            written.texts(),
-            ["c ns/b 1 waits", "c ns/a 1 waits"].map(str::to_owned).into_iter().rev().collect::<Vec<_>>()
-        );
-        calls.carry_out("c", &key("a"), true, async { assert_eq!(written.texts()[0], "c ns/a 1 runs") }).await;
-        assert_eq!(written.texts(), ["c ns/b 1 waits"]);
-        assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Free);
-        calls.retain("d", |_| false);
-        calls.retain("c", |_| true);
-        assert_eq!(written.texts(), ["c ns/b 1 waits"]);
-        calls.retain("c", |of| *of != key("b"));
-        assert_eq!(calls.admit("c", &key("b"), Instant::now()), CallAdmission::Free);
-        assert_eq!(written.texts(), Vec::<String>::new());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_283_those_that_were_under_way_are_called_one_after_the_other_unless_one_takes_long() {
-        let (written, calls) = after(&Written::default());
-        std::mem::forget((calls.begin("c", &key("a")), calls.begin("c", &key("b"))));
-        let (_written, calls) = after(&written);
-        let inside = std::sync::atomic::AtomicUsize::new(0);
-        let call = async |name, takes| {
-            let work = async {
-                inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                drop(tokio::time::timeout(takes, std::future::pending::<()>()).await);
-                inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst)
-            };
-            calls.carry_out("c", &key(name), true, work).await
-        };
-        let (first, second) = tokio::join!(call("a", LONGEST_ALONE / 2), call("b", LONGEST_ALONE / 2));
-        assert_eq!((first, second), (1, 1), "each was alone");
-        let (long, second) = tokio::join!(call("a", LONGEST_ALONE * 3), call("b", LONGEST_ALONE));
-        assert_eq!((long, second), (1, 2), "what takes long does not hold up the others");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_283_limits_calls_with_three_of_a_namespace_set_aside_all_of_it_is_until_the_first_is_tried_again() {
-        let killed =
-            |name: &str, times| WrittenCall { controller: "c".to_owned(), key: key(name), under_way: true, times };
-        let now = Instant::now();
-        let of = |before| UnfinishedCalls::new(Arc::new(Written::default()), before);
-        let two = of(vec![killed("a", 1), killed("b", 1), killed("d", 0)]);
-        assert_eq!(two.admit("c", &key("new"), now), CallAdmission::Free);
-        let three = of(vec![killed("a", 1), killed("b", 2), killed("d", 1)]);
-        let aside = |left, why| CallAdmission::Aside(CallAside { left: Duration::from_secs(left), why });
-        assert_eq!(three.admit("c", &key("new"), now), aside(60, Crash::KilledByOthers(3)));
-        assert_eq!(three.admit("c", &key("b"), now), aside(240, Crash::Killed(3)));
-        let elsewhere = Key { namespace: "other".into(), name: "new".into() };
-        assert_eq!(three.admit("c", &elsewhere, now), CallAdmission::Free);
-        tokio::time::advance(Duration::from_secs(60)).await;
-        let now = Instant::now();
-        assert_eq!(
-            (three.admit("c", &key("new"), now), three.admit("c", &key("a"), now)),
-            (CallAdmission::Free, CallAdmission::Alone)
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_283_what_is_alone_no_more_and_waits_on_a_server_is_no_reason() {
-        let (written, calls) = after(&Written::default());
-        std::mem::forget(calls.begin("c", &key("a")));
-        let (written, calls) = after(&written);
-        let slots = Arc::<crate::slot::CallSlots>::default();
-        let wait = || tokio::time::timeout(LONGEST_ALONE, std::future::pending::<()>());
-        let call = async {
-            let lent = orangery_turns::LentSlot::of(orangery_turns::slot());
-            let mut seen = written.texts();
-            drop(wait().await);
-            drop(wait().await);
-            seen.extend(written.texts());
-            drop(lent);
-            seen.extend(written.texts());
-            let lent = orangery_turns::LentSlot::of(orangery_turns::slot());
-            seen.extend(written.texts());
-            drop(lent);
-            seen
-        };
-        let seen = Arc::clone(&slots).carry_out(calls.carry_out("c", &key("a"), true, call)).await;
-        assert_eq!(seen, ["c ns/a 1 runs", "c ns/a 1 waits", "c ns/a 1 runs", "c ns/a 1 waits"]);
-        assert_eq!(written.texts(), Vec::<String>::new());
-    }
-
-    #[tokio::test]
-    async fn c_283_what_an_orderly_end_cuts_off_is_no_reason() {
-        let (written, calls) = after(&Written::default());
-        std::mem::forget(calls.begin("c", &key("bomb")));
-        let (written, calls) = after(&written);
-        std::mem::forget((calls.begin("c", &key("bomb")), calls.begin("c", &key("a"))));
-        assert_eq!(written.texts(), ["c ns/bomb 1 runs", "c ns/a 0 runs"]);
-        calls.stop();
-        assert_eq!(written.texts(), ["c ns/bomb 1 waits"]);
-    }
-
-    #[test]
-    fn c_283_without_a_place_a_call_is_not_written_down_and_goes_on() {
-        let (written, calls) = after(&Written::default());
-        let under_way: Vec<_> = ["a", "b", "c", "d"].iter().map(|name| calls.begin("c", &key(name))).collect();
-        assert_eq!(written.texts().len(), 3);
-        drop(under_way);
-        assert_eq!((written.texts().len(), calls.lock().free.len()), (0, 3));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,30 @@
 //! Calls as they are written down for the next process (C-283).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use orangery_core::name::Namespace;
 
 use crate::Key;
 
 /// Where calls are written down, so that the next process reads them.
 pub trait CallJournal: Send + Sync {
-    /// How many calls it can hold.
+    /// How many entries it can hold.
     fn capacity(&self) -> usize;
 
-    /// Writes a call down, in place of what was there.
-    fn write(&self, place: usize, call: &WrittenCall);
+    /// Writes an entry, in place of what was there.
+    fn write(&self, place: usize, entry: &JournalEntry);
 
     /// Nothing is in this place from now on.
     fn clear(&self, place: usize);
+}
+
+/// What stands in one place of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalEntry {
+    /// A call.
+    Call(WrittenCall),
+    /// A namespace during whose calls processes were killed.
+    Namespace(WrittenNamespace),
 }
 
 /// A call as it is written down.
@@ -23,28 +34,55 @@ pub struct WrittenCall {
     pub controller: String,
     /// Its object.
     pub key: Key,
-    /// Whether it is under way; else it waits for being called alone.
-    pub under_way: bool,
-    /// In how many processes in a row it was under way at their end, those before this one.
+    /// What it does.
+    pub state: CallState,
+    /// In how many processes it is the reason for their end, those before this one.
     pub times: u32,
 }
 
-/// The place where a call is written down.
-#[derive(Clone)]
+/// What a call that is written down does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallState {
+    /// It is under way and works.
+    Works,
+    /// It is under way, and waits on somebody else's server.
+    WaitsOnServer,
+    /// It was under way when an earlier process was killed, and is to be called alone.
+    Suspected,
+}
+
+/// A namespace during whose calls processes were killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenNamespace {
+    /// Its name.
+    pub namespace: Namespace,
+    /// How many processes were killed during calls of objects of it that had killed none before.
+    pub kills: u32,
+}
+
+/// The place where a call that is under way is written down.
 pub(crate) struct CallRecord {
     journal: Arc<dyn CallJournal>,
     place: usize,
-    call: Arc<WrittenCall>,
+    /// `None` once the call has ended: what goes on of it writes into no place that may be another's by then.
+    call: Mutex<Option<WrittenCall>>,
 }
 
 impl CallRecord {
     /// A place for a call.
-    pub(crate) fn of(journal: &Arc<dyn CallJournal>, place: usize, call: WrittenCall) -> Self {
-        Self { journal: Arc::clone(journal), place, call: Arc::new(call) }
+    pub(crate) fn of(journal: &Arc<dyn CallJournal>, place: usize, call: WrittenCall) -> Arc<Self> {
+        Arc::new(Self { journal: Arc::clone(journal), place, call: Mutex::new(Some(call)) })
     }
 
-    /// Writes down whether it works, or waits on somebody else's server.
-    pub(crate) fn write(&self, under_way: bool) {
-        self.journal.write(self.place, &WrittenCall { under_way, ..WrittenCall::clone(&self.call) });
+    /// Writes down what the call does.
+    pub(crate) fn write(&self, state: CallState) {
+        if let Some(call) = &*self.call.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.journal.write(self.place, &JournalEntry::Call(WrittenCall { state, ..call.clone() }));
+        }
+    }
+
+    /// The call has ended.
+    pub(crate) fn close(&self) {
+        *self.call.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -289,7 +289,9 @@ fn pull_secrets(
     let of_config = config.pull_secrets.iter().map(|named| (named.namespace.clone(), named.name.clone()));
     let (mut beside, mut auths) = (Vec::new(), Map::new());
     for (namespace, name) in of_context.chain(of_config) {
-        if run.on == ClusterRef::Host && namespace == run.namespace {
+        // Where the pods of all namespaces share one, its Secrets are others': they are read as the item's account.
+        let is_own = run.namespace == run.item.namespace;
+        if is_own && run.on == ClusterRef::Host && namespace == run.namespace {
             beside.push(name);
             continue;
         }

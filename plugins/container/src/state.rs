@@ -12,6 +12,9 @@ const STORED_AT: &str = "orangery.dev/state-stored-at";
 /// The annotation of ours with the number of pieces: what was being stored when its pod ended is no state.
 const PIECES: &str = "orangery.dev/state-pieces";
 
+/// The annotation by which the host marks what an item has written: `namespace/name/uid` of the item.
+const OWNER: &str = "orangery.dev/owner";
+
 /// One Secret of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -25,7 +28,8 @@ pub(crate) struct Piece {
     stored: (String, u128),
 }
 
-/// All pieces of states that an item has.
+/// All pieces of states that an item has: those of its labels, but for those of another item. An operator of another cluster may
+/// deploy an item of the same name here.
 pub(crate) fn pieces(item: &Item, (on, namespace): (&ClusterRef, &str), host: &impl Host) -> Result<Vec<Piece>, Fault> {
     let what = Selection {
         api_version: "v1".to_owned(),
@@ -35,7 +39,14 @@ pub(crate) fn pieces(item: &Item, (on, namespace): (&ClusterRef, &str), host: &i
         labels: Some(format!("{},{}=state", selector(item), deployer_label("type"))),
         fields: None,
     };
-    Ok(host.list(on, &what)?.iter().map(piece).collect())
+    let mark = format!("{}/{}/{}", item.namespace, item.name, item.uid);
+    Ok(host.list(on, &what)?.iter().filter(|secret| is_of_item(secret, &mark)).map(piece).collect())
+}
+
+/// Whether a Secret has the mark of the item, or none, as those of the original.
+fn is_of_item(secret: &Value, mark: &str) -> bool {
+    let annotations = secret.pointer("/metadata/annotations");
+    annotations.and_then(|annotations| annotations.get(OWNER)).is_none_or(|owner| owner == mark)
 }
 
 fn piece(secret: &Value) -> Piece {
@@ -95,6 +106,13 @@ mod tests {
             annotations[STORED_AT] = json!(stored.to_string());
         }
         json!({"metadata": {"name": name, "creationTimestamp": created, "annotations": annotations}, "data": {"config": "eA=="}})
+    }
+
+    #[test]
+    fn con_05_a_state_of_another_item_with_the_same_labels_is_passed_over() {
+        let marked = |owner: &str| json!({"metadata": {"annotations": {OWNER: owner}}});
+        let seen = [marked("ns/item/uid"), marked("ns/item/of-another-cluster"), json!({"metadata": {}})];
+        assert_eq!(seen.map(|secret| is_of_item(&secret, "ns/item/uid")), [true, false, true]);
     }
 
     #[test]

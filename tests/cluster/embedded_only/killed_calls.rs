@@ -40,7 +40,7 @@ async fn c_283_an_item_during_whose_calls_the_operator_is_killed_is_set_aside_an
     let cluster = start().await;
     let is_told = |item: &Value| item["status"]["lastError"]["reason"] == "OperatorKilled";
     let item = cluster.expect_that(&any("DeployItem", ""), "is not set aside", is_told).await;
-    let why = "the operator was killed 2 times in a row while it worked on this, most likely as it needs more memory than there is; \
+    let why = "the operator was killed 2 times while it worked on this, most likely as it needs more memory than there is; \
                it is set aside, and tried again later, alone: make it smaller, or give the operator more memory";
     assert_eq!(item["status"]["lastError"]["message"], why);
     let neighbour = on_cluster(installation("neighbour", &blueprint(fields)));

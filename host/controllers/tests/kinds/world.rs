@@ -412,6 +412,21 @@ impl World {
         self.wait("nothing is held back", async || self.traffic.is_held().then_some(())).await;
     }
 
+    /// Holds all reads of the controllers back whose path has this in it.
+    pub(crate) fn hold_reads(&self, part: &str) {
+        self.traffic.hold_reads(part);
+    }
+
+    /// How many of them are on their way.
+    pub(crate) fn reads_held(&self) -> usize {
+        self.traffic.reads_held()
+    }
+
+    /// Lets so many of them go on.
+    pub(crate) fn let_reads_pass(&self, reads: usize) {
+        self.traffic.let_reads_pass(reads);
+    }
+
     /// Lets it through.
     pub(crate) fn let_pass(&self) {
         self.traffic.let_pass();

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
-use crate::{CallJournal, QueueCounts, UnfinishedCalls, WrittenCall};
+use crate::{CallJournal, CallState, JournalEntry, QueueCounts, UnfinishedCalls, WrittenCall};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -87,7 +87,7 @@ impl Controller for Scripted {
         let what = match crash {
             Crash::Panicked => "panics".to_owned(),
             Crash::Killed(times) => format!("was killed {times} times"),
-            Crash::KilledByOthers(others) => format!("waits for {others} others"),
+            Crash::KilledInNamespace(times) => format!("is set aside with its namespace after {times} times"),
         };
         self.calls.send(format!("{} {what}", object.metadata.name.as_ref().unwrap())).unwrap();
         panic!("as this does");
@@ -196,7 +196,7 @@ impl CallJournal for NoJournal {
         0
     }
 
-    fn write(&self, _place: usize, _call: &WrittenCall) {}
+    fn write(&self, _place: usize, _entry: &JournalEntry) {}
 
     fn clear(&self, _place: usize) {}
 }
@@ -204,10 +204,11 @@ impl CallJournal for NoJournal {
 #[tokio::test(start_paused = true)]
 async fn c_283_what_was_under_way_when_two_processes_ended_is_told_and_called_when_its_time_is_over() {
     let key = Key { namespace: "ns".into(), name: "a".into() };
-    let before = WrittenCall { controller: Scripted::NAME.to_owned(), key, under_way: true, times: 1 };
+    let before = WrittenCall { controller: Scripted::NAME.to_owned(), key, state: CallState::Works, times: 1 };
     let gone = ["x", "y", "z"]
         .map(|name| WrittenCall { key: Key { name: name.into(), ..before.key.clone() }, ..before.clone() });
-    let unfinished = UnfinishedCalls::new(Arc::new(NoJournal), [vec![before], gone.to_vec()].concat());
+    let before = [vec![before], gone.to_vec()].concat().into_iter().map(JournalEntry::Call);
+    let unfinished = UnfinishedCalls::new(Arc::new(NoJournal), before.collect());
     let store = Store::new();
     store.upsert(object("a", 1));
     store.upsert(object("b", 1));

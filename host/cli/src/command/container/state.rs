@@ -49,7 +49,20 @@ impl Write for BoundedBytes {
 /// # Errors
 /// It does not fit, or cannot be read.
 pub fn pack(folder: &Path, most_pieces: usize) -> Result<Vec<Vec<u8>>, ContainerError> {
-    let entries = entries(folder)?;
+    packed(folder, most_pieces, (MOST_STATE_ENTRIES, MOST_STATE_BYTES))
+}
+
+/// The same with so many files and folders, and so many bytes in them, as are restored.
+fn packed(
+    folder: &Path,
+    most_pieces: usize,
+    (most_entries, most_bytes): (usize, u64),
+) -> Result<Vec<Vec<u8>>, ContainerError> {
+    let too_large = |what: String| {
+        ContainerError(format!("the state in {} has more than {what}; keep less in it", folder.display()))
+    };
+    let entries =
+        entries(folder, most_entries)?.ok_or_else(|| too_large(format!("{most_entries} files and folders")))?;
     if entries.is_empty() {
         return Ok(Vec::new());
     }
@@ -66,30 +79,45 @@ pub fn pack(folder: &Path, most_pieces: usize) -> Result<Vec<Vec<u8>>, Container
     };
     let room = BoundedBytes { bytes: Vec::new(), most };
     let mut archive = Builder::new(GzEncoder::new(room, Compression::default()));
+    let mut left = most_bytes;
     for (name, is_folder) in &entries {
         let path = folder.join(name);
-        append(&mut archive, name, &path, *is_folder).map_err(|error| failed(&path, &error))?;
+        let bytes = append(&mut archive, name, &path, (*is_folder, left)).map_err(|error| failed(&path, &error))?;
+        left =
+            bytes.and_then(|bytes| left.checked_sub(bytes)).ok_or_else(|| too_large(format!("{most_bytes} bytes")))?;
     }
     let packed = archive.into_inner().and_then(GzEncoder::finish).map_err(|error| failed(folder, &error))?;
     Ok(packed.bytes.chunks(PIECE_BYTES).map(<[u8]>::to_vec).collect())
 }
 
-fn append(archive: &mut Builder<impl Write>, name: &Path, path: &Path, is_folder: bool) -> io::Result<()> {
+/// The bytes that were appended; `None` where there were more than may be.
+fn append(
+    archive: &mut Builder<impl Write>,
+    name: &Path,
+    path: &Path,
+    (is_folder, most): (bool, u64),
+) -> io::Result<Option<u64>> {
     let mut header = Header::new_gnu();
     header.set_mode(if is_folder { 0o755 } else { 0o644 });
     if is_folder {
         header.set_entry_type(EntryType::Directory);
         header.set_size(0);
-        return archive.append_data(&mut header, name, io::empty());
+        archive.append_data(&mut header, name, io::empty())?;
+        return Ok(Some(0));
     }
     let file = fs::File::open(path)?;
+    let bytes = file.metadata()?.len();
+    if bytes > most {
+        return Ok(None);
+    }
     header.set_entry_type(EntryType::Regular);
-    header.set_size(file.metadata()?.len());
-    archive.append_data(&mut header, name, file)
+    header.set_size(bytes);
+    archive.append_data(&mut header, name, file)?;
+    Ok(Some(bytes))
 }
 
-/// Folders and regular files below a folder, each folder before what is in it, sorted.
-fn entries(root: &Path) -> Result<Vec<(PathBuf, bool)>, ContainerError> {
+/// Folders and regular files below a folder, each folder before what is in it, sorted; `None` where there are more than so many.
+fn entries(root: &Path, most: usize) -> Result<Option<Vec<(PathBuf, bool)>>, ContainerError> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(folder) = open.pop() {
@@ -110,10 +138,13 @@ fn entries(root: &Path) -> Result<Vec<(PathBuf, bool)>, ContainerError> {
             if kind.is_dir() || kind.is_file() {
                 found.push((name, kind.is_dir()));
             }
+            if found.len() > most {
+                return Ok(None);
+            }
         }
     }
     found.sort();
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// Restores a state from its joined pieces. Only folders and regular files are made.
@@ -231,6 +262,15 @@ mod tests {
         let refused = |most| restore(&packed, to.path(), most).unwrap_err().to_string();
         assert!(refused((1, 4)).starts_with("the stored state has more than 1 files and folders"));
         assert!(refused((2, 3)).starts_with("the stored state has more than 3 bytes"));
+        // What could not be restored is not stored.
+        assert_eq!(super::packed(from.path(), 1, (2, 4)).unwrap().concat(), packed);
+        let folder = from.path().display();
+        let refused = |most| super::packed(from.path(), 1, most).unwrap_err().to_string();
+        assert_eq!(
+            refused((1, 4)),
+            format!("the state in {folder} has more than 1 files and folders; keep less in it")
+        );
+        assert_eq!(refused((2, 3)), format!("the state in {folder} has more than 3 bytes; keep less in it"));
     }
 
     #[test]

@@ -158,6 +158,8 @@ impl<'a> GatheredImports<'a> {
         let reserved = if has_sum { Some(reserve_for_reading(&namespace, most).await) } else { None };
         // Thousands of them take long, and nobody waits for that who has a slot to wait for.
         let read = async {
+            let _turn =
+                if named.is_empty() { None } else { Some(host.named_reads.acquire(&Some(namespace.clone())).await) };
             for (kind, name) in named {
                 if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
                     if kind == DataSourceKind::Secret {

@@ -116,3 +116,22 @@ async fn c_41_a_process_that_renders_nothing_reads_what_is_secret() {
     read_secret_values(&host, &"default".into()).await;
     assert!(is_masked(&world));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_293_limits_calls_so_many_read_what_others_name_at_once() {
+    let world = world().await;
+    world.hold_reads("/secrets/s");
+    let names: Vec<String> = (0..20).map(|number| format!("i{number}")).collect();
+    for name in &names {
+        world.apply(&importing(name, &json!({}))).await;
+    }
+    // All are under way, as who waits for a turn has lent its slot; of sixteen turns a namespace has seven (C-43).
+    let all = async || (world.running()[0] == 20 && world.reads_held() == 7).then_some(());
+    world.wait("not all are under way, seven of them reading", all).await;
+    world.let_reads_pass(1);
+    world.wait("the next one does not read", async || (world.reads_held() == 7).then_some(())).await;
+    world.let_reads_pass(1_000);
+    for name in &names {
+        world.ended("Installation", name, "Succeeded").await;
+    }
+}

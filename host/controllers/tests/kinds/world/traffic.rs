@@ -7,7 +7,7 @@ use std::sync::{
 
 use http::{Method, Request};
 use kube::{Client, client::Body};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tower::service_fn;
 
 /// Counts writes, and holds back for ever what comes after the last one. Events are none: they are written in the background.
@@ -22,6 +22,16 @@ pub(crate) struct Traffic {
     asked: Mutex<Vec<SentRequest>>,
     /// Which write waits on its way, until it is let through.
     held: Mutex<Option<HeldWrite>>,
+    /// Which reads wait on their way, until all are let through.
+    held_reads: Mutex<Option<HeldReads>>,
+}
+
+/// Reads that wait on their way.
+struct HeldReads {
+    /// What their paths contain.
+    part: String,
+    waiting: usize,
+    pass: Arc<Semaphore>,
 }
 
 /// A write that waits on its way.
@@ -48,7 +58,7 @@ impl Traffic {
     pub(super) fn new(changed: Arc<Notify>) -> Arc<Self> {
         let (requests, left) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
         let (is_cut, asked, held) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-        Arc::new(Self { requests, left, is_cut, changed, asked, held })
+        Arc::new(Self { requests, left, is_cut, changed, asked, held, held_reads: Mutex::default() })
     }
 
     /// So many more writes pass.
@@ -88,6 +98,41 @@ impl Traffic {
     pub(super) fn let_pass(&self) {
         if let Some(held) = self.held.lock().unwrap().take() {
             held.pass.notify_one();
+        }
+    }
+
+    /// Holds all reads back whose path has this in it.
+    pub(super) fn hold_reads(&self, part: &str) {
+        let held = HeldReads { part: part.to_owned(), waiting: 0, pass: Arc::new(Semaphore::new(0)) };
+        *self.held_reads.lock().unwrap() = Some(held);
+    }
+
+    /// How many of them are on their way.
+    pub(super) fn reads_held(&self) -> usize {
+        self.held_reads.lock().unwrap().as_ref().map_or(0, |held| held.waiting)
+    }
+
+    /// Lets so many of them go on.
+    pub(super) fn let_reads_pass(&self, reads: usize) {
+        if let Some(held) = &*self.held_reads.lock().unwrap() {
+            held.pass.add_permits(reads);
+        }
+    }
+
+    /// Waits while the read is held back.
+    async fn wait_to_read(&self, (method, path): (Method, String)) {
+        let pass = {
+            let mut held = self.held_reads.lock().unwrap();
+            let held = held.as_mut().filter(|held| method == Method::GET && path.contains(&held.part));
+            held.map(|held| {
+                held.waiting += 1;
+                Arc::clone(&held.pass)
+            })
+        };
+        if let Some(pass) = pass {
+            self.changed.notify_one();
+            pass.acquire().await.unwrap().forget();
+            self.held_reads.lock().unwrap().iter_mut().for_each(|held| held.waiting -= 1);
         }
     }
 
@@ -145,6 +190,7 @@ impl Traffic {
                 if !traffic.passes(&request) {
                     std::future::pending::<()>().await;
                 }
+                traffic.wait_to_read((request.method().clone(), request.uri().path().to_owned())).await;
                 let Some((pass, is_answered)) = traffic.wait_of(&request) else { return through.send(request).await };
                 pass.notified().await;
                 let answer = through.send(request).await?;

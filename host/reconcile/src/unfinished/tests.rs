@@ -1,0 +1,252 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use orangery_turns::{LentSlot, slot};
+
+use super::*;
+use crate::slot::CallSlots;
+
+/// What is written down, as the next process would read it.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<BTreeMap<usize, JournalEntry>>>);
+
+impl Written {
+    fn entries(&self) -> Vec<JournalEntry> {
+        self.0.lock().unwrap().values().cloned().collect()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let text = |entry: JournalEntry| match entry {
+            JournalEntry::Call(WrittenCall { controller, key, state, times }) => {
+                format!("{controller} {key} {times} {state:?}")
+            }
+            JournalEntry::Namespace(WrittenNamespace { namespace, kills }) => format!("{namespace} {kills}"),
+        };
+        self.entries().into_iter().map(text).collect()
+    }
+}
+
+impl CallJournal for Written {
+    fn capacity(&self) -> usize {
+        4
+    }
+
+    fn write(&self, place: usize, entry: &JournalEntry) {
+        self.0.lock().unwrap().insert(place, entry.clone());
+    }
+
+    fn clear(&self, place: usize) {
+        self.0.lock().unwrap().remove(&place);
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::new("ns", name)
+}
+
+/// The process that comes after one that has ended with this written down.
+fn after(before: &Written) -> (Written, Arc<UnfinishedCalls>) {
+    let written = Written::default();
+    // As a file: what the process before wrote is there until it is written over.
+    *written.0.lock().unwrap() = before.entries().into_iter().enumerate().collect();
+    let calls = UnfinishedCalls::new(Arc::new(written.clone()), before.entries());
+    (written, calls)
+}
+
+/// The process that comes after one that was killed during these calls.
+fn killed_during(calls: &Arc<UnfinishedCalls>, written: &Written, names: &[&str]) -> (Written, Arc<UnfinishedCalls>) {
+    // Nothing of it is dropped.
+    names.iter().for_each(|name| std::mem::forget(calls.begin("c", &key(name))));
+    after(written)
+}
+
+fn aside(left: u64, why: Crash) -> CallAdmission {
+    CallAdmission::Aside(CallAside { left: Duration::from_secs(left), why })
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_a_call_that_ends_process_after_process_is_called_alone_and_then_set_aside_for_longer_and_longer() {
+    let (mut written, mut calls) = after(&Written::default());
+    assert_eq!(calls.admit("c", &key("bomb"), Instant::now()), CallAdmission::Free);
+    let mut seen = Vec::new();
+    for _ in 0..9 {
+        let under_way = calls.begin("c", &key("bomb"));
+        seen.extend(written.texts());
+        std::mem::forget(under_way);
+        (written, calls) = after(&written);
+        seen.extend(written.texts());
+        match calls.admit("c", &key("bomb"), Instant::now()) {
+            CallAdmission::Aside(aside) => {
+                seen.push(format!("aside {} s, {:?}", aside.left.as_secs(), aside.why));
+                tokio::time::advance(aside.left).await;
+                assert_eq!(calls.admit("c", &key("bomb"), Instant::now()), CallAdmission::Alone);
+            }
+            other => seen.push(format!("{other:?}")),
+        }
+        let elsewhere = Key::new("other", "bomb");
+        assert_eq!(calls.admit("c", &elsewhere, Instant::now()), CallAdmission::Free, "of another namespace");
+    }
+    assert_eq!(seen[..4], ["c ns/bomb 0 Works", "ns 1", "c ns/bomb 1 Suspected", "Alone"]);
+    let asides: Vec<&str> = seen.iter().filter(|text| text.starts_with("aside")).map(String::as_str).collect();
+    let times = [(60, 2), (240, 3), (960, 4), (3_840, 5), (15_360, 6), (61_440, 7), (86_400, 8), (86_400, 9)];
+    let expected = times.map(|(left, times)| format!("aside {left} s, Killed({times})"));
+    assert_eq!(asides, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_a_call_that_ends_is_as_all_others_of_its_namespace_and_these_are_as_all_others_after_a_while() {
+    let (written, calls) = after(&Written::default());
+    let (written, calls) = killed_during(&calls, &written, &["a", "b"]);
+    assert_eq!(written.texts(), ["ns 1", "c ns/a 1 Suspected", "c ns/b 1 Suspected"]);
+    let works = async { assert_eq!(written.texts()[1], "c ns/a 1 Works") };
+    calls.carry_out("c", &key("a"), true, works).await;
+    assert_eq!(written.texts(), ["ns 1", "c ns/b 1 Suspected"]);
+    calls.retain("d", |_| false);
+    calls.gone("d", &key("b"));
+    calls.retain("c", |_| true);
+    assert_eq!(written.texts(), ["ns 1", "c ns/b 1 Suspected"]);
+    calls.gone("c", &key("b"));
+    assert_eq!(written.texts(), ["ns 1"]);
+    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Alone);
+    tokio::time::advance(SUSPECTED_FOR).await;
+    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Free);
+    assert_eq!(written.texts(), ["ns 1"], "a kill within the hour still counts");
+    tokio::time::advance(REMEMBERED_FOR - SUSPECTED_FOR).await;
+    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Free);
+    assert_eq!((written.texts(), calls.lock().free.len()), (Vec::<String>::new(), 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_what_was_written_last_is_not_read_twice() {
+    let (written, calls) = after(&Written::default());
+    std::mem::forget((calls.begin("c", &key("a")), calls.begin("c", &key("b"))));
+    let ended = calls.begin("c", &key("d"));
+    let (written, calls) = after(&written);
+    drop(ended);
+    calls.retain("c", |_| false);
+    assert_eq!(written.texts(), ["ns 1"]);
+    let (written, _calls) = after(&written);
+    assert_eq!(written.texts(), ["ns 1"], "what is gone was written over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_those_that_were_under_way_are_called_one_after_the_other_unless_one_takes_long() {
+    let (written, calls) = after(&Written::default());
+    let (_written, calls) = killed_during(&calls, &written, &["a", "b"]);
+    let inside = AtomicUsize::new(0);
+    let call = async |name, takes| {
+        let work = async {
+            inside.fetch_add(1, Ordering::SeqCst);
+            drop(tokio::time::timeout(takes, std::future::pending::<()>()).await);
+            inside.fetch_sub(1, Ordering::SeqCst)
+        };
+        calls.carry_out("c", &key(name), true, work).await
+    };
+    let (first, second) = tokio::join!(call("a", LONGEST_ALONE / 2), call("b", LONGEST_ALONE / 2));
+    assert_eq!((first, second), (1, 1), "each was alone");
+    let (long, second) = tokio::join!(call("a", LONGEST_ALONE * 3), call("b", LONGEST_ALONE));
+    assert_eq!((long, second), (1, 2), "what takes long does not hold up the others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_what_is_alone_for_its_namespace_only_gives_its_turn_back_when_it_waits_on_a_server() {
+    let (written, calls) = after(&Written::default());
+    let (_written, calls) = killed_during(&calls, &written, &["suspect"]);
+    for (name, seconds) in [("suspect", 10), ("new", 0)] {
+        let slots = Arc::<CallSlots>::default();
+        let waits = async {
+            let lent = LentSlot::of(slot());
+            std::future::pending::<()>().await;
+            drop(lent);
+        };
+        let first = key(name);
+        let mut first = std::pin::pin!(Arc::clone(&slots).carry_out(calls.carry_out("c", &first, true, waits)));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        let began = Instant::now();
+        let elsewhere = Key::new("other", "a");
+        let other = calls.carry_out("c", &elsewhere, true, async { began.elapsed().as_secs() });
+        let waited = tokio::select! { () = first => panic!("it waits"), waited = other => waited };
+        assert_eq!(waited, seconds, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespace_is_set_aside() {
+    let (mut written, mut calls) = after(&Written::default());
+    let mut seen = Vec::new();
+    for name in ["b1", "b2", "b3", "b4"] {
+        (written, calls) = killed_during(&calls, &written, &[name]);
+        // The tenant deletes what has killed.
+        calls.gone("c", &key(name));
+        seen.push(calls.admit("c", &key("new"), Instant::now()));
+    }
+    let killed = |times, left| aside(left, Crash::KilledInNamespace(times));
+    assert_eq!(seen, [CallAdmission::Alone, CallAdmission::Alone, killed(3, 60), killed(4, 240)]);
+    assert_eq!(calls.admit("d", &key("b1"), Instant::now()), killed(4, 240), "of any controller");
+    assert_eq!(calls.admit("c", &Key::new("other", "new"), Instant::now()), CallAdmission::Free);
+    tokio::time::advance(Duration::from_secs(240)).await;
+    assert_eq!(calls.admit("c", &key("new"), Instant::now()), CallAdmission::Alone, "it is tried again");
+    assert_eq!(written.texts(), ["ns 4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_limits_calls_that_wait_for_being_alone_keep_sixteen_places_of_a_namespace() {
+    let (written, calls) = after(&Written::default());
+    let (_written, calls) = killed_during(&calls, &written, &["a", "b"]);
+    let held = calls.alone.acquire(&None).await;
+    let names: Vec<Key> = (0..MOST_WAITING).map(|number| key(&number.to_string())).collect();
+    let mut waiting: Vec<_> =
+        names.iter().map(|key| Box::pin(calls.carry_out("c", key, true, std::future::ready(())))).collect();
+    for call in &mut waiting {
+        assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Alone);
+        assert!(futures::poll!(call.as_mut()).is_pending());
+    }
+    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Later);
+    drop(waiting.pop());
+    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Alone);
+    drop(held);
+    futures::future::join_all(waiting).await;
+    assert_eq!(calls.lock().waiting, BTreeMap::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_it_is_written_down_whether_a_call_works_or_waits_on_a_server() {
+    let (written, calls) = after(&Written::default());
+    let (written, calls) = killed_during(&calls, &written, &["a"]);
+    for (name, times, is_alone) in [("a", 1, true), ("b", 0, false)] {
+        let slots = Arc::<CallSlots>::default();
+        let of = |written: &Written| written.texts().into_iter().filter(|text| text.contains(name)).collect::<Vec<_>>();
+        let call = async {
+            let mut seen = of(&written);
+            let lent = LentSlot::of(slot());
+            seen.extend(of(&written));
+            drop(lent);
+            seen.extend(of(&written));
+            // What goes on beyond the call writes nowhere.
+            (seen, LentSlot::of(slot()))
+        };
+        let (seen, lent) = slots.carry_out(calls.carry_out("c", &key(name), is_alone, call)).await;
+        let expected = ["Works", "WaitsOnServer", "Works"].map(|state| format!("c ns/{name} {times} {state}"));
+        assert_eq!(seen, expected);
+        drop(lent);
+        assert_eq!(written.texts(), ["ns 1"]);
+    }
+}
+
+#[tokio::test]
+async fn c_283_what_an_orderly_end_cuts_off_is_no_reason() {
+    let (written, calls) = after(&Written::default());
+    let (written, calls) = killed_during(&calls, &written, &["bomb"]);
+    std::mem::forget((calls.begin("c", &key("bomb")), calls.begin("c", &key("a"))));
+    assert_eq!(written.texts(), ["ns 1", "c ns/bomb 1 Works", "c ns/a 0 Works"]);
+    calls.stop();
+    assert_eq!(written.texts(), ["ns 1", "c ns/bomb 1 Suspected"]);
+}
+
+#[test]
+fn c_283_without_a_place_a_call_is_not_written_down_and_goes_on() {
+    let (written, calls) = after(&Written::default());
+    let under_way: Vec<_> = ["a", "b", "c", "d", "e"].iter().map(|name| calls.begin("c", &key(name))).collect();
+    assert_eq!(written.texts().len(), 4);
+    drop(under_way);
+    assert_eq!((written.texts().len(), calls.lock().free.len()), (0, 4));
+}
