@@ -43,10 +43,13 @@ pub(crate) struct Graph {
 /// What names a node: the place of its repository context among the distinct ones, component and version.
 type NodeName = (Option<usize>, String, String);
 
-/// The repository contexts that references have, each with the place of the first one that is the same. Many references
-/// share one (C-292).
+/// The distinct repository contexts of references, each with its place. Many references share one (C-292), which is told
+/// by its address, whatever it takes to compare it.
 #[derive(Default)]
-struct DistinctContexts(Vec<(Arc<Value>, usize)>);
+struct DistinctContexts {
+    by_address: HashMap<usize, (Arc<Value>, usize)>,
+    by_content: HashMap<Arc<Value>, usize>,
+}
 
 impl DistinctContexts {
     fn name(&mut self, reference: &VersionReference) -> NodeName {
@@ -55,12 +58,14 @@ impl DistinctContexts {
     }
 
     fn place(&mut self, context: &Arc<Value>) -> usize {
-        if let Some((_, place)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, context)) {
+        let address = Arc::as_ptr(context).addr();
+        if let Some((_, place)) = self.by_address.get(&address) {
             return *place;
         }
-        let same = self.0.iter().find(|(known, _)| known == context);
-        let place = same.map_or(self.0.len(), |(_, place)| *place);
-        self.0.push((Arc::clone(context), place));
+        let next = self.by_content.len();
+        let place = *self.by_content.entry(Arc::clone(context)).or_insert(next);
+        // Kept, so that no other one gets this address.
+        self.by_address.insert(address, (Arc::clone(context), place));
         place
     }
 }
@@ -213,13 +218,13 @@ mod tests {
         let [one, same, other] = ["a", "a", "b"].map(|path| Arc::new(json!({"type": "local", "filePath": path})));
         let mut contexts = DistinctContexts::default();
         let named: Vec<NodeName> = (0..2_000).map(|n| contexts.name(&reference(&one, &format!("c{n}")))).collect();
-        assert_eq!((named.len(), contexts.0.len()), (2_000, 1), "one is kept for all");
+        assert_eq!((named.len(), contexts.by_address.len()), (2_000, 1), "one is kept for all");
         assert_eq!(contexts.name(&reference(&same, "c0")), named[0], "the same content names the same node");
         assert_ne!(contexts.name(&reference(&other, "c0")), named[0]);
         assert_eq!(contexts.name(&VersionReference { repository_context: None, ..reference(&one, "c0") }).0, None);
         for context in [&one, &same, &other] {
             contexts.name(&reference(context, "c0"));
         }
-        assert_eq!(contexts.0.len(), 3);
+        assert_eq!((contexts.by_address.len(), contexts.by_content.len()), (3, 2));
     }
 }
