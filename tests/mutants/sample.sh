@@ -6,10 +6,11 @@
 # FILE is a glob as of `cargo mutants --file`. It runs in a clone that has no changes, since it writes into the sources:
 # `git checkout host` takes the switches out again. Then
 #
-#   tests/mutants/target/debug/mutants play PLAN TABLE --count 60 --stage lib --stage host/apply:carry_out
+#   tests/mutants/target/debug/mutants reach REACHED --suite host/apply --suite host/apply:carry_out
+#   tests/mutants/target/debug/mutants play PLAN REACHED TABLE --count 60
 #
-# plays them. A plan that is there already is added to, so that several samples are of one build. TESTS is what is built, if
-# not all.
+# finds out which tests reach which switches, and plays each mutant with those that reach it. A plan that is there already is
+# added to, so that several samples are of one build. TESTS is what is built, if not all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -38,8 +38,11 @@ const NAMESPACE_SET_ASIDE_AFTER: u32 = 3;
 /// How long a call is set aside at first; each time after that four times as long.
 const FIRST_ASIDE: Duration = Duration::from_secs(60);
 
-/// The longest time.
+/// The longest time for an object.
 const LONGEST_ASIDE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest time for a namespace: what kills the process may also be what nobody of it has done.
+const LONGEST_NAMESPACE_ASIDE: Duration = Duration::from_secs(16 * 60);
 
 /// For so long no process is killed before calls of a namespace are as those of all others.
 const SUSPECTED_FOR: Duration = Duration::from_secs(10 * 60);
@@ -131,25 +134,22 @@ struct WaitingCall<'a> {
 }
 
 /// How long what was the reason so often is set aside that is from so often on; `None` where it is called alone.
-fn aside_for(times: u32, from: u32) -> Option<Duration> {
+fn aside_for(times: u32, from: u32, longest: Duration) -> Option<Duration> {
     let further = times.checked_sub(from)?;
-    Some(
-        4_u32
-            .checked_pow(further)
-            .and_then(|factor| FIRST_ASIDE.checked_mul(factor))
-            .map_or(LONGEST_ASIDE, |time| time.min(LONGEST_ASIDE)),
-    )
+    let time = 4_u32.checked_pow(further).and_then(|factor| FIRST_ASIDE.checked_mul(factor));
+    Some(time.map_or(longest, |time| time.min(longest)))
 }
 
 impl KnownCalls {
     fn keep(&mut self, entry: JournalEntry, place: Option<usize>, now: Instant) {
         match entry {
             JournalEntry::Call(WrittenCall { controller, key, times, .. }) => {
-                let aside_until = aside_for(times, SET_ASIDE_AFTER).map(|time| now + time);
+                let aside_until = aside_for(times, SET_ASIDE_AFTER, LONGEST_ASIDE).map(|time| now + time);
                 self.suspects.insert((controller, key), SuspectedCall { times, place, aside_until });
             }
             JournalEntry::Namespace(WrittenNamespace { namespace, kills }) => {
-                let aside_until = now + aside_for(kills, NAMESPACE_SET_ASIDE_AFTER).unwrap_or_default();
+                let aside = aside_for(kills, NAMESPACE_SET_ASIDE_AFTER, LONGEST_NAMESPACE_ASIDE);
+                let aside_until = now + aside.unwrap_or_default();
                 self.namespaces.insert(namespace, SuspectedNamespace { kills, place, aside_until });
             }
         }

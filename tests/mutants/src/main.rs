@@ -7,8 +7,10 @@
 mod draw;
 mod outcome;
 mod play;
+mod reach;
 mod refused;
-mod stage;
+mod several;
+mod suite;
 mod switch;
 
 use std::path::PathBuf;
@@ -35,13 +37,22 @@ enum Command {
     Switch { plan: PathBuf },
     /// Marks what did not compile, read from what `cargo --message-format json` has printed.
     Refused { plan: PathBuf, messages: PathBuf },
-    /// Plays what compiles, stage by stage until one catches it, and adds a line to the table for each.
+    /// Plays each test alone, without a mutant, and adds a line to the file for each: which mutants it reaches.
+    Reach {
+        reached: PathBuf,
+        /// `FOLDER` of a crate for its unit tests, or `FOLDER:SUITE`.
+        #[arg(long = "suite", required = true)]
+        suites: Vec<String>,
+        /// Tests with this in their names are left out.
+        #[arg(long = "skip")]
+        skipped: Vec<String>,
+    },
+    /// Plays what compiles with the tests that reach it, the shortest first, until one catches it, and adds a line to the table
+    /// for each.
     Play {
         plan: PathBuf,
+        reached: PathBuf,
         table: PathBuf,
-        /// `lib`, or `FOLDER:SUITE[:FILTER,…]`, in the order in which they are played.
-        #[arg(long = "stage", required = true)]
-        stages: Vec<String>,
         /// How many of those that compile, in the order of the plan.
         #[arg(long, default_value_t = usize::MAX)]
         count: usize,
@@ -56,9 +67,10 @@ fn main() {
         Command::Draw { list, seed, count, conditions, plan } => draw::draw(&list, &seed, count, conditions, &plan),
         Command::Switch { plan } => switch::switch(&plan),
         Command::Refused { plan, messages } => refused::refused(&plan, &messages),
-        Command::Play { plan, table, stages, count, only } => {
+        Command::Reach { reached, suites, skipped } => reach::reach(&suites, &skipped, &reached),
+        Command::Play { plan, reached, table, count, only } => {
             let chosen = play::chosen(&plan, count, &only);
-            play::play(chosen, &table, &stages);
+            play::play(chosen, &reached, &table);
         }
     }
 }

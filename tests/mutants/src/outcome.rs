@@ -3,27 +3,26 @@
 use std::fmt::{self, Display};
 
 pub(crate) enum Outcome {
-    /// A test fails with it and passes without it.
-    Test {
-        stage: String,
+    /// A test does not pass with it, and passes without it.
+    Caught {
+        suite: String,
         test: String,
+        /// Whether the test ended, and did not run for ever.
+        in_time: bool,
     },
-    Crashed {
-        stage: String,
-    },
-    NotInTime {
-        stage: String,
-    },
-    Survived,
+    /// So many tests reach it, and all pass.
+    Survived { passed: usize },
 }
 
 impl Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Test { stage, test } => write!(f, "caught by {stage}: {test}"),
-            Outcome::Crashed { stage } => write!(f, "caught by {stage}: its process ends"),
-            Outcome::NotInTime { stage } => write!(f, "caught by {stage}: it does not end in time"),
-            Outcome::Survived => write!(f, "SURVIVED"),
+            Outcome::Caught { suite, test, in_time: true } => write!(f, "caught by {suite} {test}"),
+            Outcome::Caught { suite, test, in_time: false } => {
+                write!(f, "caught by {suite} {test}, which does not end")
+            }
+            Outcome::Survived { passed: 0 } => write!(f, "SURVIVED: no test reaches it"),
+            Outcome::Survived { passed } => write!(f, "SURVIVED: {passed} tests reach it and pass"),
         }
     }
 }

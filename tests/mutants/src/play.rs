@@ -1,22 +1,24 @@
-//! Plays mutants one by one, two at once.
+//! Plays mutants with the tests that reach them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::{self, File, OpenOptions},
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
     io::Write,
     path::Path,
     sync::Mutex,
-    thread,
+    time::Duration,
 };
 
 use crate::{
     draw::{self, Mutant},
     outcome::Outcome,
-    stage::{self, End, Ordinary, Stage},
+    reach::{self, Reached},
+    several,
+    suite::{End, Suite, Switch},
 };
 
-/// How many tests that fail are played alone, before the failures are taken for chance.
-const ALONE: usize = 5;
+/// What is not played for longer: a test that takes a second has this long.
+const LEAST: Duration = Duration::from_secs(60);
 
 /// The first mutants of the plan that compile, or those of these numbers.
 pub(crate) fn chosen(plan: &Path, count: usize, only: &[usize]) -> Vec<Mutant> {
@@ -25,49 +27,39 @@ pub(crate) fn chosen(plan: &Path, count: usize, only: &[usize]) -> Vec<Mutant> {
 }
 
 /// What the table has already is not played again.
-pub(crate) fn play(mutants: Vec<Mutant>, table: &Path, stages: &[String]) {
+pub(crate) fn play(mutants: Vec<Mutant>, reached: &Path, table: &Path) {
     let played = fs::read_to_string(table).unwrap_or_default();
     let is_played = |mutant: &Mutant| played.lines().any(|line| line.starts_with(&format!("{} | ", mutant.number)));
     let left: Vec<Mutant> = mutants.into_iter().filter(|mutant| !is_played(mutant)).collect();
-    let of = |mutant: &Mutant| stages.iter().map(|words| Stage::of(words, mutant)).collect::<Vec<_>>();
-    let ordinary = stage::ordinary(left.iter().flat_map(of).collect::<BTreeSet<_>>());
-    let table = OpenOptions::new().create(true).append(true).open(table).expect("a table to write to");
-    let (queue, table) = (Mutex::new(left.into_iter()), Mutex::new(table));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(mutant) = next(&queue) {
-                    let outcome = outcome(&mutant, of(&mutant), &ordinary);
-                    note(&table, &mutant, &outcome);
-                }
-            });
-        }
+    let mut reached = reach::read(reached);
+    reached.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let mut suites = BTreeMap::new();
+    for Reached { suite, .. } in &reached {
+        suites.entry(suite.clone()).or_insert_with(|| Suite::of(suite));
+    }
+    let table = Mutex::new(OpenOptions::new().create(true).append(true).open(table).expect("a table to write to"));
+    several::each(left, |mutant| {
+        let tests = reached.iter().filter(|test| test.numbers.contains(&mutant.number));
+        let outcome = outcome(&mutant, tests, &suites);
+        let line = format!("{} | {} | {outcome}", mutant.number, mutant.name);
+        println!("{line}");
+        writeln!(table.lock().expect("no thread panics with it"), "{line}").expect("a line of the table");
     });
 }
 
-fn next(queue: &Mutex<impl Iterator<Item = Mutant>>) -> Option<Mutant> {
-    queue.lock().expect("no thread panics with it").next()
-}
-
-fn note(table: &Mutex<File>, mutant: &Mutant, outcome: &Outcome) {
-    let line = format!("{} | {} | {outcome}", mutant.number, mutant.name);
-    println!("{line}");
-    writeln!(table.lock().expect("no thread panics with it"), "{line}").expect("a line of the table");
-}
-
-fn outcome(mutant: &Mutant, stages: Vec<Stage>, ordinary: &BTreeMap<Stage, Ordinary>) -> Outcome {
-    for stage in stages {
-        let Ordinary { failed: before, limit } = &ordinary[&stage];
-        match stage.with(mutant, *limit) {
-            End::NotInTime => return Outcome::NotInTime { stage: stage.name },
-            End::Crashed => return Outcome::Crashed { stage: stage.name },
-            End::Failed(failed) => {
-                let told = failed.difference(before).take(ALONE).find(|test| stage.tells(mutant, test, *limit));
-                if let Some(test) = told {
-                    return Outcome::Test { stage: stage.name, test: test.clone() };
-                }
-            }
+fn outcome<'a>(mutant: &Mutant, tests: impl Iterator<Item = &'a Reached>, suites: &BTreeMap<String, Suite>) -> Outcome {
+    let mut passed = 0;
+    for Reached { suite: name, test, seconds, .. } in tests {
+        let suite = &suites[name];
+        let limit = LEAST.max(Duration::from_secs_f64(seconds * 3.0));
+        let with = || suite.play(test, &Switch::On(mutant.number), limit);
+        let end = with();
+        // Once more, and without the mutant: it is no chance.
+        if end != End::Passed && with() != End::Passed && suite.play(test, &Switch::Nothing, limit) == End::Passed {
+            let (suite, test) = (name.clone(), test.clone());
+            return Outcome::Caught { suite, test, in_time: end == End::Failed };
         }
+        passed += 1;
     }
-    Outcome::Survived
+    Outcome::Survived { passed }
 }

@@ -17,11 +17,21 @@ use syn::{
 
 use crate::draw::{self, Genre, Mutant, Place};
 
-/// What a crate with a switch gets: the number that is on is read once.
+/// What a crate with a switch gets: the number that is on is read once, and those that are reached are noted where a file is
+/// named for them, each once for a process.
 const SWITCH: &str = r#"
 pub(crate) fn mutant(number: usize) -> bool {
-    static ON: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
-    *ON.get_or_init(|| std::env::var("ORANGERY_MUTANT").ok()?.parse().ok()) == Some(number)
+    use std::{collections::BTreeSet, env, fs::OpenOptions, io::Write, sync::{Mutex, OnceLock}};
+    static ON: OnceLock<Option<usize>> = OnceLock::new();
+    static REACHED: OnceLock<Option<(std::ffi::OsString, Mutex<BTreeSet<usize>>)>> = OnceLock::new();
+    let reached = REACHED.get_or_init(|| env::var_os("ORANGERY_MUTANTS_REACHED").map(|file| (file, Mutex::default())));
+    if let Some((file, known)) = reached
+        && known.lock().is_ok_and(|mut known| known.insert(number))
+        && let Ok(mut file) = OpenOptions::new().append(true).open(file)
+    {
+        drop(file.write_all(format!("{number}\n").as_bytes()));
+    }
+    *ON.get_or_init(|| env::var("ORANGERY_MUTANT").ok()?.parse().ok()) == Some(number)
 }
 "#;
 

@@ -173,19 +173,20 @@ async fn c_283_what_is_alone_for_its_namespace_only_gives_its_turn_back_when_it_
 async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespace_is_set_aside() {
     let (mut written, mut calls) = after(&Written::default());
     let mut seen = Vec::new();
-    for name in ["b1", "b2", "b3", "b4"] {
+    for name in ["b1", "b2", "b3", "b4", "b5", "b6"] {
         (written, calls) = killed_during(&calls, &written, &[name]);
         // The tenant deletes what has killed.
         calls.gone("c", &key(name));
         seen.push(calls.admit("c", &key("new"), Instant::now()));
     }
     let killed = |times, left| aside(left, Crash::KilledInNamespace(times));
-    assert_eq!(seen, [CallAdmission::Alone, CallAdmission::Alone, killed(3, 60), killed(4, 240)]);
-    assert_eq!(calls.admit("d", &key("b1"), Instant::now()), killed(4, 240), "of any controller");
+    let asides = [killed(3, 60), killed(4, 240), killed(5, 960), killed(6, 960)];
+    assert_eq!(seen, [[CallAdmission::Alone; 2].as_slice(), &asides].concat());
+    assert_eq!(calls.admit("d", &key("b1"), Instant::now()), killed(6, 960), "of any controller");
     assert_eq!(calls.admit("c", &Key::new("other", "new"), Instant::now()), CallAdmission::Free);
-    tokio::time::advance(Duration::from_secs(240)).await;
+    tokio::time::advance(LONGEST_NAMESPACE_ASIDE).await;
     assert_eq!(calls.admit("c", &key("new"), Instant::now()), CallAdmission::Alone, "it is tried again");
-    assert_eq!(written.texts(), ["ns 4"]);
+    assert_eq!(written.texts(), ["ns 6"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -116,7 +116,8 @@ async fn start(binary: &Binary, port: &str) -> Cluster {
 async fn a_server_with_its_operator_goes_on_where_its_data_ends() {
     let (binary, port) = (crate::binary().await, port());
     let mut cluster = start(&binary, &port).await;
-    for round in ["1", "2", "3"] {
+    // With three in a row all of the namespace would be set aside (C-283).
+    for round in ["1", "2"] {
         cluster.apply(&chain(round, "Succeeded")).await;
         cluster.expect(&in_phase("Installation", "tree", "Progressing")).await;
         cluster.kill().await;
@@ -126,6 +127,14 @@ async fn a_server_with_its_operator_goes_on_where_its_data_ends() {
         cluster.expect(&base).await;
         cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     }
+}
+
+#[tokio::test]
+async fn a_server_with_its_operator_goes_on_with_a_deletion_where_its_data_ends() {
+    let (binary, port) = (crate::binary().await, port());
+    let mut cluster = start(&binary, &port).await;
+    cluster.apply(&chain("1", "Succeeded")).await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     cluster.delete(&any("Installation", "tree")).await;
     cluster.kill().await;
     cluster = start(&binary, &port).await;
