@@ -104,7 +104,7 @@ pub struct TargetExport {
 }
 
 /// The one source of a data import.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DataSource<'a> {
     /// A DataObject by key.
     DataObject(&'a str),

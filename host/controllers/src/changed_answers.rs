@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     stores::{StoredKind, Stores},
-    tree::root_of,
+    tree::tree_below,
 };
 
 /// The Execution or Installation whose gate expressions answer otherwise.
@@ -48,9 +48,8 @@ impl ChangedAnswers {
             let near = all.iter().filter(|((_, key), _)| key.namespace == root.namespace);
             near.map(|(holder, answers)| (holder.clone(), answers.clone())).collect()
         };
-        let of_tree = known
-            .into_iter()
-            .filter(|((_, key), _)| root_of(stores, key).is_some_and(|of| Key::of(of.as_ref()) == *root));
+        let tree = tree_below(stores, root.clone());
+        let of_tree = known.into_iter().filter(|((_, key), _)| tree.contains(key));
         of_tree.map(|((kind, key), answers)| digest::data_hash(&json!([kind.name(), key.name, answers]))).collect()
     }
 }

@@ -42,9 +42,13 @@ pub(crate) fn parent(installation: &Installation) -> &str {
     installation.parent_installation().unwrap_or("")
 }
 
-/// An Installation and those above it, from below, as far as they are followed: the only way up.
+/// An Installation and those above it, from below, as far as they are followed, each once: the only way up.
 pub(crate) fn ancestors<'a>(stores: &'a Stores, first: &'a Key) -> impl Iterator<Item = Arc<Installation>> + use<'a> {
-    let above = move |below: &Arc<Installation>| stores.installations.get(&Key::new(&first.namespace, parent(below)));
+    let mut seen = BTreeSet::from([first.name.clone()]);
+    let above = move |below: &Arc<Installation>| {
+        let key = Key::new(&first.namespace, parent(below));
+        if seen.insert(key.name.clone()) { stores.installations.get(&key) } else { None }
+    };
     successors(stores.installations.get(first), above).take(DEEPEST)
 }
 
@@ -55,13 +59,18 @@ pub(crate) fn children(stores: &Stores, of: &Key) -> FoundObjects<Installation> 
 
 /// An Installation, and all that are below it, each once: who may edit them may close their owners to a circle.
 pub(crate) fn with_descendants(stores: &Stores, installation: &Installation) -> Vec<Key> {
-    let (mut all, mut ahead) = (BTreeSet::new(), vec![Key::of(installation)]);
+    tree_below(stores, Key::of(installation)).into_iter().collect()
+}
+
+/// The same by the key of the Installation; none of them is looked at.
+pub(crate) fn tree_below(stores: &Stores, top: Key) -> BTreeSet<Key> {
+    let (mut all, mut ahead) = (BTreeSet::new(), vec![top]);
     while let Some(key) = ahead.pop() {
         if all.insert(key.clone()) {
             ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
         }
     }
-    all.into_iter().collect()
+    all
 }
 
 /// The root of the tree that an Installation belongs to; that of an Execution has its name. `None` where the way up is cut, or
@@ -114,7 +123,7 @@ pub(crate) fn check_room(stores: &Stores, key: &Key, template: &str) -> Result<(
 /// That it may not, and how many there are.
 pub(crate) fn check_room_for_items(stores: &Stores, execution: &Key, items: usize) -> Result<(), Failure> {
     let Some(root) = root_of(stores, execution) else { return Ok(()) };
-    let tree = with_descendants(stores, &root);
+    let tree = tree_below(stores, Key::of(root.as_ref()));
     let others = tree.iter().filter(|key| *key != execution);
     let of_others = |key: &Key| MANAGED_BY.keys(&stores.deploy_items, &key.namespace, &key.name).len();
     let all = others.map(of_others).sum::<usize>().saturating_add(items);
@@ -314,6 +323,17 @@ mod tests {
         assert_eq!(
             (names(&ring), names(&two), names(&leaf)),
             (vec!["ring".to_owned()], ["leaf", "one", "two"].map(str::to_owned).to_vec(), vec!["leaf".to_owned()])
+        );
+        let above = |of: &Installation| -> Vec<String> {
+            ancestors(&stores, &Key::of(of)).map(|above| Key::of(above.as_ref()).name.to_string()).collect()
+        };
+        assert_eq!(
+            (above(&ring), above(&leaf)),
+            (vec!["ring".to_owned()], ["leaf", "one", "two"].map(str::to_owned).to_vec())
+        );
+        assert!(
+            [&ring, &two, &leaf].iter().all(|of| root_of(&stores, &Key::of(*of)).is_none()),
+            "a circle has no root"
         );
     }
 

@@ -38,6 +38,9 @@ struct SharedQueue {
 /// The most calls of one namespace that are under way, those included that wait on somebody else's server.
 pub const MOST_CALLS_OF_A_NAMESPACE: usize = 256;
 
+/// The same of a namespace during whose calls a process was killed (C-283).
+pub(crate) const MOST_CALLS_OF_A_SUSPECTED_NAMESPACE: usize = 16;
+
 /// What a queue has counted since it was made, and how full it is: the figures of `orangery_reconcile_*` and
 /// `orangery_queue_*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,15 +163,15 @@ impl Queue {
         keys
     }
 
-    /// Waits for the next key and marks it as being called, until [`finish`](Self::finish); says also what made the call.
-    /// For one caller at a time; may be dropped without losing a key.
-    pub(crate) async fn next(&self) -> (Key, CallCause) {
+    /// Waits for the next key and marks it as being called, until [`finish`](Self::finish); says also what made the call. Of
+    /// namespaces that are suspected fewer are called at once. For one caller at a time; may be dropped without losing a key.
+    pub(crate) async fn next(&self, is_suspected: impl Fn(&Namespace) -> bool) -> (Key, CallCause) {
         loop {
             let due = {
                 let mut plan = self.plan();
                 let now = Instant::now();
                 plan.promote(now);
-                if let Some(called) = plan.take(now) {
+                if let Some(called) = plan.take(now, &is_suspected) {
                     return called;
                 }
                 plan.due.first().map(|(at, _)| *at)
@@ -261,9 +264,12 @@ impl CallPlan {
         }
     }
 
-    fn take(&mut self, now: Instant) -> Option<(Key, CallCause)> {
-        let has_room = |namespace: &Namespace| {
-            self.running.get(namespace).is_none_or(|running| *running < MOST_CALLS_OF_A_NAMESPACE)
+    fn take(&mut self, now: Instant, is_suspected: impl Fn(&Namespace) -> bool) -> Option<(Key, CallCause)> {
+        let has_room = |namespace: &Namespace| match self.running.get(namespace) {
+            Some(running) if *running >= MOST_CALLS_OF_A_SUSPECTED_NAMESPACE => {
+                *running < MOST_CALLS_OF_A_NAMESPACE && !is_suspected(namespace)
+            }
+            Some(_) | None => true,
         };
         let turn = self.turns.iter().position(has_room)?;
         let namespace = self.turns.remove(turn)?;

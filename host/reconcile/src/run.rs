@@ -3,7 +3,7 @@
 use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use orangery_core::{port::Rng, step::Halt};
+use orangery_core::{name::Namespace, port::Rng, step::Halt};
 use orangery_turns::{HeldBytes, off_the_executor};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use crate::{
     queue::Ended,
     slot::CallSlots,
     stale_watch::StaleWatchTimer,
-    unfinished::{CallAdmission, CallAside, Crash, LONGEST_ALONE, UnfinishedCalls},
+    unfinished::{CallAdmission, CallAside, Crash, UnfinishedCalls},
 };
 
 /// When a controller wants to be called again after a call that ended well.
@@ -114,6 +114,9 @@ pub async fn run<C: Controller>(
     let slots = Arc::<CallSlots>::default();
     let mut failures = BTreeMap::<Key, FailuresInARow>::new();
     let mut stale_watch = StaleWatchTimer::default();
+    let is_suspected = |namespace: &Namespace| {
+        unfinished.as_deref().is_some_and(|unfinished| unfinished.suspects(namespace, Instant::now()))
+    };
     loop {
         tokio::select! {
             biased;
@@ -123,7 +126,7 @@ pub async fn run<C: Controller>(
                 finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
             }
             () = slots.one_more() => {}
-            (key, cause) = queue.next(), if has_room(&calls, &slots, concurrency) => {
+            (key, cause) = queue.next(is_suspected), if has_room(&calls, &slots, concurrency) => {
                 if store.knows(&key) {
                     let silence = stale_watch.is_stale(&key, cause, Instant::now());
                     queue.count(cause, silence);
@@ -204,7 +207,6 @@ async fn written_down<C: Controller>(
     let is_alone = match unfinished.admit(C::NAME, &key, Instant::now()) {
         CallAdmission::Free => false,
         CallAdmission::Alone => true,
-        CallAdmission::Later => return (key, Ok(Ok(NextCall::After(LONGEST_ALONE)))),
         CallAdmission::Aside(CallAside { left, why }) => {
             let tell = async {
                 if let Some((object, _reserved)) = unfolded(&store, &key).await {

@@ -146,8 +146,8 @@ impl<K: Watched> Store<K> {
         self.read().version(key)
     }
 
-    /// Whether an object is known.
-    pub(crate) fn knows(&self, key: &Key) -> bool {
+    /// Whether an object is known, without a look at it.
+    pub fn knows(&self, key: &Key) -> bool {
         self.read().knows(key)
     }
 

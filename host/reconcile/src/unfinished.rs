@@ -24,10 +24,7 @@ use crate::{
 mod blame;
 
 /// How long a call has the turn of those that are alone; whatever it still does then, it most likely waits for others.
-pub(crate) const LONGEST_ALONE: Duration = Duration::from_secs(10);
-
-/// So many calls of a namespace wait for that turn in their places of a loop; more are called again later.
-const MOST_WAITING: usize = 16;
+const LONGEST_ALONE: Duration = Duration::from_secs(10);
 
 /// So many processes have to be killed during calls of an object before it is set aside.
 const SET_ASIDE_AFTER: u32 = 2;
@@ -73,8 +70,6 @@ pub struct UnfinishedCalls {
 struct KnownCalls {
     suspects: BTreeMap<(String, Key), SuspectedCall>,
     namespaces: BTreeMap<Namespace, SuspectedNamespace>,
-    /// Calls that wait for being alone.
-    waiting: BTreeMap<Namespace, usize>,
     /// Where calls are that are under way and no suspects.
     under_way: BTreeMap<usize, Arc<CallRecord>>,
     free: Vec<usize>,
@@ -96,6 +91,13 @@ struct SuspectedNamespace {
     aside_until: Instant,
 }
 
+impl SuspectedNamespace {
+    /// Whether its calls are alone.
+    fn is_suspected(&self, now: Instant) -> bool {
+        self.aside_until + SUSPECTED_FOR > now
+    }
+}
+
 /// How a call may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallAdmission {
@@ -103,8 +105,6 @@ pub(crate) enum CallAdmission {
     Free,
     /// When nothing else is under way that is to be alone.
     Alone,
-    /// Not now: many of its namespace wait for being alone.
-    Later,
     /// Not before this time is over.
     Aside(CallAside),
 }
@@ -125,12 +125,6 @@ struct CallUnderWay {
     place: Option<usize>,
     /// How many processes were killed during calls of its object.
     times: u32,
-}
-
-/// A call that waits for being alone, until this is dropped.
-struct WaitingCall<'a> {
-    of: &'a UnfinishedCalls,
-    namespace: &'a Namespace,
 }
 
 /// How long what was the reason so often is set aside that is from so often on; `None` where it is called alone.
@@ -165,14 +159,12 @@ impl KnownCalls {
         }
         match namespace {
             Some(SuspectedNamespace { kills, aside_until, .. }) if *aside_until > now => {
-                return aside(*aside_until, Crash::KilledInNamespace(*kills));
+                aside(*aside_until, Crash::KilledInNamespace(*kills))
             }
-            Some(SuspectedNamespace { aside_until, .. }) if *aside_until + SUSPECTED_FOR > now => {}
-            _ if suspect.is_none() => return CallAdmission::Free,
-            _ => {}
+            Some(namespace) if namespace.is_suspected(now) => CallAdmission::Alone,
+            Some(_) | None if suspect.is_some() => CallAdmission::Alone,
+            Some(_) | None => CallAdmission::Free,
         }
-        let waiting = self.waiting.get(&id.1.namespace).copied().unwrap_or_default();
-        if waiting >= MOST_WAITING { CallAdmission::Later } else { CallAdmission::Alone }
     }
 }
 
@@ -205,6 +197,11 @@ impl UnfinishedCalls {
             self.give_back(&mut known, forgotten.and_then(|namespace| namespace.place));
         }
         known.admission(&(controller.to_owned(), key.clone()), now)
+    }
+
+    /// Whether calls of a namespace are alone.
+    pub(crate) fn suspects(&self, namespace: &Namespace, now: Instant) -> bool {
+        self.lock().namespaces.get(namespace).is_some_and(|namespace| namespace.is_suspected(now))
     }
 
     /// The process ends as it was asked to: what is cut off then was no reason.
@@ -257,9 +254,7 @@ impl UnfinishedCalls {
             let _under_way = self.begin(controller, key);
             return call.await;
         }
-        let waiting = self.wait(&key.namespace);
         let turn = SharedTurn::of(lending(self.alone.acquire(&Some(key.namespace.clone()))).await);
-        drop(waiting);
         let under_way = self.begin(controller, key);
         if let Some(slot) = call_slot().filter(|_| under_way.times == 0) {
             slot.give_back_when_it_waits(&turn);
@@ -275,11 +270,6 @@ impl UnfinishedCalls {
                 call.await
             }
         }
-    }
-
-    fn wait<'a>(&'a self, namespace: &'a Namespace) -> WaitingCall<'a> {
-        *self.lock().waiting.entry(namespace.clone()).or_default() += 1;
-        WaitingCall { of: self, namespace }
     }
 
     fn begin(self: &Arc<Self>, controller: &str, key: &Key) -> CallUnderWay {
@@ -328,19 +318,6 @@ impl Drop for CallUnderWay {
             record.close();
         }
         self.of.give_back(&mut known, self.place);
-    }
-}
-
-impl Drop for WaitingCall<'_> {
-    fn drop(&mut self) {
-        let mut known = self.of.lock();
-        let left = known.waiting.get_mut(self.namespace).map(|waiting| {
-            *waiting = waiting.saturating_sub(1);
-            *waiting
-        });
-        if left == Some(0) {
-            known.waiting.remove(self.namespace);
-        }
     }
 }
 

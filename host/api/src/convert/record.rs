@@ -60,7 +60,7 @@ pub fn original(target: &Target) -> Option<&str> {
 
 /// What an object is to the Installation that would export to its name. Owners that are gone may stand before one `is_there`: the
 /// garbage collector has still to take them away (C-125).
-pub fn export_occupant<K: Marks>(object: &K, is_there: impl Fn(&OwnerReference) -> bool) -> ExportOccupant<'_> {
+pub fn export_occupant<K: Marks>(object: &K, mut is_there: impl FnMut(&OwnerReference) -> bool) -> ExportOccupant<'_> {
     let is_export = object.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_EXPORT);
     let owner = object.owner_installations().find(|owner| is_there(owner)).map(|owner| owner.name.as_str());
     ExportOccupant { owner, is_export }

@@ -1,6 +1,9 @@
 //! From references to what they stand for (`docs/wire.md` §5.2, INS-22).
 
-use std::{cell::Cell, collections::BTreeMap};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+};
 
 use serde_json::{Map, Value};
 
@@ -10,7 +13,7 @@ use crate::{
     record::{RecordWriter, UndecryptableData},
 };
 use orangery_core::{
-    memory,
+    listing, memory,
     name::{self, Kind},
     yaml,
 };
@@ -53,18 +56,26 @@ pub fn read(
     read_within(imports, scope, from, MOST_IMPORTED_BYTES)
 }
 
-/// The same where they take no more than `most` bytes of memory (C-99). What several of them name is decoded once.
+/// The same where they take no more than `most` bytes of memory (C-99). What several of them name is read once (C-294).
 pub fn read_within(
     imports: &ImportBindings,
     scope: &RecordWriter<'_>,
     from: &dyn Sources,
     most: u64,
 ) -> Result<BTreeMap<String, Imported>, ImportError> {
-    let reader = Reader { context: scope.context(), scope, from, most, left: Cell::new(most) };
+    let reader = Reader {
+        context: scope.context(),
+        scope,
+        from,
+        most,
+        left: Cell::new(most),
+        named: named_targets(imports),
+        kept: kept_targets(imports),
+    };
     let mut all = BTreeMap::new();
-    let mut decoded = BTreeMap::new();
+    let mut decoded: BTreeMap<DataSource<'_>, &str> = BTreeMap::new();
     for import in &imports.data {
-        let source = import.source().and_then(keyed_source);
+        let source = import.source();
         let same = source.and_then(|source| decoded.get(&source)).and_then(|name| all.get(*name));
         let data = match same {
             Some(Imported::Data(data)) => reader.take_room(&data.value).map(|()| data.clone()),
@@ -81,18 +92,65 @@ pub fn read_within(
     Ok(all)
 }
 
+/// Something that several imports may name: read for the first of them, and kept for as long as others follow.
+#[derive(Default)]
+struct ReadOnce<T> {
+    /// How many still name it.
+    left: usize,
+    read: Option<T>,
+}
+
+impl<T: Clone> ReadOnce<T> {
+    /// For one of those that name it.
+    fn take<E>(&mut self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let taken = match self.read.take() {
+            Some(known) => known,
+            None => read()?,
+        };
+        self.left = self.left.saturating_sub(1);
+        if self.left > 0 {
+            self.read = Some(taken.clone());
+        }
+        Ok(taken)
+    }
+}
+
+/// What imports name, by its name.
+type Named<'a, T> = RefCell<BTreeMap<&'a str, ReadOnce<T>>>;
+
+fn named<'a, T: Default>(names: impl Iterator<Item = &'a str>) -> Named<'a, T> {
+    let mut all = BTreeMap::<&str, ReadOnce<T>>::new();
+    for name in names {
+        all.entry(name).or_default().left += 1;
+    }
+    RefCell::new(all)
+}
+
+/// The keys of single Targets.
+fn named_targets(imports: &ImportBindings) -> Named<'_, TargetObject> {
+    let sources = imports.targets.iter().filter_map(TargetImport::source);
+    named(sources.flat_map(|source| -> Box<dyn Iterator<Item = &str>> {
+        match source {
+            TargetSource::Target(key) => Box::new(std::iter::once(key)),
+            TargetSource::List(keys) => Box::new(keys.iter().map(String::as_str)),
+            TargetSource::Map(keys) => Box::new(keys.values().map(String::as_str)),
+            TargetSource::ListOf(_) | TargetSource::MapOf(_) => Box::new(std::iter::empty()),
+        }
+    }))
+}
+
+/// The imports of the parent that are lists and maps of Targets.
+fn kept_targets(imports: &ImportBindings) -> Named<'_, Vec<TargetObject>> {
+    let sources = imports.targets.iter().filter_map(TargetImport::source);
+    named(sources.filter_map(|source| match source {
+        TargetSource::ListOf(import) | TargetSource::MapOf(import) => Some(import),
+        TargetSource::Target(_) | TargetSource::List(_) | TargetSource::Map(_) => None,
+    }))
+}
+
 pub(super) fn error(scope: &RecordWriter<'_>, import: &str, fault: ImportFault) -> ImportError {
     let installation = format!("{}/{}", scope.namespace, scope.installation);
     ImportError { import: import.to_owned(), installation, fault: Box::new(fault) }
-}
-
-/// What a text that is decoded stands in: whether in a Secret, the name of the object, and the key.
-fn keyed_source(source: DataSource<'_>) -> Option<(bool, &str, &str)> {
-    match source {
-        DataSource::DataObject(_) => None,
-        DataSource::Secret(reference) => Some((true, &reference.name, &reference.key)),
-        DataSource::ConfigMap(reference) => Some((false, &reference.name, &reference.key)),
-    }
 }
 
 struct Reader<'a> {
@@ -103,6 +161,8 @@ struct Reader<'a> {
     most: u64,
     /// Those of them that are left.
     left: Cell<u64>,
+    named: Named<'a, TargetObject>,
+    kept: Named<'a, Vec<TargetObject>>,
 }
 
 impl Reader<'_> {
@@ -148,9 +208,13 @@ impl Reader<'_> {
     }
 
     fn target(&self, key: &str) -> Result<TargetObject, ImportFault> {
-        let name = name::object_name(&self.context, key);
-        let found = self.from.target(&name).ok_or_else(|| not_found(&TARGET, &name, key))?;
-        self.owner_exists(found.owner.as_deref(), &TARGET, &name)?;
+        let read = || {
+            let name = name::object_name(&self.context, key);
+            let found = self.from.target(&name).ok_or_else(|| not_found(&TARGET, &name, key))?;
+            self.owner_exists(found.owner.as_deref(), &TARGET, &name)?;
+            Ok(found)
+        };
+        let found = self.named.borrow_mut().get_mut(key).unwrap_or(&mut ReadOnce::default()).take(read)?;
         self.take_room(&found.object)?;
         Ok(found)
     }
@@ -160,9 +224,18 @@ impl Reader<'_> {
         if self.scope.parent.is_none() {
             return Err(ImportFault::NoParent);
         }
-        let kept = self.from.kept_targets(&self.context, import);
-        let kept = kept.filter(|target| target.job.as_ref() == Some(self.scope.job));
-        kept.map(|target| self.take_room(&target.object).map(|()| target)).collect()
+        let mut is_new = false;
+        let read = || {
+            is_new = true;
+            let kept = self.from.kept_targets(&self.context, import);
+            let kept = kept.filter(|target| target.job.as_ref() == Some(self.scope.job));
+            kept.map(|target| self.take_room(&target.object).map(|()| target)).collect()
+        };
+        let kept = self.kept.borrow_mut().get_mut(import).unwrap_or(&mut ReadOnce::default()).take(read)?;
+        if !is_new {
+            kept.iter().try_for_each(|target| self.take_room(&target.object))?;
+        }
+        Ok(kept)
     }
 
     /// Takes memory for a value.
@@ -193,8 +266,8 @@ impl Reader<'_> {
             Value::Object(content.iter().map(entry).collect::<Result<Map<String, Value>, _>>()?)
         } else {
             let bytes = content.get(&reference.key).ok_or_else(|| {
-                let known: Vec<&str> = content.keys().map(String::as_str).collect();
-                let (name, key, known) = (reference.name.clone(), reference.key.clone(), known.join(", "));
+                let (name, key, known) =
+                    (reference.name.clone(), reference.key.clone(), listing::joined(content.keys()));
                 ImportFault::NoKey { kind: kind.clone(), name, key, known }
             })?;
             self.decoded(bytes)?

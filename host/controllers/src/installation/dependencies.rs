@@ -78,6 +78,16 @@ pub(super) static DATA_OF_CONTEXT: Index<DataObject> =
 /// Targets by the context they live in.
 pub(super) static TARGETS_OF_CONTEXT: Index<Target> =
     Index { name: "context", values: |target| labelled(target, label::CONTEXT) };
+/// Copies of Targets that Installations keep of what they import, by context and key, and all of a context.
+pub(super) static KEPT_TARGETS: Index<Target> = Index {
+    name: "kept",
+    values: |target| match target.label(label::CONTEXT) {
+        Some(context) if target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT) => {
+            std::iter::once("").chain(target.data_key()).map(|key| kept_under(context, key)).collect()
+        }
+        Some(_) | None => Vec::new(),
+    },
+};
 /// Data objects by what wrote them.
 pub(super) static DATA_OF_SOURCE: Index<DataObject> =
     Index { name: "source", values: |object| labelled(object, label::SOURCE) };
@@ -218,28 +228,30 @@ pub(crate) fn index_written(stores: &Stores) {
     DATA_OF_SOURCE.register(&stores.data_objects);
     TARGETS_OF_CONTEXT.register(&stores.targets);
     TARGETS_OF_SOURCE.register(&stores.targets);
+    KEPT_TARGETS.register(&stores.targets);
+}
+
+/// Under what [`KEPT_TARGETS`] has the copies of a context of a key; with no key, all of them. No context has a slash in it.
+pub(super) fn kept_under(context: &str, key: &str) -> String {
+    format!("{context}/{key}")
 }
 
 /// The names of the Targets that an Installation imports, and of the copies that it keeps of them.
 pub(super) fn imported_targets(stores: &Stores, installation: &Installation) -> BTreeSet<ObjectName> {
     let Key { namespace, name } = Key::of(installation);
     let context = installation.parent_installation().map(installation_context).unwrap_or_default();
-    let kept = |context: &str, key: Option<&str>| -> Vec<ObjectName> {
-        let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &namespace, context);
-        let imports = targets.into_iter().filter(|target| {
-            target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
-                && key.is_none_or(|key| target.data_key() == Some(key))
-        });
-        imports.map(|target| Key::of(target.as_ref()).name).collect()
+    let kept = |context: &str, key: &str| -> Vec<ObjectName> {
+        let keys = KEPT_TARGETS.keys(&stores.targets, &namespace, &kept_under(context, key));
+        keys.into_iter().map(|key| key.name).collect()
     };
     let imports = ImportBindings::from(&installation.spec.imports);
     let named = imports.targets.iter().filter_map(TargetImport::source).flat_map(|source| match source {
         TargetSource::Target(key) => vec![object_name(&context, key)],
         TargetSource::List(keys) => keys.iter().map(|key| object_name(&context, key)).collect(),
         TargetSource::Map(keys) => keys.values().map(|key| object_name(&context, key)).collect(),
-        TargetSource::ListOf(import) | TargetSource::MapOf(import) => kept(&context, Some(import)),
+        TargetSource::ListOf(import) | TargetSource::MapOf(import) => kept(&context, import),
     });
-    named.chain(kept(&installation_context(&name), None)).collect()
+    named.chain(kept(&installation_context(&name), "")).collect()
 }
 
 fn labelled<K: Watched>(object: &K, key: &str) -> Vec<String> {

@@ -1,3 +1,5 @@
+use futures::FutureExt as _;
+
 use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -9,7 +11,7 @@ fn key(text: &str) -> Key {
 
 /// The next key, which must come.
 async fn next(queue: &Queue) -> String {
-    tokio::time::timeout(Duration::from_secs(10), queue.next()).await.expect("a key is due").0.to_string()
+    tokio::time::timeout(Duration::from_secs(10), queue.next(|_| false)).await.expect("a key is due").0.to_string()
 }
 
 /// The keys that are due now, in the order in which they would be called.
@@ -17,7 +19,7 @@ fn due(queue: &Queue) -> Vec<String> {
     let mut plan = queue.plan();
     let now = Instant::now();
     plan.promote(now);
-    std::iter::from_fn(|| plan.take(now)).map(|(key, _)| key.to_string()).collect()
+    std::iter::from_fn(|| plan.take(now, |_| false)).map(|(key, _)| key.to_string()).collect()
 }
 
 #[tokio::test]
@@ -72,11 +74,11 @@ async fn a_call_settles_the_times_before_it_but_not_those_set_meanwhile() {
 async fn a_call_knows_whether_an_event_or_a_timer_made_it() {
     let queue = Queue::new();
     queue.wake_in(key("a/timer"), Duration::ZERO);
-    assert_eq!(queue.next().await, (key("a/timer"), CallCause::Time));
+    assert_eq!(queue.next(|_| false).await, (key("a/timer"), CallCause::Time));
     queue.wake_in(key("a/both"), Duration::ZERO);
     queue.plan().promote(Instant::now());
     queue.wake(key("a/both"));
-    assert_eq!(queue.next().await, (key("a/both"), CallCause::Event));
+    assert_eq!(queue.next(|_| false).await, (key("a/both"), CallCause::Event));
     for (cause, silence) in [(CallCause::Event, false), (CallCause::Time, false), (CallCause::Time, true)] {
         queue.count(cause, silence);
     }
@@ -97,7 +99,7 @@ fn a_call_that_failed_is_left_to_its_next_attempt_whatever_woke_it_meanwhile() {
     for (ended, again) in [(Ended::Settled, 1), (Ended::Conflict, 1), (Ended::Retried, 0), (Ended::Panicked, 0)] {
         let queue = Queue::new();
         queue.wake(key("a/x"));
-        assert_eq!(queue.plan().take(Instant::now()), Some((key("a/x"), CallCause::Event)));
+        assert_eq!(queue.plan().take(Instant::now(), |_| false), Some((key("a/x"), CallCause::Event)));
         queue.wake(key("a/x"));
         queue.finish(&key("a/x"), ended);
         queue.wake_in(key("a/x"), LONG);
@@ -146,10 +148,10 @@ async fn the_tally_counts_what_happened() {
         queue.wake(key(text));
     }
     for ended in [Ended::Settled, Ended::Conflict, Ended::Retried, Ended::Stalled, Ended::Panicked] {
-        let (called, _) = queue.next().await;
+        let (called, _) = queue.next(|_| false).await;
         queue.finish(&called, ended);
     }
-    queue.next().await;
+    queue.next(|_| false).await;
     let counted = QueueCounts { busy: Duration::ZERO, waited: Duration::ZERO, ..queue.counts() };
     let expected = QueueCounts {
         queued: 1,
@@ -162,6 +164,23 @@ async fn the_tally_counts_what_happened() {
         ..QueueCounts::default()
     };
     assert_eq!(counted, expected);
+}
+
+#[test]
+fn c_283_limits_queue_fewer_calls_of_a_suspected_namespace_are_under_way() {
+    let queue = Queue::new();
+    for name in ["a", "b"].iter().flat_map(|of| (0..20).map(move |number| format!("{of}/{number:02}"))) {
+        queue.wake(key(&name));
+    }
+    let called = || -> Vec<String> {
+        let next = || queue.next(|namespace| **namespace == *"a").now_or_never();
+        std::iter::from_fn(next).map(|(key, _)| key.to_string()).collect()
+    };
+    let first = called();
+    let of = |namespace: &str| first.iter().filter(|key| key.starts_with(namespace)).count();
+    assert_eq!((of("a"), of("b")), (MOST_CALLS_OF_A_SUSPECTED_NAMESPACE, 20));
+    queue.finish(&key("a/03"), Ended::Settled);
+    assert_eq!(called(), ["a/16"]);
 }
 
 #[test]

@@ -107,18 +107,20 @@ impl<K: Watched> StoredForm<K> {
         }
     }
 
-    /// The object. What was folded can be unfolded: `None` is a fault of its kind's code, and logged.
+    /// The object; a long one is read off the executor (C-112). What was folded can be unfolded: `None` is a fault of its kind's code,
+    /// and logged.
     pub(crate) fn object(&self) -> Option<Arc<K>> {
         match self {
             StoredForm::Whole(object) => Some(Arc::clone(object)),
+            StoredForm::Folded(text) if text.len() > LONG => off_the_executor(|| unfolded(text)),
             StoredForm::Folded(text) => unfolded(text),
-            StoredForm::Packed(packed) => match packed.text() {
+            StoredForm::Packed(packed) => off_the_executor(|| match packed.text() {
                 Ok(text) => unfolded(&text),
                 Err(error) => {
                     tracing::error!(kind = %K::kind(&()), %error, "what a store has packed cannot be unpacked");
                     None
                 }
-            },
+            }),
         }
     }
 }

@@ -107,7 +107,10 @@ async fn c_283_a_call_that_ends_is_as_all_others_of_its_namespace_and_these_are_
     calls.gone("c", &key("b"));
     assert_eq!(written.texts(), ["ns 1"]);
     assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Alone);
+    let suspects = |namespace: &'static str| calls.suspects(&namespace.into(), Instant::now());
+    assert_eq!((suspects("ns"), suspects("other")), (true, false));
     tokio::time::advance(SUSPECTED_FOR).await;
+    assert!(!suspects("ns"));
     assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Free);
     assert_eq!(written.texts(), ["ns 1"], "a kill within the hour still counts");
     tokio::time::advance(REMEMBERED_FOR - SUSPECTED_FOR).await;
@@ -187,26 +190,6 @@ async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespac
     tokio::time::advance(LONGEST_NAMESPACE_ASIDE).await;
     assert_eq!(calls.admit("c", &key("new"), Instant::now()), CallAdmission::Alone, "it is tried again");
     assert_eq!(written.texts(), ["ns 6"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn c_283_limits_calls_that_wait_for_being_alone_keep_sixteen_places_of_a_namespace() {
-    let (written, calls) = after(&Written::default());
-    let (_written, calls) = killed_during(&calls, &written, &["a", "b"]);
-    let held = calls.alone.acquire(&None).await;
-    let names: Vec<Key> = (0..MOST_WAITING).map(|number| key(&number.to_string())).collect();
-    let mut waiting: Vec<_> =
-        names.iter().map(|key| Box::pin(calls.carry_out("c", key, true, std::future::ready(())))).collect();
-    for call in &mut waiting {
-        assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Alone);
-        assert!(futures::poll!(call.as_mut()).is_pending());
-    }
-    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Later);
-    drop(waiting.pop());
-    assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Alone);
-    drop(held);
-    futures::future::join_all(waiting).await;
-    assert_eq!(calls.lock().waiting, BTreeMap::new());
 }
 
 #[tokio::test(start_paused = true)]

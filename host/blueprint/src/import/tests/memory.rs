@@ -27,9 +27,11 @@ impl Texts {
 
 impl Sources for Texts {
     fn data_object(&self, _: &str) -> Result<Option<DataValue>, UndecryptableData> {
+        self.asked.set(self.asked.get() + 1);
         Ok(Some(value(yaml::decode_or_text(&self.text))))
     }
     fn target(&self, name: &str) -> Option<TargetObject> {
+        self.asked.set(self.asked.get() + 1);
         Some(TargetObject {
             object: yaml::decode_or_text(&self.text),
             owner: None,
@@ -38,11 +40,7 @@ impl Sources for Texts {
         })
     }
     fn kept_targets<'a>(&'a self, _: &'a str, _: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
-        let made = |name: String| {
-            self.asked.set(self.asked.get() + 1);
-            self.target(&name)
-        };
-        Box::new((0..self.kept).map(|number| number.to_string()).filter_map(made))
+        Box::new((0..self.kept).map(|number| number.to_string()).filter_map(|name| self.target(&name)))
     }
     fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
         self.config_map(name)
@@ -83,6 +81,33 @@ fn c_99_limits_imports_of_one_installation_share_their_memory() {
     assert_eq!(read(&imports(named(40, of)), &CHILD, &texts), Err(too_large("i07", MOST_IMPORTED_BYTES)));
     let same = read(&imports(named(40, |_| of(0))), &CHILD, &texts);
     assert_eq!(same, Err(too_large("i07", MOST_IMPORTED_BYTES)), "whatever is made of imports has it forty times");
+}
+
+#[test]
+fn c_294_what_several_imports_name_is_read_once() {
+    let of = |imports: [Value; 4], reads: usize| {
+        let texts = Texts::of(10);
+        let read = read(&super::imports(json!({"data": imports[..1], "targets": imports[1..]})), &CHILD, &texts);
+        assert_eq!((read.map(|all| all.len()), texts.asked.get()), (Ok(4), reads), "{imports:?}");
+    };
+    let data = json!({"name": "a", "dataRef": "d"});
+    let list = |name: &str| json!({"name": name, "targetListRef": "l"});
+    of([data.clone(), list("b"), list("c"), json!({"name": "d", "targetMapRef": "l"})], 3);
+    let one = |name: &str| json!({"name": name, "target": "t"});
+    of(
+        [
+            data,
+            one("b"),
+            json!({"name": "c", "targets": ["t", "t", "u"]}),
+            json!({"name": "d", "targetMap": {"x": "t"}}),
+        ],
+        3,
+    );
+
+    let texts = Texts::of(10);
+    let same = (0..40).map(|number| json!({"name": format!("i{number:02}"), "dataRef": "d"})).collect::<Vec<_>>();
+    let read = read(&imports(json!({"data": same})), &CHILD, &texts).unwrap();
+    assert_eq!((read.len(), texts.asked.get()), (40, 1));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! The DataObjects and Targets of an Installation: import copies, exports, and those of earlier jobs that are deleted.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
@@ -16,6 +20,7 @@ use orangery_blueprint::{
 use orangery_core::{
     error::{Code, Failure},
     memory,
+    name::object_name,
     step::{Halt, Step},
 };
 use orangery_reconcile::{Key, Watched};
@@ -54,14 +59,16 @@ impl InstallationReconciliation<'_> {
     /// Exports belong to one Installation: refuses to overwrite those of another.
     pub(in crate::installation) fn check_owners(&self, records: &[Record]) -> Step<()> {
         let stores = &self.host.stores;
-        for record in records {
+        let edges: Vec<Vec<String>> = records.iter().map(|record| self.edges_of(record)).collect();
+        let mut known = BTreeMap::new();
+        for (record, edges_of) in records.iter().zip(&edges) {
             let key = Key { namespace: self.key.namespace.clone(), name: record.name.clone() };
-            let (data, target) = (stores.data_objects.get(&key), stores.targets.get(&key));
             // What an Installation has left that does not exist any more, or exports it no more, is written by who exports it now.
             let is_there = |owner: &OwnerReference| {
-                let known = stores.installations.get(&Key::new(&self.key.namespace, owner.name.as_str()));
-                known.is_some_and(|known| uid_of(known.as_ref()) == owner.uid && self.exports_beside(&known, record))
+                let exporter = known.entry(owner.name.clone()).or_insert_with(|| self.exporter(&owner.name, &edges));
+                exporter.as_ref().is_some_and(|exporter: &Exporter<'_>| exporter.exports(&owner.uid, edges_of))
             };
+            let (data, target) = (stores.data_objects.get(&key), stores.targets.get(&key));
             let occupant = match &record.content {
                 RecordContent::Data(_) => data.as_deref().map(|object| export_occupant(object, is_there)),
                 RecordContent::Target(_) => target.as_deref().map(|object| export_occupant(object, is_there)),
@@ -72,15 +79,23 @@ impl InstallationReconciliation<'_> {
         Ok(())
     }
 
-    /// Whether another Installation exports to the name of a record by its spec as it is (C-160).
-    fn exports_beside(&self, other: &Installation, record: &Record) -> bool {
+    /// Under which edges a record is exported.
+    fn edges_of(&self, record: &Record) -> Vec<String> {
         let key = record.key.clone();
         let reference = match &record.content {
             RecordContent::Data(_) => SiblingReference::Data(key),
             RecordContent::Target(_) => SiblingReference::Target(key),
         };
-        let theirs = exports(other);
-        edges(&self.draft, [reference]).iter().all(|edge| theirs.contains(edge))
+        edges(&self.draft, [reference])
+    }
+
+    /// Another Installation, and which of these edges it exports under by its spec as it is (C-160). `None` where there is none of
+    /// this name.
+    fn exporter<'e>(&self, name: &str, edges: &'e [Vec<String>]) -> Option<Exporter<'e>> {
+        let other = self.host.stores.installations.get(&Key::new(&self.key.namespace, name))?;
+        let theirs: BTreeSet<String> = exports(&other).into_iter().collect();
+        let edges = edges.iter().flatten().filter(|edge| theirs.contains(*edge)).map(String::as_str).collect();
+        Some(Exporter { uid: uid_of(other.as_ref()).to_owned(), edges })
     }
 
     /// `Init`: the exports of the job before go, so that nobody takes them for those of this one.
@@ -143,13 +158,16 @@ impl InstallationReconciliation<'_> {
         let what = format!("the exports of sub-installation {}", sub.name_any());
         let mut memory = ExportedMemory::new(&self.key.namespace, &what);
         let mut exported = Map::new();
-        for object in DATA_OF_CONTEXT.find(&stores.data_objects, &self.key.namespace, &context) {
-            let exports = sub.spec.exports.data.iter().filter(|export| object.data_key() == Some(&export.data_ref));
-            for export in exports {
-                let data = self.clear(&object)?;
-                memory.take(memory::of(&data)).await?;
-                exported.insert(export.name.clone(), data.into_owned());
-            }
+        for export in &sub.spec.exports.data {
+            let key =
+                Key { namespace: self.key.namespace.clone(), name: object_name(&context, &export.data_ref).into() };
+            let Some(object) = stores.data_objects.get(&key).filter(|object| is_of(object, &context, &export.data_ref))
+            else {
+                continue;
+            };
+            let data = self.clear(&object)?;
+            memory.take(memory::of(&data)).await?;
+            exported.insert(export.name.clone(), data.into_owned());
         }
         memory.gathered().await;
         Ok(exported)
@@ -169,6 +187,24 @@ impl InstallationReconciliation<'_> {
         };
         clear_data(self.host.key.encryption(), object).map_err(unread)
     }
+}
+
+/// An Installation that may export what another one would write.
+struct Exporter<'e> {
+    uid: String,
+    edges: BTreeSet<&'e str>,
+}
+
+impl Exporter<'_> {
+    /// Whether it is the one of this uid, and exports under these edges.
+    fn exports(&self, uid: &str, edges: &[String]) -> bool {
+        self.uid == uid && edges.iter().all(|edge| self.edges.contains(edge.as_str()))
+    }
+}
+
+/// Whether an object says that it is the one of a key in a context.
+fn is_of(object: &DataObject, context: &str, key: &str) -> bool {
+    object.label(label::CONTEXT) == Some(context) && object.data_key() == Some(key)
 }
 
 /// Any object with labels.

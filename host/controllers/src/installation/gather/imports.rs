@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use orangery_api::{convert, installation::Installation, label, marks::Marks};
+use orangery_api::{convert, installation::Installation, marks::Marks};
 use orangery_blueprint::plan::import::{Unread, unread};
 use orangery_blueprint::{
     binding::{DataImport, ImportBindings},
@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    super::dependencies::{CONFIG_MAPS, DATA_OBJECTS, SECRETS, TARGETS, TARGETS_OF_CONTEXT, awaits_imports},
+    super::dependencies::{CONFIG_MAPS, DATA_OBJECTS, KEPT_TARGETS, SECRETS, TARGETS, awaits_imports, kept_under},
     data_sources::{Content, DataSourceKind, DataSourceName},
 };
 use crate::{
@@ -245,11 +245,8 @@ impl Sources for GatheredImports<'_> {
     }
 
     fn kept_targets<'a>(&'a self, context: &'a str, key: &'a str) -> Box<dyn Iterator<Item = TargetObject> + 'a> {
-        let targets = TARGETS_OF_CONTEXT.find(&self.stores.targets, &self.namespace, context);
-        let kept = targets.into_iter().filter(move |target| {
-            target.data_key() == Some(key) && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
-        });
-        Box::new(kept.map(|target| TargetObject::from(target.as_ref())))
+        let kept = KEPT_TARGETS.find(&self.stores.targets, &self.namespace, &kept_under(context, key));
+        Box::new(kept.into_iter().map(|target| TargetObject::from(target.as_ref())))
     }
 
     fn secret(&self, name: &str) -> Option<Content> {
@@ -261,6 +258,6 @@ impl Sources for GatheredImports<'_> {
     }
 
     fn installation_exists(&self, name: &str) -> bool {
-        self.stores.installations.get(&self.key(name)).is_some()
+        self.stores.installations.knows(&self.key(name))
     }
 }
