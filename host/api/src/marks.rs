@@ -4,7 +4,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource, ResourceExt};
-use orangery_core::name::label_value;
+use orangery_core::name::{NAME_LENGTH, label_value};
 
 use crate::{GROUP, annotation, label};
 
@@ -89,8 +89,11 @@ impl<K: Resource> Marks for K {
     }
 
     fn owner_installations(&self) -> impl Iterator<Item = &OwnerReference> {
-        let of_group = |owner: &&OwnerReference| owner.api_version.split('/').next() == Some(GROUP);
-        self.owner_references().iter().filter(move |owner| owner.kind == "Installation" && of_group(owner))
+        // A server takes any name of an owner; where it is too long for one there is no such object (C-296).
+        let is_ours = |owner: &&OwnerReference| {
+            owner.api_version.split('/').next() == Some(GROUP) && owner.name.len() <= NAME_LENGTH
+        };
+        self.owner_references().iter().filter(move |owner| owner.kind == "Installation" && is_ours(owner))
     }
 
     fn parent_installation(&self) -> Option<&str> {

@@ -71,7 +71,7 @@ impl<O: Stored, D: Stored> Dependents<O, D> {
         let Some(object) = change.after.or(change.before) else { return Vec::new() };
         let mut dependents = self.of(stores, object);
         if let (Self::Indexed(index, under), Some(before)) = (self, change.before.filter(|_| change.after.is_some())) {
-            let now = under(object);
+            let now: BTreeSet<String> = under(object).into_iter().collect();
             let lost = under(before).into_iter().filter(|value| !now.contains(value));
             let namespace = Key::of(before.as_ref()).namespace;
             dependents.extend(lost.flat_map(|value| index.keys(O::store(stores), &namespace, &value)));

@@ -46,7 +46,7 @@ pub use crate::{
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, TOLD_AFTER, run},
     slot::in_this_slot,
     status_authors::StatusAuthors,
-    store::{FoundObjects, ObjectChange, Restorations, Store, UnreadableObject},
+    store::{FoundObjects, MOST_VALUES, ObjectChange, Restorations, Store, UnreadableObject},
     unfinished::{Crash, UnfinishedCalls},
     watch::{watch, watch_labelled},
     watched_object::UnreadObject,

@@ -19,7 +19,7 @@ pub(crate) use self::held::{LongObject, StoredForm};
 use self::known::{KnownVersions, UpsertOutcome};
 use crate::{Key, StatusAuthors, Watched, status_authors::FIELD_MANAGER, watched_object::WatchedObject};
 
-pub use self::found::FoundObjects;
+pub use self::{found::FoundObjects, index::MOST_VALUES};
 
 mod deleted_uids;
 mod found;

@@ -11,12 +11,14 @@ use orangery_blueprint::{
     binding::{DataImport, ImportBindings},
     import::{self, DataValue, ImportError, ImportFault, Imported, MOST_IMPORTED_BYTES, Sources, TargetObject},
     record::{RecordWriter, UndecryptableData},
+    sibling::{exported, imported},
 };
 use orangery_core::{
+    error::{Code, Failure},
     name::{JobId, Kind, Namespace, ObjectName},
     step::{Halt, Step},
 };
-use orangery_reconcile::{Key, give_reading_back, reserve_for_reading};
+use orangery_reconcile::{Key, MOST_VALUES, give_reading_back, reserve_for_reading};
 use orangery_turns::{LentSlot, Turn, lending, slot};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -97,6 +99,23 @@ impl ImportNames {
     }
 }
 
+/// Whether an Installation imports and exports no more than the indexes have (C-296): by more it would not hear of changes.
+///
+/// # Errors
+/// It does, and how many there are.
+fn check_number(installation: &Installation) -> Step<()> {
+    let counted = [
+        ("imports", imported(&(&installation.spec.imports).into()).len()),
+        ("exports", exported(&(&installation.spec.exports).into()).len()),
+    ];
+    let Some((what, number)) = counted.into_iter().find(|(_, number)| *number > MOST_VALUES) else { return Ok(()) };
+    let message = format!(
+        "Installation {} {what} {number} DataObjects and Targets, and may have {MOST_VALUES}; put values together, or divide it",
+        Key::of(installation)
+    );
+    Err(Halt::Stall(Failure::new("ReadImports", "TooManyReferences", message).with_code(Code::ConfigurationProblem)))
+}
+
 /// Every import of an Installation in a job, by its name there; large ones when it is their `turn`.
 pub(in crate::installation) async fn read_imports(
     host: &ControllerContext,
@@ -104,6 +123,7 @@ pub(in crate::installation) async fn read_imports(
     job: &JobId,
     turn: &ImportsTurn,
 ) -> Step<BTreeMap<String, Imported>> {
+    check_number(installation)?;
     if let Some(imported) = read_in_turn(host, installation, job, turn).await? {
         return Ok(imported);
     }
@@ -259,5 +279,37 @@ impl Sources for GatheredImports<'_> {
 
     fn installation_exists(&self, name: &str) -> bool {
         self.stores.installations.knows(&self.key(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_296_limits_references_of_an_installation_have_a_number() {
+        let of = |imports: usize, exports: usize| {
+            let named = |count: usize| {
+                (0..count).map(|at| json!({"name": format!("n{at}"), "dataRef": format!("d{at}")})).collect::<Value>()
+            };
+            let spec =
+                json!({"blueprint": {}, "imports": {"data": named(imports)}, "exports": {"data": named(exports)}});
+            let metadata = json!({"namespace": "n", "name": "x"});
+            let checked = check_number(&serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap());
+            checked.map_err(|halt| match halt {
+                Halt::Stall(failure) => failure.message,
+                other => panic!("{other:?}"),
+            })
+        };
+        let refused = |what| {
+            Err(format!(
+                "Installation n/x {what} 2001 DataObjects and Targets, and may have 2000; put values together, or divide it"
+            ))
+        };
+        assert_eq!(of(MOST_VALUES, MOST_VALUES), Ok(()));
+        assert_eq!(of(MOST_VALUES + 1, 0), refused("imports"));
+        assert_eq!(of(0, MOST_VALUES + 1), refused("exports"));
     }
 }
