@@ -226,8 +226,12 @@ impl Objects {
                 // The watcher begins anew by itself; the deadline ends it.
                 Err(_) => continue,
             }
+            // What is listed is looked at as a whole: there may be thousands.
+            if !listed {
+                continue;
+            }
             let present: Vec<Value> = objects.values().cloned().collect();
-            if let Some(found) = listed.then(|| answer(&present)).flatten() {
+            if let Some(found) = answer(&present) {
                 return Ok(found);
             }
         }

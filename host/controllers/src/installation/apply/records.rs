@@ -68,10 +68,14 @@ impl InstallationReconciliation<'_> {
                 let exporter = known.entry(owner.name.clone()).or_insert_with(|| self.exporter(&owner.name, &edges));
                 exporter.as_ref().is_some_and(|exporter: &Exporter<'_>| exporter.exports(&owner.uid, edges_of))
             };
-            let (data, target) = (stores.data_objects.get(&key), stores.targets.get(&key));
-            let occupant = match &record.content {
-                RecordContent::Data(_) => data.as_deref().map(|object| export_occupant(object, is_there)),
-                RecordContent::Target(_) => target.as_deref().map(|object| export_occupant(object, is_there)),
+            let (data, target) = match &record.content {
+                RecordContent::Data(_) => (stores.data_objects.get(&key), None),
+                RecordContent::Target(_) => (None, stores.targets.get(&key)),
+            };
+            let occupant = match (&data, &target) {
+                (Some(object), _) => Some(export_occupant(object.as_ref(), is_there)),
+                (None, Some(object)) => Some(export_occupant(object.as_ref(), is_there)),
+                (None, None) => None,
             };
             export::may_write(record, occupant, &self.scope())
                 .map_err(|error| export_failed("WriteExports", &error))?;
