@@ -89,7 +89,7 @@ mod tests {
         },
         Wall {
             name: "orangery-apply",
-            ours: &["orangery-cluster", "orangery-core", "orangery-proposal"],
+            ours: &["orangery-cluster", "orangery-core", "orangery-proposal", "orangery-turns"],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Wall {

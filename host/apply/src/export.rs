@@ -14,6 +14,7 @@ use orangery_proposal::{
     check::key_of,
     inventory::{Inventory, LocatedObject},
 };
+use orangery_turns::off_the_executor;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -120,7 +121,7 @@ impl JobObjects<'_> {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
         })?;
         if let Some(answer) = self.answer(located)
-            && let Ok(value) = parsed.one(answer)
+            && let Ok(value) = off_the_executor(|| parsed.one(answer, &self.steps))
         {
             let cluster = self.job.clusters.cluster(&located.on).await?;
             memory.take(value, Some((&cluster, &located.key)))?;
@@ -130,7 +131,8 @@ impl JobObjects<'_> {
         let handle = self.handle(located).await?;
         let mut classified = |object: Option<Arc<Value>>| {
             object.iter().for_each(|object| self.has_read(located, object));
-            match object.as_deref().map(|object| parsed.one(object)) {
+            let found = object.as_deref().map(|object| off_the_executor(|| parsed.one(object, &self.steps)));
+            match found {
                 Some(Ok(value)) => memory.take(value, Some((&handle.cluster, &handle.key))).map(|()| value.clone()),
                 Some(Err(error)) => Err(absent(&handle.key, export, &error)),
                 None => Err(self.missing(located, inventory)),

@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use orangery_core::{
     error::{Code, Failure},
+    jsonpath::StepBudget,
+    listing,
     name::ObjectName,
     step::{Halt, Until, Waiting},
 };
@@ -14,6 +16,7 @@ use orangery_proposal::{
     health::{Demand, ReadyExpression, Unready, WorkloadState, has_rule, run, usual},
     inventory::{Inventory, LocatedObject},
 };
+use orangery_turns::off_the_executor;
 use serde_json::Value;
 
 use crate::{
@@ -82,8 +85,9 @@ impl JobObjects<'_> {
         inventory: &Inventory,
         since: Timestamp,
     ) -> Result<(), ApplyError> {
+        let rule = ParsedRule::read(&check.rule)?;
         let keys: Vec<ObjectKey> = match &check.scope {
-            ReadinessScope::Matching(selection) => return self.matching(check, selection).await,
+            ReadinessScope::Matching(selection) => return self.matching((check, &rule), selection).await,
             ReadinessScope::Keys(keys) => keys.clone(),
             ReadinessScope::Stage => {
                 let of_cluster = stage.writes.iter().filter(|write| write.on == check.on);
@@ -99,21 +103,21 @@ impl JobObjects<'_> {
         };
         let mut results = Vec::new();
         for key in keys {
-            results.push(self.object_ready(check, key, inventory, since).await);
+            results.push(self.object_ready((check, &rule), key, inventory, since).await);
         }
         all(results).map(drop)
     }
 
     async fn object_ready(
         &self,
-        check: &Readiness,
+        (check, rule): (&Readiness, &ParsedRule<'_>),
         key: ObjectKey,
         inventory: &Inventory,
         since: Timestamp,
     ) -> Result<(), ApplyError> {
         let located = LocatedObject { on: check.on.clone(), key };
         let before = match self.answer(&located) {
-            Some(answer) => classify(&check.rule, answer)?,
+            Some(answer) => rule.classify(answer, &self.steps),
             None => Err(Unready("not seen yet".to_owned())),
         };
         let Err(before) = before else { return Ok(()) };
@@ -122,20 +126,24 @@ impl JobObjects<'_> {
         match or_before(self.seen(&handle), || unmet(&located.key, &before))? {
             SeenObject::There(object) => {
                 self.has_read(&located, &object);
-                let Err(unready) = classify(&check.rule, &object)? else { return Ok(()) };
+                let Err(unready) = rule.classify(&object, &self.steps) else { return Ok(()) };
                 let waiting = located.key.waiting(Until::Ready).because(unready.to_string());
                 let error = self.waits_for_pods((&located.on, &object), waiting, since).await;
                 Err(ApplyError { key: Some(Box::new(located.key)), ..error })
             }
             // What has run to its end may go; of anything else nothing is left that could be ready.
             SeenObject::Gone(last) if is_of(&last, written.as_deref()) && run(&last) == WorkloadState::Succeeded => {
-                classify(&check.rule, &last)?.map_err(|_| self.missing(&located, inventory))
+                rule.classify(&last, &self.steps).map_err(|_| self.missing(&located, inventory))
             }
             SeenObject::Gone(_) | SeenObject::Absent => Err(self.missing(&located, inventory)),
         }
     }
 
-    async fn matching(&self, check: &Readiness, selection: &Selection) -> Result<(), ApplyError> {
+    async fn matching(
+        &self,
+        (check, rule): (&Readiness, &ParsedRule<'_>),
+        selection: &Selection,
+    ) -> Result<(), ApplyError> {
         let (cluster, resource) = self.resource(&check.on, &selection.api_version, &selection.kind).await?;
         let objects = self.job.clusters.watch_all(&cluster, &resource, selection)?;
         let picked = pick(&objects, selection);
@@ -152,7 +160,7 @@ impl JobObjects<'_> {
                 name: ObjectName::default(),
             });
             self.has_read(&LocatedObject { on: check.on.clone(), key: key.clone() }, object);
-            classify(&check.rule, object)?.map_err(|unready| unmet(&key, &unready))
+            rule.classify(object, &self.steps).map_err(|unready| unmet(&key, &unready))
         }))
         .map(drop)
     }
@@ -164,9 +172,10 @@ fn is_of(object: &Value, written: Option<&str>) -> bool {
 }
 
 fn pick<'a>(objects: &'a [Arc<Value>], selection: &Selection) -> Vec<&'a Value> {
+    let names: BTreeSet<&str> = selection.names.iter().map(ObjectName::as_str).collect();
     let named = |object: &&Value| {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        selection.names.is_empty() || selection.names.iter().any(|wanted| wanted == name)
+        names.is_empty() || names.contains(name)
     };
     objects.iter().map(AsRef::as_ref).filter(named).collect()
 }
@@ -175,7 +184,7 @@ fn described(selection: &Selection) -> String {
     match (selection.names.as_slice(), &selection.labels) {
         ([], Some(labels)) => format!("with the labels {labels}"),
         ([], None) => "(any)".to_owned(),
-        (names, _) => names.iter().map(ObjectName::as_str).collect::<Vec<_>>().join(", "),
+        (names, _) => listing::joined(names),
     }
 }
 
@@ -184,20 +193,33 @@ fn unmet(key: &ObjectKey, unready: &Unready) -> ApplyError {
     ApplyError { halt, key: Some(Box::new(key.clone())) }
 }
 
-fn classify(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>, ApplyError> {
-    match rule {
-        ReadinessRule::Usual => Ok(usual(object)),
-        ReadinessRule::Requirements(requirements) => {
-            for requirement in requirements {
-                let demand = Demand::read(requirement).map_err(|error| unusable(error.to_string()))?;
-                if let Err(unready) = demand.classify(object) {
-                    return Ok(Err(unready));
-                }
+/// A rule that was read, for all objects that it is for.
+enum ParsedRule<'a> {
+    Usual,
+    Demands(Vec<Demand<'a>>),
+    Expression(ReadyExpression),
+}
+
+impl<'a> ParsedRule<'a> {
+    fn read(rule: &'a ReadinessRule) -> Result<Self, ApplyError> {
+        match rule {
+            ReadinessRule::Usual => Ok(Self::Usual),
+            ReadinessRule::Requirements(requirements) => {
+                let demands = requirements.iter().map(Demand::read).collect::<Result<_, _>>();
+                demands.map(Self::Demands).map_err(|error| unusable(error.to_string()))
             }
-            Ok(Ok(()))
+            ReadinessRule::Expression(source) => ReadyExpression::read(source).map(Self::Expression).map_err(unusable),
         }
-        ReadinessRule::Expression(source) => {
-            ReadyExpression::read(source).map(|rule| rule.classify(object)).map_err(unusable)
+    }
+
+    /// What others wrote is evaluated off the executor, within the steps that are left.
+    fn classify(&self, object: &Value, steps: &StepBudget) -> Result<(), Unready> {
+        match self {
+            Self::Usual => usual(object),
+            Self::Demands(demands) => {
+                off_the_executor(|| demands.iter().try_for_each(|demand| demand.classify(object, steps)))
+            }
+            Self::Expression(expression) => off_the_executor(|| expression.classify(object, steps)),
         }
     }
 }
@@ -324,6 +346,33 @@ mod tests {
     }
 
     #[test]
+    fn c_297_limits_readiness_rules_share_the_steps_of_a_look_at_objects() {
+        let values: Vec<u64> = (0..10_000).collect();
+        let object = serde_json::json!({"kind": "K", "values": values});
+        let requirement = |wanted: u64| Requirement {
+            path: ".values[*]".into(),
+            operator: "notin".into(),
+            values: (0..wanted).map(|number| Value::from(20_000 + number)).collect(),
+        };
+        let classified = |rules: usize, wanted: u64| {
+            let steps = StepBudget::default();
+            let rule = ReadinessRule::Requirements(vec![requirement(wanted); rules]);
+            let classified = ParsedRule::read(&rule).ok().map(|rule| rule.classify(&object, &steps));
+            classified.map(|classified| classified.map_err(|unready| unready.to_string()))
+        };
+        let beyond = "it is not evaluated: together with those before it, it could take more than 30000000 steps over these objects; ask \
+                      for less of them, or divide the item";
+        assert_eq!(classified(2, 1_000), Some(Ok(())));
+        assert_eq!(classified(3, 1_000), Some(Err(format!(".values[*]: {beyond}"))), "values that are compared count");
+        assert_eq!(classified(400, 1), Some(Ok(())));
+        assert_eq!(classified(1_000, 1), Some(Err(format!("the JSONPath \".values[*]\": {beyond}"))), "paths count");
+        let expressions = ReadinessRule::Expression("object.kind == 'K'".into());
+        let (steps, rule) = (StepBudget::default(), ParsedRule::read(&expressions).ok().unwrap());
+        let first_refused = (0..100_000).find_map(|_| rule.classify(&object, &steps).err());
+        assert_eq!(first_refused, Some(Unready(format!("its expression: {beyond}"))));
+    }
+
+    #[test]
     fn a_rule_holds_does_not_hold_or_cannot_be_used() {
         let requirement = |path: &str, operator: &str| Requirement {
             path: path.into(),
@@ -331,7 +380,8 @@ mod tests {
             values: vec!["ready".into()],
         };
         let object = serde_json::json!({"kind": "K", "state": "ready", "other": "x"});
-        let result = |rule: &ReadinessRule| match classify(rule, &object) {
+        let steps = StepBudget::default();
+        let result = |rule: &ReadinessRule| match ParsedRule::read(rule).map(|rule| rule.classify(&object, &steps)) {
             Ok(Ok(())) => "holds".to_owned(),
             Ok(Err(unready)) => unready.to_string(),
             Err(error) => error.halt.failure().map(|failure| failure.reason.clone()).unwrap(),

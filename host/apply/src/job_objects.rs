@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
+    jsonpath::StepBudget,
     name::{ApiVersion, Kind},
     step::{Halt, Until},
 };
@@ -39,12 +40,14 @@ pub(crate) struct JobObjects<'a> {
     pub(crate) defined: BTreeMap<KindOn, bool>,
     /// What writes have answered since the controller was called, in the versions of the writes, as far as there is room for it.
     answers: BTreeMap<LocatedObject, HeldObject>,
+    /// What readiness checks and exports may cost since the controller was called (C-297).
+    pub(crate) steps: StepBudget,
 }
 
 impl<'a> JobObjects<'a> {
     pub(crate) fn new(job: &'a Job<'a>, writer: &'a ObjectWriter, proposal: Option<&Proposal>) -> Self {
         let defined = proposal.map(defined_scopes).unwrap_or_default();
-        Self { job, writer, defined, answers: BTreeMap::new() }
+        Self { job, writer, defined, answers: BTreeMap::new(), steps: StepBudget::default() }
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
+use orangery_core::listing;
 use orangery_ocm::Files;
 
 /// The files of one blueprint.
@@ -165,7 +166,7 @@ impl FileSystem {
     fn known(&self) -> String {
         let mut paths = Vec::new();
         collect(&self.root, "", &mut paths);
-        if paths.is_empty() { "none".to_owned() } else { paths.join(", ") }
+        listing::listed(paths)
     }
 }
 

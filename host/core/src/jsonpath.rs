@@ -1,13 +1,17 @@
 //! Kubernetes-style JSONPath (`docs/wire.md` §8.1, §9): without braces, the leading dot optional, keys with dashes, and
 //! with dots behind a backslash. Translated to RFC 9535, which judges the rest.
 
+mod budget;
 mod cost;
 
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-pub use self::cost::MOST_STEPS;
 use self::cost::{QueryOrigin, QueryShape, SegmentShape};
+pub use self::{
+    budget::{MOST_STEPS_TOGETHER, OutOfSteps, StepBudget},
+    cost::MOST_STEPS,
+};
 
 /// The longest path, in bytes.
 pub const LONGEST_PATH: usize = 1 << 10;
@@ -46,6 +50,12 @@ pub enum PathError {
         /// How many at most.
         steps: u64,
     },
+    /// It is one of many, which together would take too many steps.
+    #[error("the JSONPath {path:?}: {OutOfSteps}")]
+    Together {
+        /// The text.
+        path: String,
+    },
 }
 
 /// A path that was read.
@@ -74,24 +84,29 @@ impl ParsedPath {
         Ok(Self { text: text.to_owned(), path, shape })
     }
 
-    /// All results, in document order; a missing key gives none.
+    /// All results, in document order; a missing key gives none. What they cost at most is taken of what evaluations may together
+    /// (C-297).
     ///
     /// # Errors
-    /// [`PathError::Steps`]
-    pub fn all<'a>(&self, document: &'a Value) -> Result<Vec<&'a Value>, PathError> {
-        let steps = self.shape.most_steps(document);
+    /// [`PathError::Steps`], [`PathError::Together`]
+    pub fn all<'a>(&self, document: &'a Value, budget: &StepBudget) -> Result<Vec<&'a Value>, PathError> {
+        let together = |_: OutOfSteps| PathError::Together { path: self.text.clone() };
+        let size = cost::DocumentSize::of(document, 0);
+        budget.take(size.values).map_err(together)?;
+        let steps = self.shape.most_steps(size);
         if steps > MOST_STEPS {
             return Err(PathError::Steps { path: self.text.clone(), steps });
         }
+        budget.take(steps).map_err(together)?;
         Ok(self.path.query(document).all())
     }
 
     /// The one result.
     ///
     /// # Errors
-    /// [`PathError::Count`] where there is none or more than one, [`PathError::Steps`]
-    pub fn one<'a>(&self, document: &'a Value) -> Result<&'a Value, PathError> {
-        match self.all(document)?.as_slice() {
+    /// [`PathError::Count`] where there is none or more than one, [`PathError::Steps`], [`PathError::Together`]
+    pub fn one<'a>(&self, document: &'a Value, budget: &StepBudget) -> Result<&'a Value, PathError> {
+        match self.all(document, budget)?.as_slice() {
             [one] => Ok(one),
             other => Err(PathError::Count { path: self.text.clone(), count: other.len() }),
         }
@@ -394,7 +409,13 @@ mod tests {
     #[track_caller]
     fn check(path: &str, expected: Value) {
         let document = document();
-        let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).unwrap().into_iter().cloned().collect();
+        let found: Vec<Value> = ParsedPath::parse(path)
+            .unwrap()
+            .all(&document, &StepBudget::default())
+            .unwrap()
+            .into_iter()
+            .cloned()
+            .collect();
         assert_eq!(Value::Array(found), expected, "{path}");
     }
 
@@ -440,7 +461,7 @@ mod tests {
     #[test]
     fn exactly_one_result_is_needed() {
         let document = document();
-        let one = |path: &str| ParsedPath::parse(path).unwrap().one(&document).cloned();
+        let one = |path: &str| ParsedPath::parse(path).unwrap().one(&document, &StepBudget::default()).cloned();
         assert_eq!(one(".data.key"), Ok(json!("value")));
         assert_eq!(one(".data.absent"), Err(PathError::Count { path: ".data.absent".into(), count: 0 }));
         assert_eq!(one(".list[*]"), Err(PathError::Count { path: ".list[*]".into(), count: 4 }));

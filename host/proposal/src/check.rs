@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Injection, Next, ObjectKey, ObjectWrite, Proposal,
-    ReadinessRule, ReadinessScope, SecretContent, Selection, Stage,
+    Readiness, ReadinessRule, ReadinessScope, SecretContent, Selection, Stage,
     grant::{Grants, Refusal},
     health::{Demand, ReadyExpression},
     overlay::overlay,
@@ -41,6 +41,12 @@ impl Default for Bounds {
 
 /// The most rules for exports: each of them may read an object.
 const MOST_EXPORTS: usize = 1_000;
+
+/// The most readiness checks of an item.
+const MOST_CHECKS: usize = 200;
+
+/// The most requirements of all of them.
+const MOST_REQUIREMENTS: usize = 1_000;
 
 /// The most places of an object in which the host puts secret content: each of them gets a copy of it.
 const MOST_INJECTIONS: usize = 16;
@@ -98,6 +104,7 @@ pub fn check(proposal: &Proposal, grants: &Grants, bounds: Bounds) -> Result<(),
     for stage in stages() {
         check_stage(stage, grants, &mut bytes)?;
     }
+    check_number_of_checks(stages())?;
     if bytes > bounds.bytes {
         return Err(limit(format!(
             "{bytes} bytes of objects are proposed, but at most {} are carried out",
@@ -185,6 +192,29 @@ fn check_stage(stage: &Stage, grants: &Grants, bytes: &mut usize) -> Result<(), 
             }
             Ok(())
         }
+    }
+}
+
+/// Readiness is looked at with each change of an object (C-297).
+fn check_number_of_checks<'p>(stages: impl Iterator<Item = &'p Stage>) -> Result<(), Fault> {
+    let checks: Vec<&Readiness> = stages
+        .filter_map(|stage| match &stage.gate {
+            Gate::Ready(checks) => Some(checks),
+            Gate::Accepted | Gate::Gone | Gate::Completed(_) => None,
+        })
+        .flatten()
+        .collect();
+    let requirements = |check: &&Readiness| match &check.rule {
+        ReadinessRule::Requirements(requirements) => requirements.len(),
+        ReadinessRule::Usual | ReadinessRule::Expression(_) => 0,
+    };
+    let counted = [
+        ("readiness checks", checks.len(), MOST_CHECKS),
+        ("requirements of readiness checks", checks.iter().map(requirements).sum(), MOST_REQUIREMENTS),
+    ];
+    match counted.into_iter().find(|(_, count, most)| count > most) {
+        Some((what, count, most)) => Err(limit(format!("{count} {what} are proposed, but an item has {most} at most"))),
+        None => Ok(()),
     }
 }
 

@@ -7,9 +7,13 @@ use serde_json::{Map, Value};
 
 use crate::Requirement;
 use orangery_core::{
-    jsonpath::{ParsedPath, PathError},
+    jsonpath::{ParsedPath, PathError, StepBudget},
+    listing, memory,
     name::Kind,
 };
+
+/// Bytes of memory that a value of JSON takes at least.
+const BYTES_OF_A_VALUE: u64 = 32;
 
 /// What an object lacks to be ready; stable between looks at an unchanged object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,15 +246,16 @@ impl<'a> Demand<'a> {
         Ok(Self { path: ParsedPath::parse(&requirement.path)?, operator, requirement })
     }
 
-    /// Whether the object satisfies it: all that the path finds must; a missing field satisfies `!` alone.
+    /// Whether the object satisfies it: all that the path finds must; a missing field satisfies `!` alone. Steps are taken of the
+    /// budget (C-297).
     ///
     /// # Errors
     /// [`Unready`] names path and operator, never a value of the object.
-    pub fn classify(&self, object: &Value) -> Result<(), Unready> {
-        let found = match self.path.all(object) {
-            Ok(found) => found,
-            Err(error) => return unready(error.to_string()),
-        };
+    pub fn classify(&self, object: &Value, budget: &StepBudget) -> Result<(), Unready> {
+        let found = self.path.all(object, budget).map_err(|error| Unready(error.to_string()))?;
+        // Each that is found is compared with each of the values.
+        let compared = (found.len() as u64).saturating_mul(self.requirement.values.len() as u64);
+        budget.take(compared).map_err(|error| Unready(format!("{}: {error}", self.requirement.path)))?;
         let listed = |value: &Value| self.requirement.values.iter().any(|wanted| same(wanted, value));
         let satisfied = match self.operator {
             RequirementOperator::Exists => !found.is_empty(),
@@ -262,8 +267,7 @@ impl<'a> Demand<'a> {
             return Ok(());
         }
         let Requirement { path, operator, values } = self.requirement;
-        let values: Vec<String> = values.iter().map(Value::to_string).collect();
-        let demand = format!("{path} {operator} {}", values.join(", "));
+        let demand = format!("{path} {operator} {}", listing::joined(values));
         unready(format!("{} does not hold", demand.trim_end()))
     }
 }
@@ -282,11 +286,14 @@ impl ReadyExpression {
         Ok(Self(expression))
     }
 
-    /// Whether the object is as it says (C-278).
+    /// Whether the object is as it says (C-278). What is handed to it counts as steps of the budget (C-297).
     ///
     /// # Errors
     /// [`Unready`] names no value of the object.
-    pub fn classify(&self, object: &Value) -> Result<(), Unready> {
+    pub fn classify(&self, object: &Value, budget: &StepBudget) -> Result<(), Unready> {
+        budget
+            .take(memory::of(object) / BYTES_OF_A_VALUE)
+            .map_err(|error| Unready(format!("its expression: {error}")))?;
         let document = Map::from_iter([("object".to_owned(), object.clone())]);
         match self.0.holds_of(&document) {
             Ok(true) => Ok(()),
@@ -437,7 +444,7 @@ mod tests {
     fn classify(path: &str, operator: &str, values: &[Value], expected: bool) {
         let object = json!({"a": 1, "o": {"x": [1, 2]}, "list": [{"v": "p"}, {"v": "q"}]});
         let requirement = Requirement { path: path.into(), operator: operator.into(), values: values.to_vec() };
-        let classified = Demand::read(&requirement).unwrap().classify(&object);
+        let classified = Demand::read(&requirement).unwrap().classify(&object, &StepBudget::default());
         assert_eq!(classified.is_ok(), expected, "{path} {operator} {values:?}: {classified:?}");
     }
 
@@ -472,13 +479,17 @@ mod tests {
     fn c_278_an_expression_over_the_object_holds_or_says_why_not_without_a_value() {
         let expression = |source: &str| ReadyExpression::read(source).unwrap();
         let ended = expression("has(object.status) && object.status.phase in ['Succeeded', 'Failed']");
-        assert_eq!(ended.classify(&json!({"status": {"phase": "Failed"}})), Ok(()));
+        assert_eq!(ended.classify(&json!({"status": {"phase": "Failed"}}), &StepBudget::default()), Ok(()));
         let not_yet = Unready("its expression does not hold".into());
-        assert_eq!(ended.classify(&json!({"status": {"phase": "Running"}})), Err(not_yet.clone()));
-        assert_eq!(ended.classify(&json!({})), Err(not_yet));
+        assert_eq!(
+            ended.classify(&json!({"status": {"phase": "Running"}}), &StepBudget::default()),
+            Err(not_yet.clone())
+        );
+        assert_eq!(ended.classify(&json!({}), &StepBudget::default()), Err(not_yet));
         let missing = Unready("its expression cannot be computed: no such key: phase".into());
-        assert_eq!(ended.classify(&json!({"status": {"secret": "s3cret"}})), Err(missing));
-        let text = expression("object.status.phase").classify(&json!({"status": {"phase": "s3cret"}}));
+        assert_eq!(ended.classify(&json!({"status": {"secret": "s3cret"}}), &StepBudget::default()), Err(missing));
+        let text =
+            expression("object.status.phase").classify(&json!({"status": {"phase": "s3cret"}}), &StepBudget::default());
         assert_eq!(text, Err(Unready("its expression cannot be computed: it is of type string and not bool".into())));
         let end = "; it is CEL over `object`, and true or false";
         for source in ["1 +", "other.a", "object.a + 1 ==", "'text'"] {
@@ -490,7 +501,7 @@ mod tests {
     #[test]
     fn what_does_not_hold_is_named_without_the_live_value() {
         let requirement = Requirement { path: ".a".into(), operator: "==".into(), values: vec![json!("x")] };
-        let classified = Demand::read(&requirement).unwrap().classify(&json!({"a": "secret"}));
+        let classified = Demand::read(&requirement).unwrap().classify(&json!({"a": "secret"}), &StepBudget::default());
         assert_eq!(classified, Err(Unready(".a == \"x\" does not hold".into())));
     }
 

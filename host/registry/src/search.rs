@@ -8,7 +8,7 @@ use std::{
 
 use orangery_core::{
     error::{Code, Fault},
-    memory,
+    listing, memory,
     port::BoxFuture,
 };
 use orangery_ocm::{Descriptor, Repository, VersionReference};
@@ -120,7 +120,8 @@ impl DescriptorSearch {
             return Err(Fault::invalid(Code::ConfigurationProblem, message));
         }
         asked.dedup();
-        let message = format!("there is no component {reference} in {}; check its name and version", asked.join(", "));
+        let message =
+            format!("there is no component {reference} in {}; check its name and version", listing::joined(&asked));
         Err(Fault::later(Code::ConfigurationProblem, message))
     }
 

@@ -76,7 +76,9 @@ pub(crate) fn is_of_former(status: &Value) -> bool {
 
 /// The removal of what it has left for an item beside pods and states.
 pub(crate) fn leftovers(run: &Run<'_>, host: &impl Host) -> Result<Vec<ObjectRemoval>, Fault> {
-    let mut left = vec![exports_key(run)];
+    // It has no label. In a namespace that items of others share, one of another item may be called the same.
+    let is_shared = run.namespace != run.item.namespace;
+    let mut left = if is_shared { Vec::new() } else { vec![exports_key(run)] };
     for (api_version, kind, types) in LEFT {
         let what = Selection {
             api_version: api_version.to_owned(),

@@ -10,7 +10,7 @@ use crate::{
     binding::{self, ExportBindings, ImportBindings, TargetImport, TargetSource},
     rendering::ExecutionKind,
 };
-use orangery_core::yaml::SourcePositions;
+use orangery_core::{listing, yaml::SourcePositions};
 
 /// Where imports come from and exports go.
 pub(super) struct BoundNames<'a> {
@@ -46,12 +46,6 @@ fn find<'a>(definitions: &'a [ImportDefinition], name: &str) -> Option<&'a Impor
     definitions.iter().find_map(|of| if of.name == name { Some(of) } else { find(&of.conditional, name) })
 }
 
-/// Names for people.
-fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.into_iter().collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
-
 impl BoundNames<'_> {
     /// Holds it against a blueprint. `position` answers where a field such as `imports.data[0].name` stands.
     pub(super) fn review(
@@ -75,7 +69,7 @@ impl BoundNames<'_> {
                 }
                 // It may be there for the mappings.
                 (None, _) if self.import_mappings.is_empty() => {
-                    let known = listed(blueprint.imports.iter().map(|import| import.name.as_str()));
+                    let known = listing::listed(blueprint.imports.iter().map(|import| import.name.as_str()));
                     let message = format!(
                         "the blueprint has no import {name:?}, so it is ignored; correct the name, or remove it; known are: {known}"
                     );
@@ -112,7 +106,7 @@ impl BoundNames<'_> {
                 continue;
             }
             let sort = if data { "data" } else { "target" };
-            let known = listed(names(data).map(|export| export.name.as_str()));
+            let known = listing::listed(names(data).map(|export| export.name.as_str()));
             let message = format!(
                 "the blueprint has no {sort} export {name:?}; correct the name, or define it in the blueprint; known are: {known}"
             );

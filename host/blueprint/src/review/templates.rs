@@ -15,7 +15,7 @@ use crate::{
     rendering::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
 };
 use orangery_core::{
-    digest,
+    digest, listing,
     workflow::GateKind,
     yaml::{self, Embedded, LocatedDocument, SourcePosition, SourcePositions},
 };
@@ -212,8 +212,7 @@ impl ToCheck {
         if first != "imports" || imports.contains(name) {
             return None;
         }
-        let known: Vec<&str> = imports.iter().map(String::as_str).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let known = listing::listed(imports);
         Some(format!(
             "the blueprint has no import {name:?}, so `imports.{name}` never has a value; correct the name, or add it to the imports; known are: {known}"
         ))

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use orangery_core::memory;
+use orangery_core::{listing, memory};
 use serde_json::{Map, Value};
 
 use super::{SchemaError, Schemas};
@@ -129,8 +129,7 @@ fn local_type<'a>(place: &SchemaSource<'a>, reference: &str, name: &str) -> Resu
     let types = place.schemas.local_types;
     let of_blueprint = place.component.is_none();
     types.get(name).filter(|_| of_blueprint).ok_or_else(|| {
-        let known: Vec<&str> = types.keys().filter(|_| of_blueprint).map(String::as_str).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let known = listing::listed(types.keys().filter(|_| of_blueprint));
         SchemaError::UnknownType { reference: reference.to_owned(), name: name.to_owned(), known }
     })
 }

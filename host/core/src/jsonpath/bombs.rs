@@ -75,13 +75,14 @@ fn limits_jsonpath_what_could_take_too_many_steps_is_not_begun() {
     ] {
         let began = Instant::now();
         let parsed = ParsedPath::parse(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let found = parsed.all(&document);
+        let found = parsed.all(&document, &StepBudget::default());
         let Err(PathError::Steps { steps, .. }) = &found else {
             panic!("{path}: {:?}", found.map(|found| found.len()))
         };
         assert!(*steps > MOST_STEPS && began.elapsed() < SOON, "{path}");
     }
-    let message = ParsedPath::parse("..*..*..*..*").unwrap().one(&tree(4, 9)).unwrap_err().to_string();
+    let message =
+        ParsedPath::parse("..*..*..*..*").unwrap().one(&tree(4, 9), &StepBudget::default()).unwrap_err().to_string();
     assert!(message.starts_with("the JSONPath \"..*..*..*..*\" could take "), "{message}");
     assert!(
         message.ends_with(
@@ -105,7 +106,10 @@ fn limits_jsonpath_what_objects_of_kubernetes_need_is_within_the_limits() {
         (0..20_000).map(|at| json!({"type": format!("T{at}"), "status": "True", "reason": "Because"})).collect();
     let document = json!({"status": {"conditions": conditions}});
     let path = ParsedPath::parse(r#".status.conditions[?(@.type=="T7")].status"#).unwrap();
-    assert_eq!(path.one(&document), Ok(&json!("True")));
-    assert_eq!(ParsedPath::parse("..status").unwrap().all(&document).unwrap().len(), 20_001);
-    assert_eq!(ParsedPath::parse(r#"..[?(@.type=="T7")].reason"#).unwrap().one(&document), Ok(&json!("Because")));
+    assert_eq!(path.one(&document, &StepBudget::default()), Ok(&json!("True")));
+    assert_eq!(ParsedPath::parse("..status").unwrap().all(&document, &StepBudget::default()).unwrap().len(), 20_001);
+    assert_eq!(
+        ParsedPath::parse(r#"..[?(@.type=="T7")].reason"#).unwrap().one(&document, &StepBudget::default()),
+        Ok(&json!("Because"))
+    );
 }

@@ -39,14 +39,14 @@ pub(super) struct SegmentShape {
 
 /// How large a document is.
 #[derive(Clone, Copy)]
-struct DocumentSize {
-    values: u64,
+pub(super) struct DocumentSize {
+    pub(super) values: u64,
     depth: u64,
 }
 
 impl DocumentSize {
     /// `below` is how deep the value itself stands.
-    fn of(value: &Value, below: u64) -> Self {
+    pub(super) fn of(value: &Value, below: u64) -> Self {
         let own = Self { values: 1, depth: below + 1 };
         let add = |sum: Self, value: &Value| {
             let more = Self::of(value, below + 1);
@@ -83,8 +83,8 @@ impl Reached {
 
 impl QueryShape {
     /// How many steps it takes at most over a document.
-    pub(super) fn most_steps(&self, document: &Value) -> u64 {
-        self.steps(DocumentSize::of(document, 0), Reached::ONE)
+    pub(super) fn most_steps(&self, size: DocumentSize) -> u64 {
+        self.steps(size, Reached::ONE)
     }
 
     fn steps(&self, size: DocumentSize, mut at: Reached) -> u64 {

@@ -7,6 +7,7 @@ use crate::{
     dag::DagError,
     error::{Code, Failure, joined},
     job::JobIds,
+    listing,
     name::{JobId, Kind},
     phase::Phase,
     step::{Halt, Step, Until, Verdict, Wait, Waiting},
@@ -114,7 +115,7 @@ pub fn predecessors(related: &[RelatedObject], root: bool, job: &JobId) -> Step<
         return Err(Halt::Stall(Failure::new(
             "CheckPredecessors",
             "PredecessorDeleted",
-            format!("an installation whose exports are imported here is being deleted: {}", leaving.join(", ")),
+            format!("an installation whose exports are imported here is being deleted: {}", listing::joined(leaving)),
         )));
     }
     let unfinished: Vec<&RelatedObject> = related

@@ -14,7 +14,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 fn holds_for(operator: &str, values: &[Value], object: &Value) -> bool {
     let requirement = Requirement { path: ".f".into(), operator: operator.into(), values: values.to_vec() };
-    Demand::read(&requirement).unwrap().classify(object).is_ok()
+    Demand::read(&requirement).unwrap().classify(object, &StepBudget::default()).is_ok()
 }
 
 proptest! {

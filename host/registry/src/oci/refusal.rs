@@ -7,6 +7,7 @@ use std::time::Duration;
 use orangery_core::{
     digest::content::ContentDigest,
     error::{Code, Fault, Problem},
+    listing,
     name::Namespace,
 };
 use orangery_egress::RefusedCertificate;
@@ -149,12 +150,12 @@ fn with(tried: &[String], owner: CredentialsOwner) -> String {
     match tried {
         [] => format!("without credentials, as {} none for it", owner.has()),
         [only] => format!("with the credentials in {only}"),
-        all => format!("with each of the credentials in {}", all.join(", ")),
+        all => format!("with each of the credentials in {}", listing::joined(all)),
     }
 }
 
 fn answered(status: u16, codes: &[String]) -> String {
-    let codes = if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) };
+    let codes = if codes.is_empty() { String::new() } else { format!(" ({})", listing::joined(codes)) };
     if is_passing(status) {
         format!("is not available at the moment: it answered {status}{codes}")
     } else {

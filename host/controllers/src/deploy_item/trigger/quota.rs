@@ -1,7 +1,7 @@
 //! The quota of a namespace on deploy items that are under way at once (`quotas.items` of policies).
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -30,8 +30,10 @@ pub(super) struct NamespaceQuotas {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct QuotaSlots {
     occupied: BTreeSet<String>,
-    /// The first comes next.
-    waiting: VecDeque<String>,
+    /// By their turn: the first comes next.
+    waiting: BTreeMap<u64, String>,
+    /// The turns of those that wait.
+    turns: BTreeMap<String, u64>,
 }
 
 impl QuotaSlots {
@@ -40,28 +42,39 @@ impl QuotaSlots {
         if self.occupied.contains(item) {
             return true;
         }
-        let before = self.waiting.iter().position(|waiting| waiting == item);
-        if self.occupied.len() + before.unwrap_or(self.waiting.len()) < most {
+        let free = most.saturating_sub(self.occupied.len());
+        let turn = self.turns.get(item).copied();
+        // No more of them are looked at than there is room for.
+        let before = self.waiting.range(..turn.unwrap_or(u64::MAX)).take(free).count();
+        if before < free {
             self.occupy(item);
             return true;
         }
-        if before.is_none() {
-            self.waiting.push_back(item.to_owned());
+        if turn.is_none() {
+            let turn = self.waiting.last_key_value().map_or(0, |(last, _)| last + 1);
+            self.waiting.insert(turn, item.to_owned());
+            self.turns.insert(item.to_owned(), turn);
         }
         false
     }
 
     /// An item that has begun has a slot, also where that is one too many.
     fn occupy(&mut self, item: &str) {
-        self.waiting.retain(|waiting| waiting != item);
+        self.wait_no_more(item);
         self.occupied.insert(item.to_owned());
+    }
+
+    fn wait_no_more(&mut self, item: &str) {
+        if let Some(turn) = self.turns.remove(item) {
+            self.waiting.remove(&turn);
+        }
     }
 
     /// An item is under way no more, and waits no more. The one that comes next is to be called.
     fn release(&mut self, item: &str) -> Option<&String> {
         self.occupied.remove(item);
-        self.waiting.retain(|waiting| waiting != item);
-        self.waiting.front()
+        self.wait_no_more(item);
+        self.waiting.values().next()
     }
 }
 
@@ -113,7 +126,7 @@ fn begun(host: &ControllerContext, namespace: &Namespace) -> QuotaSlots {
     let under_way = items.into_iter().filter(|item| has_begun(host, item));
     QuotaSlots {
         occupied: under_way.map(|item| Key::of(item.as_ref()).name.to_string()).collect(),
-        waiting: VecDeque::new(),
+        ..QuotaSlots::default()
     }
 }
 
@@ -136,6 +149,24 @@ mod tests {
         assert!(!slots.acquire("d", 2), "c came first");
         assert!(slots.acquire("c", 2) && !slots.acquire("d", 2));
         assert_eq!(slots.release("d"), None, "it waits no more");
+    }
+
+    #[test]
+    fn c_298_twenty_thousand_items_wait_and_each_has_its_turn() {
+        let mut slots = QuotaSlots::default();
+        let items: Vec<String> = (0..20_000).map(|number| format!("an-item-{number:05}")).collect();
+        let begun = std::time::Instant::now();
+        assert!(slots.acquire("first", 1));
+        assert!(items.iter().all(|item| !slots.acquire(item, 1)));
+        assert!(items.iter().rev().all(|item| !slots.acquire(item, 1)), "asking again changes no turn");
+        let mut next = slots.release("first").cloned();
+        for item in &items {
+            assert_eq!(next.as_ref(), Some(item));
+            assert!(slots.acquire(item, 1));
+            next = slots.release(item).cloned();
+        }
+        assert_eq!((next, slots), (None, QuotaSlots::default()));
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::*;
 
 #[track_caller]
 fn check_in(document: Value, path: &str, expected: Value) {
-    let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).unwrap().into_iter().cloned().collect();
+    let found: Vec<Value> =
+        ParsedPath::parse(path).unwrap().all(&document, &StepBudget::default()).unwrap().into_iter().cloned().collect();
     assert_eq!(Value::Array(found), expected, "{path}");
 }
 
@@ -123,6 +124,6 @@ fn errors_are_sentences_that_quote_the_path_as_it_was_written() {
     ] {
         assert_eq!(message(path), syntax(path, reason));
     }
-    let several = ParsedPath::parse(" .list[*]").unwrap().one(&document()).unwrap_err();
+    let several = ParsedPath::parse(" .list[*]").unwrap().one(&document(), &StepBudget::default()).unwrap_err();
     assert_eq!(several.to_string(), "the JSONPath \" .list[*]\" has 4 results, but exactly one is needed");
 }

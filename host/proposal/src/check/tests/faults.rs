@@ -236,6 +236,20 @@ fn removals_and_later_stages_count_as_objects_and_the_bounds_are_met_exactly() {
 }
 
 #[test]
+fn c_297_limits_proposal_readiness_checks_and_their_requirements_have_a_number() {
+    let checks = |count: usize, requirements: usize| {
+        let requirement = json!({"path": ".a", "operator": "exists", "values": []});
+        let check = json!({"name": "c", "scope": "stage", "rule": {"requirements": vec![requirement; requirements]}});
+        checked(json!({"stages": [stage(json!({"gate": {"ready": vec![check; count]}}))], "next": {"finish": {}}}))
+    };
+    assert_eq!((checks(200, 5), checks(1, 1_000)), (Ok(()), Ok(())));
+    let message = "201 readiness checks are proposed, but an item has 200 at most";
+    assert_eq!(checks(201, 1), message_of(Code::LimitExceeded, message));
+    let message = "1002 requirements of readiness checks are proposed, but an item has 1000 at most";
+    assert_eq!(checks(2, 501), message_of(Code::LimitExceeded, message));
+}
+
+#[test]
 fn c_287_limits_proposal_exports_and_places_of_secret_content_have_a_number() {
     let exports = |rules: usize| {
         let rule = json!({"key": "k", "source": {"path": {"key": key("ConfigMap", "a", "x"), "path": ".data"}}});

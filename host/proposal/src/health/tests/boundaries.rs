@@ -193,7 +193,7 @@ fn every_operator_takes_its_number_of_values_and_no_other() {
 fn what_is_demanded_is_told_in_the_words_of_the_configuration() {
     let message = |operator: &str, values: &[Value]| {
         let requirement = Requirement { path: "a.b".into(), operator: operator.into(), values: values.to_vec() };
-        let classified = Demand::read(&requirement).unwrap().classify(&json!({"c": 1}));
+        let classified = Demand::read(&requirement).unwrap().classify(&json!({"c": 1}), &StepBudget::default());
         classified.unwrap_err().to_string()
     };
     assert_eq!(message("exists", &[]), "a.b exists does not hold");
@@ -202,7 +202,7 @@ fn what_is_demanded_is_told_in_the_words_of_the_configuration() {
         r#"a.b in 1, "x", {"k":[true]} does not hold"#
     );
     let present = Requirement { path: ".c".into(), operator: "!".into(), values: vec![] };
-    let classified = Demand::read(&present).unwrap().classify(&json!({"c": "secret"}));
+    let classified = Demand::read(&present).unwrap().classify(&json!({"c": "secret"}), &StepBudget::default());
     assert_eq!(classified, Err(Unready(".c ! does not hold".into())));
 }
 
@@ -210,7 +210,7 @@ fn what_is_demanded_is_told_in_the_words_of_the_configuration() {
 fn a_null_is_a_value_and_an_empty_list_gives_no_match() {
     let classified = |path: &str, operator: &str, values: &[Value]| {
         let requirement = Requirement { path: path.into(), operator: operator.into(), values: values.to_vec() };
-        Demand::read(&requirement).unwrap().classify(&json!({"null": null, "none": []})).is_ok()
+        Demand::read(&requirement).unwrap().classify(&json!({"null": null, "none": []}), &StepBudget::default()).is_ok()
     };
     assert!(classified(".null", "exists", &[]) && !classified(".null", "!", &[]));
     assert!(classified(".null", "=", &[Value::Null]) && !classified(".null", "!=", &[Value::Null]));

@@ -1,0 +1,38 @@
+//! What evaluations may cost together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::MOST_STEPS;
+
+/// The most steps of all evaluations of one look at objects: values that are measured, visited, tested or compared.
+pub const MOST_STEPS_TOGETHER: u64 = 3 * MOST_STEPS;
+
+/// The steps that are left to the evaluations of one look at objects.
+#[derive(Debug)]
+pub struct StepBudget(AtomicU64);
+
+/// No steps are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it is not evaluated: together with those before it, it could take more than {MOST_STEPS_TOGETHER} steps over these objects; ask for \
+     less of them, or divide the item"
+)]
+pub struct OutOfSteps;
+
+impl Default for StepBudget {
+    fn default() -> Self {
+        Self(AtomicU64::new(MOST_STEPS_TOGETHER))
+    }
+}
+
+impl StepBudget {
+    /// Takes steps before they are made.
+    ///
+    /// # Errors
+    /// There are not so many; then none are left.
+    pub fn take(&self, steps: u64) -> Result<(), OutOfSteps> {
+        let left = self.0.load(Ordering::Relaxed).checked_sub(steps);
+        self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
+        left.map(drop).ok_or(OutOfSteps)
+    }
+}
