@@ -207,6 +207,7 @@ async fn written_down<C: Controller>(
     let is_alone = match unfinished.admit(C::NAME, &key, Instant::now()) {
         CallAdmission::Free => false,
         CallAdmission::Alone => true,
+        CallAdmission::Later(time) => return (key, Ok(Ok(NextCall::After(time)))),
         CallAdmission::Aside(CallAside { left, why }) => {
             let tell = async {
                 if let Some((object, _reserved)) = unfolded(&store, &key).await {

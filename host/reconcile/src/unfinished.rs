@@ -89,12 +89,14 @@ struct SuspectedNamespace {
     place: Option<usize>,
     /// Until then nothing of it is called; in the past where it is not set aside.
     aside_until: Instant,
+    /// Until then others are called without it.
+    apart_until: Instant,
 }
 
 impl SuspectedNamespace {
     /// Whether its calls are alone.
     fn is_suspected(&self, now: Instant) -> bool {
-        self.aside_until + SUSPECTED_FOR > now
+        self.aside_until.max(self.apart_until) + SUSPECTED_FOR > now
     }
 }
 
@@ -105,6 +107,8 @@ pub(crate) enum CallAdmission {
     Free,
     /// When nothing else is under way that is to be alone.
     Alone,
+    /// Not before this time is over, in which others are called without it.
+    Later(Duration),
     /// Not before this time is over.
     Aside(CallAside),
 }
@@ -141,10 +145,10 @@ impl KnownCalls {
                 let aside_until = aside_for(times, SET_ASIDE_AFTER, LONGEST_ASIDE).map(|time| now + time);
                 self.suspects.insert((controller, key), SuspectedCall { times, place, aside_until });
             }
-            JournalEntry::Namespace(WrittenNamespace { namespace, kills }) => {
+            JournalEntry::Namespace(WrittenNamespace { namespace, kills, together: _ }) => {
                 let aside = aside_for(kills, NAMESPACE_SET_ASIDE_AFTER, LONGEST_NAMESPACE_ASIDE);
                 let aside_until = now + aside.unwrap_or_default();
-                self.namespaces.insert(namespace, SuspectedNamespace { kills, place, aside_until });
+                self.namespaces.insert(namespace, SuspectedNamespace { kills, place, aside_until, apart_until: now });
             }
         }
     }
@@ -161,6 +165,9 @@ impl KnownCalls {
             Some(SuspectedNamespace { kills, aside_until, .. }) if *aside_until > now => {
                 aside(*aside_until, Crash::KilledInNamespace(*kills))
             }
+            Some(SuspectedNamespace { apart_until, .. }) if *apart_until > now => {
+                CallAdmission::Later(*apart_until - now)
+            }
             Some(namespace) if namespace.is_suspected(now) => CallAdmission::Alone,
             Some(_) | None if suspect.is_some() => CallAdmission::Alone,
             Some(_) | None => CallAdmission::Free,
@@ -174,10 +181,15 @@ impl UnfinishedCalls {
         let (now, filled) = (Instant::now(), before.len().min(journal.capacity()));
         let mut known = KnownCalls::default();
         let mut places = 0..journal.capacity();
-        for entry in blame::after_kill(before) {
+        let before = blame::after_kill(before);
+        let apart = blame::apart(&before);
+        for entry in before {
             let place = places.next();
             place.iter().for_each(|place| journal.write(*place, &entry));
             known.keep(entry, place, now);
+        }
+        for (namespace, time) in apart {
+            known.namespaces.entry(namespace).and_modify(|known| known.apart_until = now + time);
         }
         // What is known is written by now: what the process before wrote behind it goes.
         (places.start..filled).for_each(|place| journal.clear(place));

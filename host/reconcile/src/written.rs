@@ -58,6 +58,9 @@ pub struct WrittenNamespace {
     pub namespace: Namespace,
     /// How many processes were killed during calls of objects of it that had killed none before.
     pub kills: u32,
+    /// How many were in a row while calls of several namespaces were under way, this one among them, of which it is not known whose
+    /// was the reason.
+    pub together: u32,
 }
 
 /// The place where a call that is under way is written down.

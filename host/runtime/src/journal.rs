@@ -80,9 +80,11 @@ fn read(place: &[u8]) -> Option<JournalEntry> {
         return None;
     }
     Some(match *words {
-        ["killed", kills, namespace] => {
-            JournalEntry::Namespace(WrittenNamespace { namespace: namespace.into(), kills: kills.parse().ok()? })
-        }
+        ["killed", kills, together, namespace] => JournalEntry::Namespace(WrittenNamespace {
+            namespace: namespace.into(),
+            kills: kills.parse().ok()?,
+            together: together.parse().ok()?,
+        }),
         [state, times, controller, namespace, name] => JournalEntry::Call(WrittenCall {
             controller: controller.to_owned(),
             key: Key::new(namespace, name),
@@ -100,7 +102,9 @@ const STATES: [(CallState, &str); 3] =
 /// The line of an entry.
 fn text_of(entry: &JournalEntry) -> String {
     match entry {
-        JournalEntry::Namespace(WrittenNamespace { namespace, kills }) => format!("killed {kills} {namespace}\n"),
+        JournalEntry::Namespace(WrittenNamespace { namespace, kills, together }) => {
+            format!("killed {kills} {together} {namespace}\n")
+        }
         JournalEntry::Call(WrittenCall { controller, key, state, times }) => {
             let word = STATES.iter().find(|(of, _)| of == state).map_or("", |(_, word)| word);
             format!("{word} {times} {controller} {} {}\n", key.namespace, key.name)
@@ -162,7 +166,7 @@ mod tests {
         journal.write(MOST_WRITTEN - 1, &longest);
         journal.write(2, &call("b", Suspected, 3));
         journal.clear(1);
-        let namespace = JournalEntry::Namespace(WrittenNamespace { namespace: "ns".into(), kills: 2 });
+        let namespace = JournalEntry::Namespace(WrittenNamespace { namespace: "ns".into(), kills: 2, together: 1 });
         journal.write(3, &namespace);
         let busy = try_open(folder.path()).map(drop).unwrap_err().to_string();
         assert_eq!(busy, "another process keeps its calls there");

@@ -19,7 +19,12 @@ impl Written {
             JournalEntry::Call(WrittenCall { controller, key, state, times }) => {
                 format!("{controller} {key} {times} {state:?}")
             }
-            JournalEntry::Namespace(WrittenNamespace { namespace, kills }) => format!("{namespace} {kills}"),
+            JournalEntry::Namespace(WrittenNamespace { namespace, kills, together: 0 }) => {
+                format!("{namespace} {kills}")
+            }
+            JournalEntry::Namespace(WrittenNamespace { namespace, kills, together }) => {
+                format!("{namespace} {kills} together {together}")
+            }
         };
         self.entries().into_iter().map(text).collect()
     }
@@ -190,6 +195,22 @@ async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespac
     tokio::time::advance(LONGEST_NAMESPACE_ASIDE).await;
     assert_eq!(calls.admit("c", &key("new"), Instant::now()), CallAdmission::Alone, "it is tried again");
     assert_eq!(written.texts(), ["ns 6"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_namespaces_of_which_it_is_not_known_who_kills_are_called_one_after_the_other() {
+    let (mut written, mut calls) = after(&Written::default());
+    let other = Key::new("other", "a");
+    for _ in 0..2 {
+        std::mem::forget(calls.begin("c", &other));
+        (written, calls) = killed_during(&calls, &written, &["a"]);
+    }
+    assert_eq!(written.texts()[..2], ["ns 0 together 2", "other 0 together 2"]);
+    let admitted = |of: &Key| calls.admit("c", of, Instant::now());
+    let apart = Duration::from_secs(30);
+    assert_eq!((admitted(&key("a")), admitted(&other)), (CallAdmission::Alone, CallAdmission::Later(apart)));
+    tokio::time::advance(apart).await;
+    assert_eq!(admitted(&other), CallAdmission::Alone);
 }
 
 #[tokio::test(start_paused = true)]

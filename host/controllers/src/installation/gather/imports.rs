@@ -104,13 +104,14 @@ impl ImportNames {
 /// # Errors
 /// It does, and how many there are.
 fn check_number(installation: &Installation) -> Step<()> {
+    let references = imported(&(&installation.spec.imports).into()).len();
     let counted = [
-        ("imports", imported(&(&installation.spec.imports).into()).len()),
+        ("imports", references + data_source_names(installation).len()),
         ("exports", exported(&(&installation.spec.exports).into()).len()),
     ];
     let Some((what, number)) = counted.into_iter().find(|(_, number)| *number > MOST_VALUES) else { return Ok(()) };
     let message = format!(
-        "Installation {} {what} {number} DataObjects and Targets, and may have {MOST_VALUES}; put values together, or divide it",
+        "Installation {} {what} {number} objects, and may have {MOST_VALUES}; put values together, or divide it",
         Key::of(installation)
     );
     Err(Halt::Stall(Failure::new("ReadImports", "TooManyReferences", message).with_code(Code::ConfigurationProblem)))
@@ -304,12 +305,14 @@ mod tests {
             })
         };
         let refused = |what| {
-            Err(format!(
-                "Installation n/x {what} 2001 DataObjects and Targets, and may have 2000; put values together, or divide it"
-            ))
+            Err(format!("Installation n/x {what} 2001 objects, and may have 2000; put values together, or divide it"))
         };
         assert_eq!(of(MOST_VALUES, MOST_VALUES), Ok(()));
         assert_eq!(of(MOST_VALUES + 1, 0), refused("imports"));
         assert_eq!(of(0, MOST_VALUES + 1), refused("exports"));
+        let secrets: Value =
+            (0..=MOST_VALUES).map(|at| json!({"name": "n", "secretRef": {"name": format!("s{at}")}})).collect();
+        let object = json!({"metadata": {"namespace": "n", "name": "x"}, "spec": {"blueprint": {}, "imports": {"data": secrets}}});
+        assert!(check_number(&serde_json::from_value(object).unwrap()).is_err(), "Secrets count");
     }
 }
