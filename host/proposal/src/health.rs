@@ -318,6 +318,39 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// A text that two values have in common where they are the [`same`].
+pub fn canonical(value: &Value) -> String {
+    fn write(value: &Value, text: &mut String) {
+        match value {
+            Value::Number(number) => *text += &(number.as_f64().unwrap_or_default() + 0.0).to_string(),
+            Value::Array(items) => {
+                text.push('[');
+                for item in items {
+                    write(item, text);
+                    text.push(',');
+                }
+                text.push(']');
+            }
+            Value::Object(fields) => {
+                let mut fields: Vec<_> = fields.iter().collect();
+                fields.sort_unstable_by_key(|(name, _)| *name);
+                text.push('{');
+                for (name, value) in fields {
+                    *text += &Value::from(name.as_str()).to_string();
+                    text.push(':');
+                    write(value, text);
+                    text.push(',');
+                }
+                text.push('}');
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) => *text += &value.to_string(),
+        }
+    }
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

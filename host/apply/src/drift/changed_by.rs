@@ -10,6 +10,10 @@ use super::DriftFinding;
 /// Our own field manager.
 const OWN: &str = "orangery";
 
+/// The managers, those first that were at work last, of which it is asked whether they manage a field that differs: for each the
+/// objects are compared once (C-295).
+const MOST_ASKED: usize = 8;
+
 /// The field manager that a change is told of: of those that manage a field that differs, the one that was at work last. Where
 /// none does, as of fields that were taken away, the last of all. What writes a subresource, as a status, changes none of what
 /// was written; nor do we.
@@ -24,7 +28,8 @@ pub(super) fn changed_by(finding: &DriftFinding, live: &Value, (kept, ignored): 
         drift(kept, live, &ignored).len() < found.len()
     };
     let mut asked = BTreeSet::new();
-    let found = others.iter().map(|(manager, _)| *manager).find(|manager| asked.insert(*manager) && manages(manager));
+    let distinct = others.iter().map(|(manager, _)| *manager).filter(|manager| asked.insert(*manager));
+    let found = distinct.take(MOST_ASKED).find(|manager| manages(manager));
     Some(found.unwrap_or(last).to_owned())
 }
 
@@ -81,5 +86,25 @@ mod tests {
         assert_eq!(changed(&different, &[status, own]), None);
         let missing = DriftFinding::Different(vec![Drift::Missing("/data/k".to_owned())]);
         assert_eq!(changed_by(&missing, &json!({}), (&json!({}), &Ignored::default())), None);
+    }
+
+    #[test]
+    fn c_295_limits_drift_so_many_managers_are_asked_and_not_all_of_them() {
+        let of = |before: u32| {
+            let newer = (0..before).map(|at| entry(&format!("m{at}"), 10 + at, json!({"f:data": {"f:other": {}}})));
+            let all: Vec<Value> = newer.chain([entry("hand", 1, json!({"f:data": {"f:k": {}}}))]).collect();
+            changed(&json!({"k": "theirs"}), &all)
+        };
+        assert_eq!(of(7).as_deref(), Some("hand"));
+        assert_eq!(of(8).as_deref(), Some("m7"), "the one that was at work last");
+        let finalizers =
+            |from: u32| -> Value { (from..from + 8_000).map(|at| json!(format!("example.org/{at}"))).collect() };
+        let managers: Vec<Value> =
+            (0..5_000).map(|at| entry(&format!("m{at}"), 1, json!({"f:metadata": {}}))).collect();
+        let object = |from: u32, managers: &[Value]| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"finalizers": finalizers(from), "managedFields": managers}});
+        let (kept, live, begun) = (object(0, &[]), object(4_000, &managers), std::time::Instant::now());
+        let finding = DriftFinding::Different(drift(&kept, &live, &Ignored::default()));
+        assert!(changed_by(&finding, &live, (&kept, &Ignored::default())).is_some());
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20));
     }
 }

@@ -23,6 +23,7 @@ use orangery_proposal::{
     inventory::LocatedObject,
     overlay::Ignored,
 };
+use orangery_turns::off_the_executor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -420,7 +421,9 @@ impl KnownDrift {
         let is_asked = object.is_asked;
         let kept = baseline.unwrap_or_else(|| unasked_baseline(&write, &of.owner, &of.labels));
         let ignored = of.ignored(located);
-        let finding = compare((&write, uid.as_deref(), &kept), live, (&of.owner, &of.labels), &ignored);
+        // Others choose how long it takes: nobody waits for it but who looks at this item.
+        let finding =
+            off_the_executor(|| compare((&write, uid.as_deref(), &kept), live, (&of.owner, &of.labels), &ignored));
         self.unseen = self.unseen.saturating_sub(usize::from(!was_seen));
         let is_news = match finding {
             DriftFinding::AsWritten => self.unasked.remove(located) | self.drifted.remove(located).is_some(),
@@ -431,7 +434,7 @@ impl KnownDrift {
                 let is_news = before.is_none_or(|before| before.finding != finding);
                 let since = before.map_or_else(|| of.clock.now(), |before| before.since);
                 let refused = before.and_then(|before| before.refused.clone());
-                let manager = live.and_then(|live| changed_by(&finding, live, (&kept, &ignored)));
+                let manager = off_the_executor(|| live.and_then(|live| changed_by(&finding, live, (&kept, &ignored))));
                 let drifted = DriftedSince { finding, since, manager, refused, corrected: 0 };
                 self.drifted.insert(located.clone(), drifted);
                 is_news

@@ -50,6 +50,17 @@ proptest! {
     }
 
     #[test]
+    fn c_295_values_have_one_text_where_they_are_the_same(
+        left in prop_oneof![value(), vec(value(), 0..3).prop_map(Value::from), btree_map("[a-b]", value(), 0..3).prop_map(|map| json!(map))],
+        right in prop_oneof![value(), vec(value(), 0..3).prop_map(Value::from), btree_map("[a-b]", value(), 0..3).prop_map(|map| json!(map))],
+        number in any::<i64>(),
+    ) {
+        prop_assert_eq!(canonical(&left) == canonical(&right), same(&left, &right));
+        let (whole, fraction) = (json!([number]), json!([number as f64]));
+        prop_assert_eq!(canonical(&whole) == canonical(&fraction), same(&whole, &fraction));
+    }
+
+    #[test]
     fn no_status_of_a_workload_makes_a_rule_panic(
         kind in prop_oneof!["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Job"],
         status in btree_map("[a-z]{1,3}|observedGeneration|replicas|conditions|phase", value(), 0..5),

@@ -1,14 +1,21 @@
 //! Where a live object is no longer as it was written (C-55 to C-57). Functions of JSON: no value is told, only where.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+};
 
 use serde_json::{Map, Value};
 
+use self::managed_entries::ManagedEntries;
 use super::{
     SERVER_OWNED,
-    three_way::{List, MergePosition, ids, place_of},
+    three_way::{List, MergePosition, ids, place_of, places},
 };
-use crate::health::same;
+use crate::health::{canonical, same};
+
+mod managed_entries;
 
 /// The longest JSON pointer of a comparison, in bytes: of what lies deeper the field at its end is told, which is ignored or not as
 /// a whole (C-145).
@@ -16,6 +23,9 @@ const LONGEST_POINTER: usize = 8 << 10;
 
 /// The most bytes of the pointers of one comparison: beyond it fields are counted, and not named (C-145).
 const MOST_POINTER_BYTES: usize = 1 << 20;
+
+/// The most entries of `metadata.managedFields` of ignored managers that count (C-295). A server keeps some ten.
+const MOST_MANAGED: usize = 64;
 
 /// One field that is not as it was written. Holds no values: they may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,8 +102,9 @@ fn spare(wanted: &Value, live: &Value, position: &FieldPosition<'_>, ignored: &I
         }
         (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
             Some(partners) => {
+                let managed = position.entries();
                 let spared = entries.iter().zip(partners).enumerate().filter_map(|(index, (entry, partner))| {
-                    member(entry, partner.map(|(_, other)| other), &position.entry(index, partner))
+                    member(entry, partner.map(|(_, other)| other), &position.entry(index, partner, &managed))
                 });
                 Some(Value::Array(spared.collect()))
             }
@@ -154,13 +165,19 @@ fn partners<'v>(
     place: MergePosition<'_>,
 ) -> Option<Vec<Option<(usize, &'v Value)>>> {
     let numbered = || others.iter().enumerate();
+    // Looked up: others choose how many there are (C-295).
     if let List::Set = place.list() {
-        return Some(entries.iter().map(|entry| numbered().find(|(_, other)| same(entry, other))).collect());
+        let mut first = HashMap::new();
+        for (at, other) in numbered() {
+            first.entry(canonical(other)).or_insert((at, other));
+        }
+        return Some(entries.iter().map(|entry| first.get(&canonical(entry)).copied()).collect());
     }
     if let List::Keyed(keys) = place.list()
         && let (Some(wanted), Some(there)) = (ids(entries, keys), ids(others, keys))
     {
-        let partner = |id: &Vec<Value>| numbered().zip(&there).find(|(_, other)| *other == id).map(|(found, _)| found);
+        let there = places(&there);
+        let partner = |id: &Vec<Value>| there.get(id).and_then(|at| Some((*at, others.get(*at)?)));
         return Some(wanted.iter().map(partner).collect());
     }
     (entries.len() == others.len()).then(|| numbered().map(Some).collect())
@@ -182,7 +199,7 @@ impl<'a> FieldPosition<'a> {
         let trusted = entries.into_iter().flatten().filter(|entry| {
             entry.get("manager").and_then(Value::as_str).is_some_and(|manager| ignored.managers.contains(manager))
         });
-        let managed = trusted.filter_map(|entry| entry.get("fieldsV1")).collect();
+        let managed = trusted.filter_map(|entry| entry.get("fieldsV1")).take(MOST_MANAGED).collect();
         Self { pointer: String::new(), is_below_pointer: false, managed, place: place_of(object) }
     }
 
@@ -192,10 +209,21 @@ impl<'a> FieldPosition<'a> {
         self.below(&escaped, |node| node.get(&own), self.place.field(name))
     }
 
-    fn entry(&self, index: usize, live: Option<(usize, &Value)>) -> Self {
+    /// What is managed of the entries of a list, by where its nodes are.
+    fn entries(&self) -> BTreeMap<*const Value, ManagedEntries<'a>> {
+        let inner = self.managed.iter().filter(|node| !is_leaf(node));
+        inner.map(|node| (std::ptr::from_ref(*node), ManagedEntries::of(node))).collect()
+    }
+
+    fn entry(
+        &self,
+        index: usize,
+        live: Option<(usize, &Value)>,
+        entries: &BTreeMap<*const Value, ManagedEntries<'a>>,
+    ) -> Self {
         let managed = |node: &'a Value| {
             let (at, live) = live?;
-            node.as_object()?.iter().find(|(name, _)| names_entry(name, at, live)).map(|(_, node)| node)
+            entries.get(&std::ptr::from_ref(node))?.find(at, live)
         };
         self.below(&index.to_string(), managed, self.place)
     }
@@ -211,20 +239,6 @@ impl<'a> FieldPosition<'a> {
 
 fn is_leaf(node: &Value) -> bool {
     node.as_object().is_some_and(Map::is_empty)
-}
-
-/// Whether a name of `fieldsV1` means an entry of a list: `k:{…}` by its keys, `v:…` by its value, `i:…` by its index.
-fn names_entry(name: &str, at: usize, live: &Value) -> bool {
-    let Some((form, text)) = name.split_once(':') else { return false };
-    let Ok(named) = serde_json::from_str::<Value>(text) else { return false };
-    match (form, named) {
-        ("k", Value::Object(keys)) => {
-            keys.iter().all(|(key, value)| live.get(key).is_some_and(|other| same(value, other)))
-        }
-        ("v", value) => same(&value, live),
-        ("i", index) => index.as_u64().and_then(|index| usize::try_from(index).ok()) == Some(at),
-        _ => false,
-    }
 }
 
 struct DriftSearch<'a> {
@@ -247,8 +261,9 @@ impl DriftSearch<'_> {
             }
             (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
                 Some(partners) => {
+                    let managed = position.entries();
                     for (index, (entry, partner)) in entries.iter().zip(partners).enumerate() {
-                        self.member(entry, partner.map(|(_, other)| other), &position.entry(index, partner));
+                        self.member(entry, partner.map(|(_, other)| other), &position.entry(index, partner, &managed));
                     }
                 }
                 None => self.tell(Drift::Different, position),

@@ -101,6 +101,41 @@ fn c_57_what_an_ignored_manager_manages_is_its_own() {
 }
 
 #[test]
+fn c_295_limits_drift_so_many_entries_of_managers_count() {
+    let written = deployment(json!({"replicas": 1}));
+    let of = |before: usize| {
+        let entry = |fields: Value| json!({"manager": "m", "fieldsV1": fields});
+        let others = (0..before).map(|_| entry(json!({"f:spec": {"f:paused": {}}})));
+        let all: Vec<Value> = others.chain([entry(json!({"f:spec": {"f:replicas": {}}}))]).collect();
+        let mut live = deployment(json!({"replicas": 7}));
+        live["metadata"]["managedFields"] = Value::from(all);
+        drift(&written, &live, &managers(&["m"])).len()
+    };
+    assert_eq!((of(MOST_MANAGED - 1), of(MOST_MANAGED)), (0, 1));
+}
+
+#[test]
+fn c_295_lists_of_many_entries_are_compared_in_time() {
+    let env = |from: u32, value: &str| -> Value {
+        (from..from + 20_000).map(|at| json!({"name": format!("a-long-name-{at:06}"), "value": value})).collect()
+    };
+    let names: serde_json::Map<String, Value> =
+        (0..20_000).map(|at| (format!("k:{{\"name\":\"a-long-name-{at:06}\"}}"), json!({"f:value": {}}))).collect();
+    let object = |env: Value| containers(json!([{"name": "a", "env": env}]));
+    let fields =
+        json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:env": names}}}}}});
+    let (written, live) = (object(env(0, "1")), managed_by("m", fields, object(env(10_000, "2"))));
+    let begun = std::time::Instant::now();
+    assert_eq!(drift(&written, &live, &managers(&["m"])).len(), 10_000, "what is missing");
+    assert_eq!(drift(&written, &live, &Ignored::default()).len(), 20_000);
+    let finalizers =
+        |from: u32| -> Value { (from..from + 20_000).map(|at| json!(format!("example.org/{at}"))).collect() };
+    let object = |from: u32| json!({"apiVersion": "v1", "metadata": {"finalizers": finalizers(from)}});
+    assert_eq!(drift(&object(0), &object(10_000), &Ignored::default()).len(), 10_000);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
 fn c_57_entries_of_lists_are_managed_by_key_and_a_whole_list_by_its_field() {
     let written = containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
     let live = containers(json!([{"name": "b", "image": "2"}, {"name": "a", "image": "2"}]));
