@@ -14,7 +14,7 @@ use orangery_blueprint::{
 use orangery_core::{
     automatic::Schedule,
     digest::content::{Algorithm, ContentDigest},
-    jsonpath::ParsedPath,
+    jsonpath::{ParsedPath, StepBudget},
     masking::{MASK, Masker, SHORTEST_MASKED},
     memory,
     name::Namespace,
@@ -120,8 +120,9 @@ fn jsonpath(bytes: &[u8]) {
     let document = json!({
         "a": {"a": {"a": {"a": [1, 2, [3, [4, [5]]]]}}}, "status": {"conditions": conditions}, "list": [0, "x", null, true],
     });
-    let _ = path.all(&document);
-    let _ = path.one(&document);
+    let budget = StepBudget::default();
+    let _ = path.all(&document, &budget);
+    let _ = path.one(&document, &budget);
 }
 
 /// A schema, a line break, and a value; the schema is a local type as well.

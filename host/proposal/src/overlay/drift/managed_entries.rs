@@ -98,12 +98,11 @@ mod tests {
         let entries = ManagedEntries::of(&node);
         let found = |at: usize, entry: Value| entries.find(at, &entry).cloned();
         let cases = [
-            (0, json!({"port": 80.0, "protocol": "TCP", "name": "x"}), Some("f:a")),
+            (0, json!({"port": 80.0, "protocol": "TCP", "name": "z"}), Some("f:a")),
             (0, json!({"port": 81, "protocol": "TCP", "name": "x"}), Some("f:b")),
             (0, json!("text"), Some("f:c")),
             (0, json!(1.0), Some("f:d")),
             (7, json!({"name": "y"}), Some("f:e")),
-            (7, json!("text"), Some("f:c")),
             (1, json!({"port": 80}), None),
             (1, json!(null), None),
         ];
