@@ -9,7 +9,7 @@ use serde_json_path::JsonPath;
 
 use self::cost::{QueryOrigin, QueryShape, SegmentShape};
 pub use self::{
-    budget::{MOST_STEPS_TOGETHER, OutOfSteps, StepBudget},
+    budget::{MOST_STEPS_TOGETHER, StepBudget, StepsExceeded},
     cost::MOST_STEPS,
 };
 
@@ -51,7 +51,7 @@ pub enum PathError {
         steps: u64,
     },
     /// It is one of many, which together would take too many steps.
-    #[error("the JSONPath {path:?}: {OutOfSteps}")]
+    #[error("the JSONPath {path:?}: {StepsExceeded}")]
     Together {
         /// The text.
         path: String,
@@ -90,7 +90,7 @@ impl ParsedPath {
     /// # Errors
     /// [`PathError::Steps`], [`PathError::Together`]
     pub fn all<'a>(&self, document: &'a Value, budget: &StepBudget) -> Result<Vec<&'a Value>, PathError> {
-        let together = |_: OutOfSteps| PathError::Together { path: self.text.clone() };
+        let together = |_: StepsExceeded| PathError::Together { path: self.text.clone() };
         let size = cost::DocumentSize::of(document, 0);
         budget.take(size.values).map_err(together)?;
         let steps = self.shape.most_steps(size);

@@ -10,7 +10,6 @@
 
 use std::{env, fs, path::PathBuf};
 
-use orangery_core::digest::sha256;
 use orangery_tests::{
     chart::{item, packed},
     crash_points::{Deed, Scenario},
@@ -138,32 +137,6 @@ fn rich_scenarios() -> [(&'static str, Scenario); 3] {
     ]
 }
 
-/// As many objects as make the state of an item too large for its status, and the proposal for one that is read in one piece.
-const MANY: usize = 1_500;
-
-/// An Installation `tree` of one item of many objects, each with content that does not pack.
-fn large(objects: usize, content: &str) -> Value {
-    let mut item = deploys("large", &[], content);
-    let manifests = (0..objects).map(|number| {
-        let metadata = json!({"name": format!("large-{number}"), "namespace": NAMESPACE});
-        let content = sha256(format!("{content} {number}").as_bytes());
-        json!({"policy": "manage", "manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"content": content}}})
-    });
-    item["config"]["manifests"] = manifests.collect();
-    item["timeout"] = json!("none");
-    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[item])});
-    on_cluster(installation("tree", &blueprint(fields)))
-}
-
-/// What is recorded with a state that lies in Secrets beside the status (C-94), and the name of it. The update also prunes.
-fn large_scenarios() -> [(&'static str, Scenario); 2] {
-    let before = || Some(large(MANY, "1"));
-    [
-        ("large-update", Scenario { given: vec![], before: before(), deed: Deed::Apply(large(MANY - 100, "2")) }),
-        ("large-deletion", Scenario { given: vec![], before: before(), deed: Deed::Delete }),
-    ]
-}
-
 /// The quarters of its writes after which each scenario is left.
 const SHARES: [usize; 3] = [1, 2, 3];
 
@@ -174,11 +147,11 @@ fn file(version: &str, name: &str, share: usize) -> PathBuf {
 /// Protects the address that the server of what was kept has; held by the test that has it.
 static ADDRESS: Mutex<()> = Mutex::const_new(());
 
-async fn go_on(scenarios: &[(&'static str, Scenario)], shares: &[usize]) {
+async fn go_on(scenarios: &[(&'static str, Scenario)]) {
     let _held = ADDRESS.lock().await;
     if let Ok(version) = env::var("RECORD") {
         for (name, scenario) in scenarios {
-            for (share, file) in shares.iter().map(|share| (*share, file(&version, name, *share))) {
+            for (share, file) in SHARES.map(|share| (share, file(&version, name, share))) {
                 if !file.exists() {
                     upgrades::record(scenario, share, &file, crate::binary).await;
                 }
@@ -190,7 +163,7 @@ async fn go_on(scenarios: &[(&'static str, Scenario)], shares: &[usize]) {
     for version in versions.map(|entry| entry.expect("an entry")).filter(|entry| entry.path().is_dir()) {
         let version = version.file_name().to_string_lossy().into_owned();
         for (name, scenario) in scenarios {
-            let files: Vec<_> = shares.iter().map(|share| file(&version, name, *share)).collect();
+            let files = SHARES.map(|share| file(&version, name, share));
             upgrades::go_on(scenario, &files, crate::binary).await;
             played += files.len();
         }
@@ -201,21 +174,16 @@ async fn go_on(scenarios: &[(&'static str, Scenario)], shares: &[usize]) {
 
 #[tokio::test]
 async fn orc_06_jobs_of_earlier_builds_come_to_their_end() {
-    go_on(&scenarios(), &SHARES).await;
+    go_on(&scenarios()).await;
 }
 
 #[tokio::test]
 async fn orc_06_c_35_items_that_earlier_builds_were_moving_leave_their_former_cluster() {
-    go_on(&moving_scenario(), &SHARES).await;
+    go_on(&moving_scenario()).await;
 }
 
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
 async fn orc_06_releases_checks_exports_and_policies_of_earlier_builds_come_to_their_end() {
-    go_on(&rich_scenarios(), &SHARES).await;
-}
-
-#[tokio::test]
-async fn orc_06_c_94_items_of_many_objects_of_earlier_builds_come_to_their_end() {
-    go_on(&large_scenarios(), &[2]).await;
+    go_on(&rich_scenarios()).await;
 }

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     draw::{self, Mutant},
     outcome::Outcome,
-    reach::{self, Reached},
+    reach::{self, TestReach},
     several,
     suite::{End, Suite, Switch},
 };
@@ -34,7 +34,7 @@ pub(crate) fn play(mutants: Vec<Mutant>, reached: &Path, table: &Path) {
     let mut reached = reach::read(reached);
     reached.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
     let mut suites = BTreeMap::new();
-    for Reached { suite, .. } in &reached {
+    for TestReach { suite, .. } in &reached {
         suites.entry(suite.clone()).or_insert_with(|| Suite::of(suite));
     }
     let table = Mutex::new(OpenOptions::new().create(true).append(true).open(table).expect("a table to write to"));
@@ -47,9 +47,9 @@ pub(crate) fn play(mutants: Vec<Mutant>, reached: &Path, table: &Path) {
     });
 }
 
-fn outcome<'a>(mutant: &Mutant, tests: impl Iterator<Item = &'a Reached>, suites: &BTreeMap<String, Suite>) -> Outcome {
+fn outcome<'a>(mutant: &Mutant, tests: impl Iterator<Item = &'a TestReach>, suites: &BTreeMap<String, Suite>) -> Outcome {
     let mut passed = 0;
-    for Reached { suite: name, test, seconds, .. } in tests {
+    for TestReach { suite: name, test, seconds, .. } in tests {
         let suite = &suites[name];
         let limit = LEAST.max(Duration::from_secs_f64(seconds * 3.0));
         let with = || suite.play(test, &Switch::On(mutant.number), limit);

@@ -18,7 +18,7 @@ use crate::{
 
 /// What a test does without a mutant. One that does not pass alone is none of these.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Reached {
+pub(crate) struct TestReach {
     pub(crate) suite: String,
     pub(crate) test: String,
     pub(crate) seconds: f64,
@@ -50,13 +50,13 @@ pub(crate) fn reach(suites: &[String], skipped: &[String], file: &Path) {
         }
         let numbers = fs::read_to_string(numbers.path()).expect("numbers");
         let numbers = numbers.lines().map(|number| number.parse().expect("a number")).collect();
-        let reached = Reached { suite: suite.name.clone(), test, seconds, numbers };
+        let reached = TestReach { suite: suite.name.clone(), test, seconds, numbers };
         let line = serde_json::to_string(&reached).expect("a test is JSON");
         writeln!(file.lock().expect("no thread panics with it"), "{line}").expect("a line of the file");
     });
 }
 
-pub(crate) fn read(file: &Path) -> Vec<Reached> {
+pub(crate) fn read(file: &Path) -> Vec<TestReach> {
     let lines = fs::read_to_string(file).unwrap_or_default();
     lines.lines().map(|line| serde_json::from_str(line).expect("a line that was written here")).collect()
 }

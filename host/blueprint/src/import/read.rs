@@ -116,9 +116,9 @@ impl<T: Clone> ReadOnce<T> {
 }
 
 /// What imports name, by its name.
-type Named<'a, T> = RefCell<BTreeMap<&'a str, ReadOnce<T>>>;
+type ImportsByName<'a, T> = RefCell<BTreeMap<&'a str, ReadOnce<T>>>;
 
-fn named<'a, T: Default>(names: impl Iterator<Item = &'a str>) -> Named<'a, T> {
+fn named<'a, T: Default>(names: impl Iterator<Item = &'a str>) -> ImportsByName<'a, T> {
     let mut all = BTreeMap::<&str, ReadOnce<T>>::new();
     for name in names {
         all.entry(name).or_default().left += 1;
@@ -127,7 +127,7 @@ fn named<'a, T: Default>(names: impl Iterator<Item = &'a str>) -> Named<'a, T> {
 }
 
 /// The keys of single Targets.
-fn named_targets(imports: &ImportBindings) -> Named<'_, TargetObject> {
+fn named_targets(imports: &ImportBindings) -> ImportsByName<'_, TargetObject> {
     let sources = imports.targets.iter().filter_map(TargetImport::source);
     named(sources.flat_map(|source| -> Box<dyn Iterator<Item = &str>> {
         match source {
@@ -140,7 +140,7 @@ fn named_targets(imports: &ImportBindings) -> Named<'_, TargetObject> {
 }
 
 /// The imports of the parent that are lists and maps of Targets.
-fn kept_targets(imports: &ImportBindings) -> Named<'_, Vec<TargetObject>> {
+fn kept_targets(imports: &ImportBindings) -> ImportsByName<'_, Vec<TargetObject>> {
     let sources = imports.targets.iter().filter_map(TargetImport::source);
     named(sources.filter_map(|source| match source {
         TargetSource::ListOf(import) | TargetSource::MapOf(import) => Some(import),
@@ -161,8 +161,8 @@ struct Reader<'a> {
     most: u64,
     /// Those of them that are left.
     left: Cell<u64>,
-    named: Named<'a, TargetObject>,
-    kept: Named<'a, Vec<TargetObject>>,
+    named: ImportsByName<'a, TargetObject>,
+    kept: ImportsByName<'a, Vec<TargetObject>>,
 }
 
 impl Reader<'_> {

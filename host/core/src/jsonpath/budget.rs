@@ -17,7 +17,7 @@ pub struct StepBudget(AtomicU64);
     "it is not evaluated: together with those before it, it could take more than {MOST_STEPS_TOGETHER} steps over these objects; ask for \
      less of them, or divide the item"
 )]
-pub struct OutOfSteps;
+pub struct StepsExceeded;
 
 impl Default for StepBudget {
     fn default() -> Self {
@@ -30,9 +30,9 @@ impl StepBudget {
     ///
     /// # Errors
     /// There are not so many; then none are left.
-    pub fn take(&self, steps: u64) -> Result<(), OutOfSteps> {
+    pub fn take(&self, steps: u64) -> Result<(), StepsExceeded> {
         let left = self.0.load(Ordering::Relaxed).checked_sub(steps);
         self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
-        left.map(drop).ok_or(OutOfSteps)
+        left.map(drop).ok_or(StepsExceeded)
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use self::managed_entries::ManagedEntries;
 use super::{
     SERVER_OWNED,
-    three_way::{List, MergePosition, ids, place_of, places},
+    three_way::{List, MergePosition, ids, indices, place_of},
 };
 use crate::health::{canonical, same};
 
@@ -176,7 +176,7 @@ fn partners<'v>(
     if let List::Keyed(keys) = place.list()
         && let (Some(wanted), Some(there)) = (ids(entries, keys), ids(others, keys))
     {
-        let there = places(&there);
+        let there = indices(&there);
         let partner = |id: &Vec<Value>| there.get(id).and_then(|at| Some((*at, others.get(*at)?)));
         return Some(wanted.iter().map(partner).collect());
     }

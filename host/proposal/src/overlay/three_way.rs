@@ -154,7 +154,7 @@ fn merge_entries(
 ) -> Option<Vec<Value>> {
     let (before, there, wanted) = (ids(earlier, keys)?, ids(live, keys)?, ids(desired, keys)?);
     // Looked up: others choose how many there are (C-295).
-    let [before_at, there_at, wanted_at] = [&before, &there, &wanted].map(|ids| places(ids));
+    let [before_at, there_at, wanted_at] = [&before, &there, &wanted].map(|ids| indices(ids));
     let find = |at: &HashMap<&Vec<Value>, usize>, id: &Vec<Value>, entries: &'_ [Value]| {
         at.get(id).and_then(|at| entries.get(*at)).cloned()
     };
@@ -180,7 +180,7 @@ fn merge_entries(
 }
 
 /// The place of each of what tells entries apart.
-pub(super) fn places(ids: &[Vec<Value>]) -> HashMap<&Vec<Value>, usize> {
+pub(super) fn indices(ids: &[Vec<Value>]) -> HashMap<&Vec<Value>, usize> {
     ids.iter().enumerate().map(|(at, id)| (id, at)).collect()
 }
 

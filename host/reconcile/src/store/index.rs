@@ -19,16 +19,16 @@ const LONGEST_VALUE: usize = 256;
 pub(super) struct NameIndex<K> {
     pub(super) name: &'static str,
     values: fn(&K) -> Vec<String>,
-    names: BTreeMap<(Namespace, String), Names>,
+    names: BTreeMap<(Namespace, String), IndexedNames>,
 }
 
 /// The objects of one value: of most there is one, and no set is made for it.
-enum Names {
+enum IndexedNames {
     One(ObjectName),
     Several(BTreeSet<ObjectName>),
 }
 
-impl Names {
+impl IndexedNames {
     fn insert(&mut self, name: &ObjectName) {
         match self {
             Self::One(one) if one == name => {}
@@ -63,29 +63,29 @@ impl<K> NameIndex<K> {
     }
 
     pub(super) fn insert(&mut self, key: &Key, object: &K) {
-        for place in self.places(key, object) {
+        for entry in self.entries(key, object) {
             self.names
-                .entry(place)
+                .entry(entry)
                 .and_modify(|names| names.insert(&key.name))
-                .or_insert_with(|| Names::One(key.name.clone()));
+                .or_insert_with(|| IndexedNames::One(key.name.clone()));
         }
     }
 
     pub(super) fn remove(&mut self, key: &Key, object: &K) {
-        for place in self.places(key, object) {
-            if self.names.get_mut(&place).is_some_and(|names| names.remove(&key.name)) {
-                self.names.remove(&place);
+        for entry in self.entries(key, object) {
+            if self.names.get_mut(&entry).is_some_and(|names| names.remove(&key.name)) {
+                self.names.remove(&entry);
             }
         }
     }
 
     /// Sorted.
     pub(super) fn find(&self, namespace: &Namespace, value: &str) -> impl Iterator<Item = &ObjectName> {
-        self.names.get(&place(namespace, value.to_owned())).into_iter().flat_map(Names::iter)
+        self.names.get(&entry(namespace, value.to_owned())).into_iter().flat_map(IndexedNames::iter)
     }
 
-    fn places<'k>(&self, key: &'k Key, object: &K) -> impl Iterator<Item = (Namespace, String)> + use<'k, K> {
-        (self.values)(object).into_iter().take(MOST_VALUES).map(|value| place(&key.namespace, value))
+    fn entries<'k>(&self, key: &'k Key, object: &K) -> impl Iterator<Item = (Namespace, String)> + use<'k, K> {
+        (self.values)(object).into_iter().take(MOST_VALUES).map(|value| entry(&key.namespace, value))
     }
 
     #[cfg(test)]
@@ -94,7 +94,7 @@ impl<K> NameIndex<K> {
     }
 }
 
-fn place(namespace: &Namespace, value: String) -> (Namespace, String) {
+fn entry(namespace: &Namespace, value: String) -> (Namespace, String) {
     let value = if value.len() > LONGEST_VALUE { sha256(value.as_bytes()) } else { value };
     (namespace.clone(), value)
 }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn c_283_who_kills_beside_a_neighbour_is_told_from_it_in_the_end() {
+    fn c_283_a_namespace_that_kills_beside_a_neighbour_is_told_from_it_in_the_end() {
         // Of each the state in which its call is met, and whether it is the one that kills.
         for (killer, neighbour) in
             [(CallState::WaitsOnServer, CallState::Works), (CallState::Works, CallState::WaitsOnServer)]

@@ -198,7 +198,7 @@ async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespac
 }
 
 #[tokio::test(start_paused = true)]
-async fn c_283_namespaces_of_which_it_is_not_known_who_kills_are_called_one_after_the_other() {
+async fn c_283_suspected_namespaces_are_called_one_after_the_other() {
     let (mut written, mut calls) = after(&Written::default());
     let other = Key::new("other", "a");
     for _ in 0..2 {

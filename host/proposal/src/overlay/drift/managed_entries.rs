@@ -14,13 +14,13 @@ const MOST_KEY_SETS: usize = 8;
 #[derive(Default)]
 pub(super) struct ManagedEntries<'a> {
     /// By the names of keys, then by their values.
-    by_keys: Vec<(Vec<String>, HashMap<String, Named<'a>>)>,
-    by_value: HashMap<String, Named<'a>>,
-    by_index: BTreeMap<u64, Named<'a>>,
+    by_keys: Vec<(Vec<String>, HashMap<String, ManagedNode<'a>>)>,
+    by_value: HashMap<String, ManagedNode<'a>>,
+    by_index: BTreeMap<u64, ManagedNode<'a>>,
 }
 
 /// A node, and the place of its name.
-type Named<'a> = (usize, &'a Value);
+type ManagedNode<'a> = (usize, &'a Value);
 
 impl<'a> ManagedEntries<'a> {
     pub(super) fn of(node: &'a Value) -> Self {
@@ -33,7 +33,7 @@ impl<'a> ManagedEntries<'a> {
         entries
     }
 
-    fn add(&mut self, form: &str, named: Value, node: Named<'a>) {
+    fn add(&mut self, form: &str, named: Value, node: ManagedNode<'a>) {
         match (form, named) {
             ("k", Value::Object(keys)) => {
                 let mut names: Vec<String> = keys.keys().cloned().collect();
