@@ -37,10 +37,6 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
                 "registries and signatures of versions are read by the operator, whatever API server it has",
             ),
             ("containers", "the embedded server has no pods, and says so; those of a real node are in `tests/node`"),
-            (
-                "finished_objects",
-                "what they take is measured with the server in one process, which serves nothing else",
-            ),
             ("full_disk", "the objects of a real server lie in etcd, which ends where its disk is full"),
             ("killed_calls", "how the operator was killed lies in a file of its own, whatever API server it has"),
             ("kinds", "a real server serves kinds that the embedded one does not know"),

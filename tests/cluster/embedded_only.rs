@@ -4,7 +4,6 @@ mod chart;
 mod command_line;
 mod component_versions;
 mod containers;
-mod finished_objects;
 mod full_disk;
 mod killed_calls;
 mod kinds;
