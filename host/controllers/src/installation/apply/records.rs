@@ -163,8 +163,7 @@ impl InstallationReconciliation<'_> {
         let mut memory = ExportedMemory::new(&self.key.namespace, &what);
         let mut exported = Map::new();
         for export in &sub.spec.exports.data {
-            let key =
-                Key { namespace: self.key.namespace.clone(), name: object_name(&context, &export.data_ref).into() };
+            let key = Key { namespace: self.key.namespace.clone(), name: object_name(&context, &export.data_ref) };
             let Some(object) = stores.data_objects.get(&key).filter(|object| is_of(object, &context, &export.data_ref))
             else {
                 continue;
