@@ -64,13 +64,17 @@ pub(crate) fn with_descendants(stores: &Stores, installation: &Installation) -> 
 
 /// The same by the key of the Installation; none of them is looked at.
 pub(crate) fn tree_below(stores: &Stores, top: Key) -> BTreeSet<Key> {
-    let (mut all, mut ahead) = (BTreeSet::new(), vec![top]);
-    while let Some(key) = ahead.pop() {
-        if all.insert(key.clone()) {
-            ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
-        }
-    }
-    all
+    downwards(stores, top).collect()
+}
+
+/// The same one by one: the only way down.
+fn downwards(stores: &Stores, top: Key) -> impl Iterator<Item = Key> + use<'_> {
+    let (mut seen, mut ahead) = (BTreeSet::new(), vec![top]);
+    std::iter::from_fn(move || {
+        let key = std::iter::from_fn(|| ahead.pop()).find(|key| seen.insert(key.clone()))?;
+        ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
+        Some(key)
+    })
 }
 
 /// The root of the tree that an Installation belongs to; that of an Execution has its name. `None` where the way up is cut, or
@@ -141,16 +145,7 @@ pub(crate) fn check_room_for_items(stores: &Stores, execution: &Key, items: usiz
 
 /// Whether a tree has as many Installations as it may have.
 fn is_full(stores: &Stores, top: Key) -> bool {
-    let (mut all, mut ahead) = (BTreeSet::new(), vec![top]);
-    while let Some(key) = ahead.pop() {
-        if all.insert(key.clone()) {
-            ahead.extend(CHILDREN.keys(&stores.installations, &key.namespace, &key.name));
-        }
-        if all.len() >= MOST_OF_A_TREE {
-            return true;
-        }
-    }
-    false
+    downwards(stores, top).take(MOST_OF_A_TREE).count() == MOST_OF_A_TREE
 }
 
 /// The root that starts a job when gate expressions below it answer otherwise, if the tree of this object has such a one.

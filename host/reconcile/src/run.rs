@@ -4,7 +4,7 @@ use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, t
 
 use futures::FutureExt;
 use orangery_core::{name::Namespace, port::Rng, step::Halt};
-use orangery_turns::{HeldBytes, off_the_executor};
+use orangery_turns::HeldBytes;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -190,8 +190,7 @@ async fn unfolded<K: Watched>(store: &Store<K>, key: &Key) -> Option<(Arc<K>, Op
     let held = reserve_for_object(&key.namespace, long).await;
     // It may have changed meanwhile.
     let form = store.form(key)?;
-    let object = off_the_executor(|| form.object())?;
-    Some((object, Some(held)))
+    Some((form.object()?, Some(held)))
 }
 
 /// The same written down while it is under way, and not at all for now where that has ended processes (C-283).
