@@ -47,7 +47,11 @@ pub(crate) fn play(mutants: Vec<Mutant>, reached: &Path, table: &Path) {
     });
 }
 
-fn outcome<'a>(mutant: &Mutant, tests: impl Iterator<Item = &'a TestReach>, suites: &BTreeMap<String, Suite>) -> Outcome {
+fn outcome<'a>(
+    mutant: &Mutant,
+    tests: impl Iterator<Item = &'a TestReach>,
+    suites: &BTreeMap<String, Suite>,
+) -> Outcome {
     let mut passed = 0;
     for TestReach { suite: name, test, seconds, .. } in tests {
         let suite = &suites[name];
