@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::BlueprintFault;
+use orangery_core::memory;
 
 /// One import of a blueprint.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,18 @@ pub struct ImportDefinition {
     pub default: Option<Value>,
     /// Imports that count only where this one has a value.
     pub conditional: Vec<ImportDefinition>,
+}
+
+impl ImportDefinition {
+    /// Bytes of memory of the values that its author wrote in it.
+    pub(crate) fn memory(&self) -> u64 {
+        let schema = match &self.kind {
+            ImportKind::Data { schema } => memory::of(schema),
+            _ => 0,
+        };
+        let conditional: u64 = self.conditional.iter().map(Self::memory).sum();
+        schema + self.default.as_ref().map_or(0, memory::of) + conditional
+    }
 }
 
 /// What an import takes.

@@ -1,6 +1,6 @@
 //! Exports: what export executions are given, what they may answer, and the objects made from it (`docs/wire.md` §5.5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -186,7 +186,8 @@ pub fn check(
             }
         }
     }
-    let defined = |name: &str| definitions.iter().any(|definition| definition.name == name);
+    let known: BTreeSet<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
+    let defined = |name: &str| known.contains(name);
     let mut dropped: Vec<String> = exports.keys().filter(|name| !defined(name)).cloned().collect();
     dropped.sort();
     exports.retain(|name, _| defined(name));

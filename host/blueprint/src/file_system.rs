@@ -1,11 +1,11 @@
 //! The files of an inline blueprint, in the form of mandelsoft's yamlfs (`docs/wire.md` §1.1).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
-use orangery_core::listing;
+use orangery_core::listing::NameListing;
 use orangery_ocm::Files;
 
 /// The files of one blueprint.
@@ -46,6 +46,16 @@ pub enum FileSystemError {
         /// Its `$type`.
         type_: String,
     },
+    /// A name that is too long.
+    #[error(
+        "a file or folder of the blueprint has a name of {length} bytes, which begins {name:?}; names have {LONGEST_NAME} bytes at most"
+    )]
+    LongName {
+        /// How it begins.
+        name: String,
+        /// Bytes of it.
+        length: usize,
+    },
     /// The content between the markers of a binary file is not base64.
     #[error("the blueprint file {path} is not base64 between its binary markers")]
     Base64 {
@@ -58,12 +68,34 @@ const BINARY_START: &str = "---Start Binary---";
 const BINARY_END: &str = "---End Binary---";
 /// As many links as any honest path has.
 const MOST_LINKS: usize = 32;
+/// The most steps that are left to walk at a time.
+const MOST_STEPS: usize = 1024;
+/// Bytes of the longest name of a file or a folder, as in archives.
+const LONGEST_NAME: usize = 1024;
+/// Letters of a path that a message has.
+const MOST_SHOWN: usize = 253;
+
+/// Where an entry stands: in a folder, or at the root.
+#[derive(Clone, Copy)]
+struct EntryPath<'p> {
+    above: Option<&'p EntryPath<'p>>,
+    name: &'p str,
+}
+
+impl fmt::Display for EntryPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            write!(f, "{above}/")?;
+        }
+        f.write_str(self.name)
+    }
+}
 
 impl FileSystem {
     /// Reads nested maps: a map is a folder, a text a file, a map with `$type` a typed entry.
     pub fn parse(tree: &Value) -> Result<Self, FileSystemError> {
         let map = tree.as_object().ok_or(FileSystemError::NoMap)?;
-        Ok(Self { root: folder(map, "")? })
+        Ok(Self { root: folder(map, None)? })
     }
 
     /// The files of an archive, by slash-separated path; a later one of the same path counts. A path through a file
@@ -115,13 +147,13 @@ impl FileSystem {
     }
 
     fn find(&self, path: &str) -> Result<&FileSystemEntry, String> {
-        let mut rest: Vec<String> = steps(path);
+        let mut rest: Vec<&str> = steps(path);
         let mut walked: Vec<(&str, &BTreeMap<String, FileSystemEntry>)> = vec![("", &self.root)];
         let mut links = 0;
         let unknown = || format!("the blueprint has no file {path}; it has {}", self.known());
         while let Some(step) = rest.pop() {
-            match step.as_str() {
-                "" | "." => continue,
+            match step {
+                "." => continue,
                 ".." => {
                     if walked.len() > 1 {
                         walked.pop();
@@ -130,7 +162,7 @@ impl FileSystem {
                 }
                 _ => {}
             }
-            let (name, entry) = match walked.last().and_then(|(_, entries)| entries.get_key_value(&step)) {
+            let (name, entry) = match walked.last().and_then(|(_, entries)| entries.get_key_value(step)) {
                 Some((name, entry)) => (name, entry),
                 None => return Err(unknown()),
             };
@@ -138,15 +170,16 @@ impl FileSystem {
                 FileSystemEntry::Folder(entries) => walked.push((name, entries)),
                 FileSystemEntry::Link(target) => {
                     links += 1;
-                    if links > MOST_LINKS {
+                    let ahead = steps(target);
+                    if links > MOST_LINKS || rest.len() + ahead.len() > MOST_STEPS {
                         return Err(format!("the links of the blueprint file {path} lead nowhere"));
                     }
                     if target.starts_with('/') {
                         walked.truncate(1);
                     }
-                    rest.extend(steps(target));
+                    rest.extend(ahead);
                 }
-                FileSystemEntry::File(_) if rest.iter().all(|step| step.is_empty()) => return Ok(entry),
+                FileSystemEntry::File(_) if rest.is_empty() => return Ok(entry),
                 FileSystemEntry::File(_) => return Err(unknown()),
             }
         }
@@ -162,55 +195,65 @@ impl FileSystem {
         parent.get(*name)
     }
 
-    /// The paths of all files, for messages.
+    /// The paths of the first files, for messages, and how many more there are.
     fn known(&self) -> String {
-        let mut paths = Vec::new();
-        collect(&self.root, "", &mut paths);
-        listing::listed(paths)
+        let mut listing = NameListing::default();
+        list(&self.root, None, &mut listing);
+        listing.to_string()
     }
 }
 
 /// The steps of a path, the first last.
-fn steps(path: &str) -> Vec<String> {
-    path.split('/').rev().map(str::to_owned).collect()
+fn steps(path: &str) -> Vec<&str> {
+    path.split('/').rev().filter(|step| !step.is_empty()).collect()
 }
 
-fn collect(entries: &BTreeMap<String, FileSystemEntry>, above: &str, paths: &mut Vec<String>) {
+fn list(entries: &BTreeMap<String, FileSystemEntry>, above: Option<&EntryPath<'_>>, listing: &mut NameListing) {
     for (name, entry) in entries {
-        let path = format!("{above}{name}");
+        let path = EntryPath { above, name };
         match entry {
-            FileSystemEntry::File(_) | FileSystemEntry::Link(_) => paths.push(path),
-            FileSystemEntry::Folder(entries) => collect(entries, &format!("{path}/"), paths),
+            FileSystemEntry::File(_) | FileSystemEntry::Link(_) => {
+                listing.add(|| path.to_string().chars().take(MOST_SHOWN).collect());
+            }
+            FileSystemEntry::Folder(entries) => list(entries, Some(&path), listing),
         }
     }
 }
 
-fn folder(map: &Map<String, Value>, above: &str) -> Result<BTreeMap<String, FileSystemEntry>, FileSystemError> {
-    map.iter().map(|(name, value)| Ok((name.clone(), entry(value, &format!("{above}{name}"))?))).collect()
+fn folder(
+    map: &Map<String, Value>,
+    above: Option<&EntryPath<'_>>,
+) -> Result<BTreeMap<String, FileSystemEntry>, FileSystemError> {
+    let entry = |(name, value): (&String, &Value)| {
+        if name.len() > LONGEST_NAME {
+            let (length, name) = (name.len(), name.chars().take(MOST_SHOWN).collect());
+            return Err(FileSystemError::LongName { name, length });
+        }
+        Ok((name.clone(), entry(value, &EntryPath { above, name })?))
+    };
+    map.iter().map(entry).collect()
 }
 
-fn entry(value: &Value, path: &str) -> Result<FileSystemEntry, FileSystemError> {
+fn entry(value: &Value, path: &EntryPath<'_>) -> Result<FileSystemEntry, FileSystemError> {
     match value {
         Value::Null => Ok(FileSystemEntry::File(Vec::new())),
         Value::Bool(bool) => Ok(FileSystemEntry::File(bool.to_string().into_bytes())),
         Value::Number(number) => Ok(FileSystemEntry::File(number.to_string().into_bytes())),
         Value::String(text) => content(text, path).map(FileSystemEntry::File),
-        Value::Array(_) => Err(FileSystemError::List { path: path.to_owned() }),
+        Value::Array(_) => Err(FileSystemError::List { path: path.to_string() }),
         Value::Object(map) => match map.get("$type").and_then(Value::as_str) {
-            None => Ok(FileSystemEntry::Folder(folder(map, &format!("{path}/"))?)),
+            None => Ok(FileSystemEntry::Folder(folder(map, Some(path))?)),
             Some(type_) => typed(map, type_, path),
         },
     }
 }
 
-fn typed(map: &Map<String, Value>, type_: &str, path: &str) -> Result<FileSystemEntry, FileSystemError> {
-    let misfit = || FileSystemError::Typed { path: path.to_owned(), type_: type_.to_owned() };
+fn typed(map: &Map<String, Value>, type_: &str, path: &EntryPath<'_>) -> Result<FileSystemEntry, FileSystemError> {
+    let misfit = || FileSystemError::Typed { path: path.to_string(), type_: type_.to_owned() };
     let value = map.get("value").filter(|value| !value.is_null());
     match (type_, value) {
         ("directory", None) => Ok(FileSystemEntry::Folder(BTreeMap::new())),
-        ("directory", Some(Value::Object(entries))) => {
-            Ok(FileSystemEntry::Folder(folder(entries, &format!("{path}/"))?))
-        }
+        ("directory", Some(Value::Object(entries))) => Ok(FileSystemEntry::Folder(folder(entries, Some(path))?)),
         ("symlink", Some(Value::String(target))) => Ok(FileSystemEntry::Link(target.clone())),
         // JSON is YAML.
         ("yaml" | "json", Some(value)) => Ok(FileSystemEntry::File(value.to_string().into_bytes())),
@@ -225,29 +268,38 @@ fn typed(map: &Map<String, Value>, type_: &str, path: &str) -> Result<FileSystem
 }
 
 /// The bytes of a text; between the markers of yamlfs it is base64.
-fn content(text: &str, path: &str) -> Result<Vec<u8>, FileSystemError> {
+fn content(text: &str, path: &EntryPath<'_>) -> Result<Vec<u8>, FileSystemError> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if let [BINARY_START, encoded @ .., BINARY_END] = lines.as_slice()
         && !encoded.is_empty()
     {
         let encoded: String = encoded.iter().map(|line| line.trim()).collect();
-        return BASE64.decode(encoded.as_bytes()).map_err(|_| FileSystemError::Base64 { path: path.to_owned() });
+        return BASE64.decode(encoded.as_bytes()).map_err(|_| FileSystemError::Base64 { path: path.to_string() });
     }
     Ok(text.as_bytes().to_vec())
 }
 
+fn is_a_folder(path: &str) -> String {
+    format!("{path} is a folder of the blueprint, not a file")
+}
+
 impl Files for FileSystem {
+    fn check(&self, path: &str) -> Result<(), String> {
+        match self.find(path)? {
+            FileSystemEntry::File(_) => Ok(()),
+            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => Err(is_a_folder(path)),
+        }
+    }
+
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         match self.find(path)? {
             FileSystemEntry::File(content) => Ok(content.clone()),
-            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => {
-                Err(format!("{path} is a folder of the blueprint, not a file"))
-            }
+            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => Err(is_a_folder(path)),
         }
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, String> {
-        if steps(path).iter().all(|step| step.is_empty() || step == ".") {
+        if steps(path).iter().all(|step| *step == ".") {
             return Ok(self.root.keys().cloned().collect());
         }
         match self.find(path)? {

@@ -46,10 +46,16 @@ pub use self::{
     },
 };
 
-use orangery_core::workflow::FailurePolicy;
+use orangery_core::{memory, workflow::FailurePolicy};
 
 /// The file that every blueprint has at its root.
 pub const FILE: &str = "blueprint.yaml";
+
+/// The most Installations that stand in each other: more are made by a blueprint that contains itself (C-155).
+pub const DEEPEST_MADE: usize = 16;
+
+/// The most Installations of a tree (C-155).
+pub const MOST_OF_A_TREE: usize = 2_000;
 
 /// A parsed blueprint.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,6 +104,26 @@ impl Blueprint {
         self.deploy_executions.is_empty()
             && self.subinstallation_executions.is_empty()
             && self.subinstallations.is_empty()
+    }
+
+    /// Bytes of memory of the values that its authors wrote in it.
+    pub fn memory(&self) -> u64 {
+        let sum = |values: &BTreeMap<String, Value>| values.values().map(memory::of).sum::<u64>();
+        let of_template = |template: &InstallationTemplate| {
+            let inline = match &template.blueprint {
+                TemplateBlueprint::Inline(files) => memory::of(files),
+                TemplateBlueprint::Reference(_) => 0,
+            };
+            inline + sum(&template.import_data_mappings) + sum(&template.export_data_mappings)
+        };
+        let of_export = |export: &ExportDefinition| match &export.kind {
+            ExportKind::Data { schema } => memory::of(schema),
+            ExportKind::Target { .. } => 0,
+        };
+        sum(&self.local_types)
+            + self.imports.iter().map(ImportDefinition::memory).sum::<u64>()
+            + self.exports.iter().map(of_export).sum::<u64>()
+            + self.subinstallations.iter().map(of_template).sum::<u64>()
     }
 }
 

@@ -15,9 +15,10 @@ use super::{
 };
 use orangery_core::{
     lenient::{self, DecodeError},
+    memory,
     name::Kind,
     workflow::FailurePolicy,
-    yaml::{self, YamlError},
+    yaml::{self, MOST_YAML_BYTES, YamlError, YamlFault},
 };
 use orangery_ocm::{ComponentReference, ComponentReferenceError, Files};
 
@@ -204,16 +205,17 @@ impl BlueprintReading {
     /// Reads as much of a blueprint as can be read; every file it names is looked up.
     pub fn of(files: &dyn Files) -> Self {
         let mut reading = Self::default();
-        match reading.document(files) {
-            Ok(form) => reading.fill(files, form),
+        let mut files = YamlFiles { files, left: MOST_YAML_BYTES };
+        match reading.document(&mut files) {
+            Ok(form) => reading.fill(&mut files, form),
             Err(fault) => reading.faults.push(fault),
         }
         reading
     }
 
     /// The blueprint's own file; one without a kind is taken for it.
-    fn document(&mut self, files: &dyn Files) -> Result<BlueprintFields, BlueprintError> {
-        let value = yaml(files, FILE, (FILE, ""))?;
+    fn document(&mut self, files: &mut YamlFiles<'_>) -> Result<BlueprintFields, BlueprintError> {
+        let value = files.yaml(FILE, (FILE, ""))?;
         let (form, unknown) = lenient::decode_noting::<BlueprintFields>(&value);
         self.unknown.extend(unknown.into_iter().map(|field| (FILE.to_owned(), field)));
         let form = form.map_err(|source| BlueprintError::Form { path: FILE.to_owned(), source })?;
@@ -226,7 +228,7 @@ impl BlueprintReading {
         }
     }
 
-    fn fill(&mut self, files: &dyn Files, form: BlueprintFields) {
+    fn fill(&mut self, files: &mut YamlFiles<'_>, form: BlueprintFields) {
         let mut faults = Vec::new();
         let imports = definition::imports(form.imports, "imports", &mut self.imports, &mut faults);
         let exports = definition::exports(form.exports, &mut self.exports, &mut faults);
@@ -239,11 +241,11 @@ impl BlueprintReading {
             local_types: form.local_types,
             imports,
             exports,
-            import_executions: self.executions(files, "importExecutions", form.import_executions),
-            deploy_executions: self.executions(files, "deployExecutions", form.deploy_executions),
-            export_executions: self.executions(files, "exportExecutions", form.export_executions),
+            import_executions: self.executions(files.files, "importExecutions", form.import_executions),
+            deploy_executions: self.executions(files.files, "deployExecutions", form.deploy_executions),
+            export_executions: self.executions(files.files, "exportExecutions", form.export_executions),
             subinstallation_executions: self.executions(
-                files,
+                files.files,
                 "subinstallationExecutions",
                 form.subinstallation_executions,
             ),
@@ -294,7 +296,7 @@ impl BlueprintReading {
 
     fn subinstallation(
         &mut self,
-        files: &dyn Files,
+        files: &mut YamlFiles<'_>,
         place: &str,
         value: &Value,
     ) -> Result<(InstallationTemplate, (String, String)), BlueprintError> {
@@ -313,7 +315,7 @@ impl BlueprintReading {
                     fault: BlueprintFault::FileOrInline,
                 });
             }
-            file => (file, "", yaml(files, file, (FILE, &format!("{place}.file")))?),
+            file => (file, "", files.yaml(file, (FILE, &format!("{place}.file")))?),
         };
         let (template, unknown) = InstallationTemplate::parse_noting(&value, field);
         self.unknown.extend(unknown.into_iter().map(|field| (path.to_owned(), field)));
@@ -344,14 +346,32 @@ fn max_parallel(most: Option<i64>, faults: &mut Vec<(String, BlueprintFault)>) -
     count
 }
 
-/// The content of a file that is named by a field of another one.
-fn yaml(files: &dyn Files, path: &str, named_by: (&str, &str)) -> Result<Value, BlueprintError> {
-    let bytes = files.read(path).map_err(|reason| {
-        let (path, field) = (named_by.0.to_owned(), named_by.1.to_owned());
-        BlueprintError::File { path, field, reason }
-    })?;
-    let text = String::from_utf8(bytes).map_err(|_| BlueprintError::NotText { path: path.to_owned() })?;
-    yaml::decode(&text).map_err(|source| BlueprintError::Yaml { path: path.to_owned(), source })
+/// The files of a blueprint. What is read of them as YAML has a sum, as a blueprint may name one file any number of times.
+struct YamlFiles<'f> {
+    files: &'f dyn Files,
+    /// Bytes of memory.
+    left: u64,
+}
+
+impl YamlFiles<'_> {
+    /// The content of a file that is named by a field of another one.
+    fn yaml(&mut self, path: &str, named_by: (&str, &str)) -> Result<Value, BlueprintError> {
+        let unreadable = |reason| {
+            let (path, field) = (named_by.0.to_owned(), named_by.1.to_owned());
+            BlueprintError::File { path, field, reason }
+        };
+        let bytes = self.files.read(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|_| BlueprintError::NotText { path: path.to_owned() })?;
+        let value = yaml::decode_within(&text, self.left).map_err(|source| match source.reason {
+            YamlFault::TooLarge if self.left < MOST_YAML_BYTES => unreadable(format!(
+                "{path} has no room: what a blueprint names as YAML, each file as often as it is named, may take {MOST_YAML_BYTES} \
+                 bytes of memory together; name fewer"
+            )),
+            _ => BlueprintError::Yaml { path: path.to_owned(), source },
+        })?;
+        self.left = self.left.saturating_sub(memory::of(&value));
+        Ok(value)
+    }
 }
 
 fn execution(files: &dyn Files, place: &str, form: ExecutionForm) -> Result<TemplateExecution, BlueprintError> {
@@ -373,7 +393,7 @@ fn execution(files: &dyn Files, place: &str, form: ExecutionForm) -> Result<Temp
         ("", Some(structure)) => (None, structure.to_string()),
         ("", None) => return fault("", BlueprintFault::FileOrTemplate),
         (path, None) => {
-            files.read(path).map_err(|reason| {
+            files.check(path).map_err(|reason| {
                 let (path, field) = (FILE.to_owned(), format!("{place}.file"));
                 BlueprintError::File { path, field, reason }
             })?;

@@ -328,18 +328,23 @@ pub fn without_unsatisfied(
     definitions: &[ImportDefinition],
     given: &BTreeSet<&str>,
 ) {
+    let mut optional = BTreeSet::new();
+    collect_optional(definitions, false, &mut optional);
     for template in templates {
         template.imports.data.retain(|import| {
-            given.contains(import.data_ref.as_str()) || !is_optional(&import.data_ref, definitions, false)
+            let name = import.data_ref.as_str();
+            given.contains(name) || !optional.contains(name)
         });
     }
 }
 
-fn is_optional(name: &str, definitions: &[ImportDefinition], conditional: bool) -> bool {
-    definitions.iter().any(|definition| {
-        let this = definition.name == name && (conditional || !definition.required);
-        this || is_optional(name, &definition.conditional, true)
-    })
+fn collect_optional<'d>(definitions: &'d [ImportDefinition], conditional: bool, names: &mut BTreeSet<&'d str>) {
+    for definition in definitions {
+        if conditional || !definition.required {
+            names.insert(&definition.name);
+        }
+        collect_optional(&definition.conditional, true, names);
+    }
 }
 
 /// Faults of templates that are told at once.

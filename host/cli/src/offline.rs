@@ -77,6 +77,9 @@ pub enum OfflineFault {
         /// The names that there are.
         known: String,
     },
+    /// Its blueprint has no end.
+    #[error("it is not rendered: {0}, which are as many as may be; look for a blueprint that contains itself")]
+    Endless(String),
     /// What is kept from an earlier job is no state.
     #[error("the given state cannot be used: {0}")]
     State(String),

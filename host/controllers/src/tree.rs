@@ -8,6 +8,7 @@ use orangery_api::{
     label,
     marks::Marks,
 };
+use orangery_blueprint::{DEEPEST_MADE, MOST_OF_A_TREE};
 use orangery_core::{
     error::{Code, Failure},
     job::JobEnd,
@@ -27,12 +28,6 @@ pub(crate) static MANAGED_BY: Index<DeployItem> =
 
 /// Installations in one another, as far as they are followed: more are a circle.
 pub(crate) const DEEPEST: usize = 64;
-
-/// Installations in one another that are made, the root among them (C-155).
-const DEEPEST_MADE: usize = 16;
-
-/// Installations of one tree that are made (C-155).
-const MOST_OF_A_TREE: usize = 2_000;
 
 /// Deploy items of one tree that are made (C-197).
 const MOST_ITEMS_OF_A_TREE: usize = 20_000;

@@ -1,6 +1,9 @@
 //! Names in messages: the first of them, and how many more there are. How many there are is up to others.
 
-use std::{collections::BTreeSet, fmt::Display};
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display},
+};
 
 /// Names that a message lists.
 const MOST_LISTED: usize = 20;
@@ -35,6 +38,32 @@ pub fn listed_sorted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     if count == 0 { NONE.to_owned() } else { sentence(&first, count - first.len()) }
 }
 
+/// The same of names that come one by one; `none` where none has come.
+#[derive(Debug, Default)]
+pub struct NameListing {
+    first: Vec<String>,
+    count: usize,
+}
+
+impl NameListing {
+    /// One more, whose name is made only where it is among the first.
+    pub fn add(&mut self, name: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < MOST_LISTED {
+            self.first.push(name());
+        }
+    }
+}
+
+impl Display for NameListing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            0 => f.write_str(NONE),
+            count => f.write_str(&sentence(&self.first, count - self.first.len())),
+        }
+    }
+}
+
 fn sentence(first: &[String], more: usize) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     first.join(", ") + &more
@@ -54,6 +83,12 @@ mod tests {
             assert_eq!(listing(all.clone()), format!("{} and 3 more", twenty.join(", ")));
             assert_eq!(listing(vec!["b".to_owned()]), "b");
         }
+        let mut listing = NameListing::default();
+        assert_eq!(listing.to_string(), NONE);
+        twenty.iter().for_each(|name| listing.add(|| name.clone()));
+        assert_eq!(listing.to_string(), twenty.join(", "));
+        (20..23).for_each(|_| listing.add(|| panic!("it is not listed")));
+        assert_eq!(listing.to_string(), format!("{} and 3 more", twenty.join(", ")));
         let backwards: Vec<String> = all.into_iter().rev().collect();
         assert_eq!(listed_sorted(backwards.clone()), format!("{} and 3 more", twenty.join(", ")));
         assert!(listed(backwards).starts_with("n22, n21, "));

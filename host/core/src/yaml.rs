@@ -96,16 +96,23 @@ impl YamlError {
     }
 }
 
-/// Up to two lines before and after a place, numbered, with a marker under the column; both count from 1.
+/// Letters of a line that a snippet shows.
+const MOST_SHOWN: usize = 200;
+
+/// Up to two lines before and after a place, numbered, with a marker under the column; both count from 1. Of long lines the part around
+/// the column is shown.
 pub fn snippet(text: &str, line: usize, column: usize) -> String {
     let first = line.saturating_sub(2).max(1);
     let width = (line + 2).to_string().len();
+    let before = column.saturating_sub(1);
+    let from = if before < MOST_SHOWN { 0 } else { before - MOST_SHOWN / 2 };
     let mut display = String::new();
     for (index, content) in text.lines().enumerate().skip(first - 1).take(line + 3 - first) {
         let number = index + 1;
-        display.push_str(&format!("{number:>width$} | {content}\n"));
+        let shown: String = content.chars().skip(from).take(MOST_SHOWN).collect();
+        display.push_str(&format!("{number:>width$} | {shown}\n"));
         if number == line {
-            display.push_str(&format!("{:>width$} | {:>column$}\n", "", "^"));
+            display.push_str(&format!("{:>width$} | {}^\n", "", " ".repeat(before - from)));
         }
     }
     display
@@ -146,6 +153,12 @@ impl LocatedDocument {
 /// The first document of a text, as Go's decoders read it; null for an empty text.
 pub fn decode(text: &str) -> Result<Value, YamlError> {
     let mut documents = Documents::new(text);
+    Ok(documents.next_document(None)?.map_or(Value::Null, |document| document.value))
+}
+
+/// As [`decode`], where the value may take no more than `most` bytes of memory, which is told before it is there.
+pub fn decode_within(text: &str, most: u64) -> Result<Value, YamlError> {
+    let mut documents = Documents { spent: build::Spent::but(most.min(MOST_YAML_BYTES)), ..Documents::new(text) };
     Ok(documents.next_document(None)?.map_or(Value::Null, |document| document.value))
 }
 

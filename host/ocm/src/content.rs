@@ -8,6 +8,10 @@ use orangery_core::{error::Fault, port::BoxFuture};
 pub trait Files: Send + Sync {
     /// A file's content. The error is one sentence.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
+    /// That there is such a file.
+    fn check(&self, path: &str) -> Result<(), String> {
+        self.read(path).map(drop)
+    }
     /// The names in a folder, sorted; `` is the root.
     fn list(&self, path: &str) -> Result<Vec<String>, String>;
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Digest, NestedDigests};
 use orangery_core::{
     lenient::{self, DecodeError},
+    memory,
     name::ApiVersion,
 };
 
@@ -375,8 +376,14 @@ fn v3(form: V3Form) -> Descriptor {
     }
 }
 
+/// Bytes of memory of a provider with labels in schema v2; a text that would take more is a name.
+const MOST_OF_A_PROVIDER: u64 = 64 << 10;
+
 /// Schema v2 has a text; a provider with labels is JSON in it.
 fn provider(text: String) -> Provider {
+    if memory::of_json(&text) > MOST_OF_A_PROVIDER {
+        return Provider { name: text, labels: Vec::new() };
+    }
     serde_json::from_str(&text).unwrap_or(Provider { name: text, labels: Vec::new() })
 }
 

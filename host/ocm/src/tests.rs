@@ -472,3 +472,16 @@ fn a_reference_is_followed_with_the_repository_of_the_context_and_as_overwrites_
     let inline = ComponentSource::Inline(json!({"component": {}}).into());
     assert_eq!(ComponentRequest::of(inline.clone()).followed(None), inline);
 }
+
+#[test]
+fn c_299_limits_components_a_provider_of_schema_v2_has_so_much_memory_or_is_a_name() {
+    let of = |labels: usize| {
+        let mut document = version_2();
+        let labels = vec![json!({"name": "l", "value": [{"": 0}]}); labels];
+        document["component"]["provider"] = json!(json!({"name": "us", "labels": labels}).to_string());
+        Descriptor::parse(&document).unwrap().provider
+    };
+    assert_eq!((of(10).name.as_str(), of(10).labels.len()), ("us", 10));
+    let name = of(1_000);
+    assert!(name.name.starts_with("{\"labels\":[") && name.labels.is_empty());
+}

@@ -289,10 +289,10 @@ mod tests {
         let digest = |index: usize| ContentDigest::of(Algorithm::Sha256, &index.to_be_bytes());
         for index in 0..=MOST_ARCHIVES.max(MOST_BLUEPRINTS) {
             shared.archives.put(index.to_string(), (stamp.clone(), archive.clone()));
-            shared.blueprints.put(digest(index), Arc::clone(&files));
+            shared.blueprints.put((digest(index), false), Arc::clone(&files));
         }
         let archives = (0..100).filter(|index| shared.archives.get(&index.to_string()).is_some()).count();
-        let blueprints = (0..100).filter(|index| shared.blueprints.get(&digest(*index)).is_some()).count();
+        let blueprints = (0..100).filter(|index| shared.blueprints.get(&(digest(*index), false)).is_some()).count();
         assert_eq!((archives, blueprints), (MOST_ARCHIVES, MOST_BLUEPRINTS));
     }
 }

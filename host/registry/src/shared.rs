@@ -18,5 +18,5 @@ pub(crate) struct SharedRepositories {
     pub(crate) version_memory: Arc<VersionMemory>,
     pub(crate) archives: Memory<String, (Stamp, TransportArchive)>,
     /// Unpacked blueprints, by the digest of their archive.
-    pub(crate) blueprints: Memory<ContentDigest, Arc<FileSystem>>,
+    pub(crate) blueprints: Memory<(ContentDigest, bool), Arc<FileSystem>>,
 }

@@ -87,6 +87,9 @@ impl BlobStore {
         if path.is_dir() {
             return pack(&path, most).map(Some);
         }
+        if !path.is_file() {
+            return Err("it is a pipe, a socket or a device; remove it".to_owned());
+        }
         let file = fs::File::open(&path).map_err(|error| error.to_string())?;
         bounded(file, most).map(Some)
     }

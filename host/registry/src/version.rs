@@ -107,7 +107,9 @@ impl OpenedVersion {
             }
         };
         let digest = ContentDigest::of(Algorithm::Sha256, &bytes);
-        if let Some(files) = self.shared.blueprints.get(&digest) {
+        // The same bytes have other files in the layer of an artifact that they are than as an archive themselves.
+        let key = (digest.clone(), is_packed);
+        if let Some(files) = self.shared.blueprints.get(&key) {
             self.graph.memory.add_once(digest, files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
             return Ok(files);
         }
@@ -117,9 +119,9 @@ impl OpenedVersion {
         };
         let unpacked = self.reach.in_turn(place, unpack).await?;
         let files = Arc::new(unpacked.map_err(invalid)?);
-        self.graph.memory.add_once(digest.clone(), files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
+        self.graph.memory.add_once(digest, files.bytes()).map_err(|fault| crate::within(fault, &place()))?;
         if files.bytes() <= SMALL {
-            self.shared.blueprints.put(digest, Arc::clone(&files));
+            self.shared.blueprints.put(key, Arc::clone(&files));
         }
         Ok(files)
     }

@@ -20,9 +20,13 @@ pub struct InputDefinitions {
 }
 
 impl InputDefinitions {
-    /// Bytes of memory that the component descriptors take.
+    /// Bytes of memory that they take as inputs.
     pub(crate) fn memory(&self) -> u64 {
-        memory::of(&self.descriptor).saturating_add(memory::of(&self.components))
+        let blueprint = memory::of(&self.blueprint).saturating_mul(2);
+        let component_descriptor = self.component_descriptor.as_ref().map_or(0, memory::of);
+        [memory::of(&self.descriptor), memory::of(&self.components), component_descriptor]
+            .into_iter()
+            .fold(blueprint, u64::saturating_add)
     }
 
     /// The inputs that all executions of the blueprint have.

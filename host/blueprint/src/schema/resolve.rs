@@ -78,6 +78,7 @@ fn walk(
             map.iter().map(entry).collect::<Result<_, _>>().map(Value::Object)
         }
         Value::Array(items) => {
+            place.spend(memory::of(&Value::Array(Vec::new())))?;
             let below = place.below()?;
             items.iter().map(|item| walk(&below, item, above)).collect()
         }

@@ -7,18 +7,20 @@ use std::{
     collections::BTreeMap,
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use jsonschema::{Keyword, ValidationError, ValidationOptions};
+use jsonschema::{Keyword, ValidationError, ValidationOptions, Validator};
+use orangery_core::memory;
 use serde_json::{Map, Value};
 
 use super::SchemaError;
 
 /// The most steps of one check: parts of a schema, each with every entry and every 16 bytes of text of the value that it is
-/// held against.
+/// held against, with every name that it has for fields, with every pattern for each of the fields, and with every 256 bytes of memory
+/// of the values that it compares.
 pub const MOST_SCHEMA_STEPS: u64 = 2_000_000;
 
 /// The keyword that counts. No name of a field is like it by chance.
@@ -31,9 +33,32 @@ pub(super) const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 const NAMED: [&str; 6] =
     ["properties", "patternProperties", "definitions", "$defs", "dependencies", "dependentSchemas"];
 
+/// Keywords with names of fields that are looked up in each object.
+const LOOKED_UP: [&str; 5] = ["properties", "required", "dependencies", "dependentRequired", "dependentSchemas"];
+
+/// Keywords with values that each value is compared with.
+const COMPARED: [&str; 2] = ["const", "enum"];
+
+/// Bytes of memory of what is compared that are a step.
+const COMPARED_IN_A_STEP: u64 = 256;
+
+/// The longest text that is looked at as a regular expression by `format: regex`; a longer one is none.
+const LONGEST_EXPRESSION: usize = 1024;
+
+/// The same format without that limit.
+static EXPRESSION: LazyLock<Option<Validator>> = LazyLock::new(|| {
+    jsonschema::options().should_validate_formats(true).build(&serde_json::json!({"format": "regex"})).ok()
+});
+
 /// Counts the steps of one check.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Steps(Arc<AtomicU64>);
+pub(super) struct Steps {
+    taken: Arc<AtomicU64>,
+    /// Of the part that it stands in, for each value.
+    each: u64,
+    /// The same, for each field of a value.
+    each_field: u64,
+}
 
 /// What ends a check from within.
 struct OutOfSteps;
@@ -41,18 +66,35 @@ struct OutOfSteps;
 impl Steps {
     /// Gives a validator the keyword that counts.
     pub(super) fn counted(&self, options: ValidationOptions<'static>) -> ValidationOptions<'static> {
-        let steps = self.clone();
-        options.with_keyword(KEYWORD, move |_: &Map<String, Value>, _: &Value, _| Ok(Box::new(steps.clone())))
+        let taken = Arc::clone(&self.taken);
+        let options = options.with_format("regex", |text: &str| {
+            let is_valid = |format: &Validator| format.is_valid(&Value::String(text.to_owned()));
+            text.len() <= LONGEST_EXPRESSION && EXPRESSION.as_ref().is_none_or(is_valid)
+        });
+        options.with_keyword(KEYWORD, move |part: &Map<String, Value>, _: &Value, _| {
+            Ok(Box::new(Self::of_part(Arc::clone(&taken), part)))
+        })
     }
 
     /// What a check answers; `None` where it was ended.
     pub(super) fn run<T>(&self, check: impl FnOnce() -> T) -> Option<T> {
-        self.0.store(0, Ordering::Relaxed);
+        self.taken.store(0, Ordering::Relaxed);
         match panic::catch_unwind(AssertUnwindSafe(check)) {
             Ok(answer) => Some(answer),
             Err(cause) if cause.is::<OutOfSteps>() => None,
             Err(cause) => panic::resume_unwind(cause),
         }
+    }
+
+    fn of_part(taken: Arc<AtomicU64>, part: &Map<String, Value>) -> Self {
+        let entries = |keyword: &&str| match part.get(*keyword) {
+            Some(Value::Array(items)) => items.len() as u64,
+            Some(Value::Object(fields)) => fields.len() as u64,
+            _ => 0,
+        };
+        let compared = COMPARED.iter().filter_map(|keyword| part.get(*keyword)).map(memory::of).sum::<u64>();
+        let each = LOOKED_UP.iter().map(entries).sum::<u64>() + compared / COMPARED_IN_A_STEP;
+        Self { taken, each, each_field: entries(&"patternProperties") }
     }
 
     fn take(&self, instance: &Value) {
@@ -62,8 +104,9 @@ impl Steps {
             Value::String(text) => text.len() / 16,
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         };
-        let more = 1 + looked_at as u64;
-        if self.0.fetch_add(more, Ordering::Relaxed).saturating_add(more) > MOST_SCHEMA_STEPS {
+        let fields = if instance.is_object() { looked_at as u64 } else { 0 };
+        let more = 1 + looked_at as u64 + self.each + fields.saturating_mul(self.each_field);
+        if self.taken.fetch_add(more, Ordering::Relaxed).saturating_add(more) > MOST_SCHEMA_STEPS {
             // Without the hook of panics: nothing is broken, and nobody is told.
             panic::resume_unwind(Box::new(OutOfSteps));
         }

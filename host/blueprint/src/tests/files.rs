@@ -72,3 +72,30 @@ fn files_of_an_archive_are_a_tree() {
     assert_eq!(refused(&[file("a/b", ""), file("a", "")]), "\"a\" is a file and a folder");
     assert_eq!(refused(&[file("./", "")]), "\"./\" is no name of a file");
 }
+
+#[test]
+fn c_299_limits_blueprint_names_have_so_many_bytes_and_a_message_names_the_first_files() {
+    let long = "x".repeat(1025);
+    let refused = FileSystem::parse(&json!({"a": {(&long): ""}})).unwrap_err();
+    assert_eq!(refused, FileSystemError::LongName { name: "x".repeat(253), length: 1025 });
+    let name = "x".repeat(1024);
+    let many: serde_json::Map<String, Value> = (0..20_000).map(|at| (format!("{at:05}"), json!(""))).collect();
+    let files = files(json!({(&name): many}));
+    let message = files.read("gone").unwrap_err();
+    let shown = "x".repeat(253);
+    assert_eq!(
+        message,
+        format!("the blueprint has no file gone; it has {} and 19980 more", vec![shown.as_str(); 20].join(", "))
+    );
+    assert_eq!(files.check(&format!("{name}/19999")), Ok(()));
+    assert!(files.check(&name).is_err() && files.check("gone").is_err());
+}
+
+#[test]
+fn c_299_limits_blueprint_a_link_has_so_many_steps() {
+    let to = |target: String| files(json!({"a": "text", "b": {"$type": "symlink", "value": target}})).read("b");
+    assert_eq!(to(format!("a{}", "/".repeat(1_000_000))), Ok(b"text".to_vec()), "a slash is no step");
+    assert_eq!(to(format!("{}a", "./".repeat(1023))), Ok(b"text".to_vec()));
+    let nowhere = "the links of the blueprint file b lead nowhere".to_owned();
+    assert_eq!(to(format!("{}a", "./".repeat(1024))), Err(nowhere));
+}

@@ -264,3 +264,27 @@ fn a_default_is_what_stands_under_value() {
     assert_eq!(default("default: {}"), [None]);
     assert_eq!(default("type: data"), [None]);
 }
+
+#[test]
+fn c_299_limits_blueprint_what_its_files_are_read_to_has_a_sum() {
+    // Each takes about four mebibytes of memory.
+    let template =
+        format!("name: a\nblueprint: {{ref: x}}\nimportDataMappings: {{x: [{}]}}\n", r#"{"":0},"#.repeat(5_000));
+    let of = |count: usize| {
+        let blueprint = json!({"subinstallations": vec![json!({"file": "s.yaml"}); count]}).to_string();
+        BlueprintReading::of(&files(json!({"blueprint.yaml": blueprint, "s.yaml": template})))
+    };
+    assert_eq!((of(5).faults, of(5).blueprint.subinstallations.len()), (Vec::new(), 5));
+    let reading = of(100);
+    let read = reading.blueprint.subinstallations.len();
+    assert!((5..100).contains(&read), "{read}");
+    assert!(reading.blueprint.memory() <= orangery_core::yaml::MOST_YAML_BYTES, "{}", reading.blueprint.memory());
+    assert_eq!(reading.faults.len(), 100 - read);
+    let BlueprintError::File { field, reason, .. } = &reading.faults[0] else { panic!("{:?}", reading.faults[0]) };
+    assert_eq!(*field, format!("subinstallations[{read}].file"));
+    assert_eq!(
+        *reason,
+        "s.yaml has no room: what a blueprint names as YAML, each file as often as it is named, may take 50331648 bytes of memory \
+         together; name fewer"
+    );
+}

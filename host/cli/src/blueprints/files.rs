@@ -7,10 +7,15 @@ use std::{
 };
 
 use orangery_blueprint::FileSystem;
+use orangery_core::listing;
 use orangery_ocm::Files;
 use serde_json::{Map, Value};
 
 use crate::folder::content_of;
+
+/// The most files and folders of a folder that is written as an inline blueprint, each as often as links lead to it: as many as an
+/// archive may have.
+const MOST_ENTRIES: usize = 10_000;
 
 /// The longest file of a blueprint that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -42,40 +47,43 @@ impl FolderFiles {
         let outside =
             || format!("{path} leads out of the folder of the blueprint; keep its files below blueprint.yaml");
         let root = self.root.canonicalize().map_err(|error| format!("{}: {error}", self.root.display()))?;
-        let found = root.join(&below).canonicalize().map_err(|_| self.missing(path, &below))?;
+        let found = root.join(&below).canonicalize().map_err(|_| missing(&root, path, &below))?;
         if found.starts_with(&root) { Ok(found) } else { Err(outside()) }
     }
 
     /// All files as an Installation has them in `spec.blueprint.inline.filesystem`; `None` where they have more than
-    /// `most` bytes, or something is no file that can be read.
+    /// `most` bytes, there are too many of them, or something is no file that can be read.
     pub fn tree(&self, most: u64) -> Option<Value> {
-        let mut left = most;
+        let mut left = (most, MOST_ENTRIES);
         self.subtree("", &mut left).map(Value::Object)
     }
 
-    fn subtree(&self, folder: &str, left: &mut u64) -> Option<Map<String, Value>> {
+    fn subtree(&self, folder: &str, left: &mut (u64, usize)) -> Option<Map<String, Value>> {
         let mut tree = Map::new();
         for name in self.list(folder).ok()? {
+            left.1 = left.1.checked_sub(1)?;
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
             let found = self.find(&path).ok()?;
             let value = if found.is_dir() {
                 Value::Object(self.subtree(&path, left)?)
             } else {
-                *left = left.checked_sub(fs::metadata(&found).ok()?.len())?;
+                left.0 = left.0.checked_sub(fs::metadata(&found).ok()?.len())?;
                 Value::String(FileSystem::written(&self.read(&path).ok()?))
             };
             tree.insert(name, value);
         }
         Some(tree)
     }
+}
 
-    fn missing(&self, path: &str, below: &Path) -> String {
-        let folder = below.parent().unwrap_or(Path::new(""));
-        let names = names(&self.root.join(folder)).unwrap_or_default();
-        let folder = if folder.as_os_str().is_empty() { "it".to_owned() } else { format!("{}/", folder.display()) };
-        let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-        format!("the blueprint has no file {path}; {folder} has {names}")
-    }
+/// That a file is missing below a folder, with what there is instead: nothing of what lies elsewhere behind a link is named.
+fn missing(root: &Path, path: &str, below: &Path) -> String {
+    let folder = below.parent().unwrap_or(Path::new(""));
+    let is_below = |found: &PathBuf| found.starts_with(root);
+    let names = root.join(folder).canonicalize().ok().filter(is_below).and_then(|found| names(&found).ok());
+    let folder = if folder.as_os_str().is_empty() { "it".to_owned() } else { format!("{}/", folder.display()) };
+    let names = names.filter(|names| !names.is_empty()).map_or_else(|| "nothing".to_owned(), listing::joined);
+    format!("the blueprint has no file {path}; {folder} has {names}")
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, std::io::Error> {
@@ -133,6 +141,9 @@ mod tests {
             "link leads out of the folder of the blueprint; keep its files below blueprint.yaml"
         );
         assert_eq!(message("sub/b.yaml"), "the blueprint has no file sub/b.yaml; sub/ has a.yaml");
+        std::os::unix::fs::symlink("..", root.join("above")).unwrap();
+        assert_eq!(message("above/x"), "the blueprint has no file above/x; above/ has nothing", "no name of elsewhere");
+        fs::remove_file(root.join("above")).unwrap();
         assert_eq!(message("sub"), "sub is a folder of the blueprint, not a file");
         assert_eq!(files.list("sub/a.yaml").unwrap_err(), "sub/a.yaml is a file of the blueprint, not a folder");
     }
@@ -160,5 +171,19 @@ mod tests {
         let parsed = FileSystem::parse(&tree).unwrap();
         assert_eq!(parsed.read("b.wasm"), Ok(vec![0xff, 0]));
         assert_eq!(files.tree(5), None, "more than asked for");
+    }
+
+    #[test]
+    fn c_166_limits_folders_that_links_double_with_each_level_end() {
+        let folder = tempfile::tempdir().unwrap();
+        for level in 0..20 {
+            let at = folder.path().join(level.to_string());
+            fs::create_dir(&at).unwrap();
+            for name in ["a", "b"] {
+                std::os::unix::fs::symlink(format!("../{}", level + 1), at.join(name)).unwrap();
+            }
+        }
+        fs::create_dir(folder.path().join("20")).unwrap();
+        assert_eq!(FolderFiles::new(folder.path()).tree(u64::MAX), None, "it has a million of them");
     }
 }

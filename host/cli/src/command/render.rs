@@ -146,6 +146,7 @@ impl Render {
             namespace: self.namespace,
             world,
             imports: given,
+            rendered: 0,
         };
         let installations = offline.roots(subjects).await?;
         let document = RenderOutput {

@@ -11,7 +11,7 @@ use orangery_api::{
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_blueprint::{
-    Blueprint, ImportDefinition,
+    Blueprint, DEEPEST_MADE, ImportDefinition, MOST_OF_A_TREE,
     binding::{ExportBindings, ImportBindings},
     edges_of_templates, export,
     gate::{self, GateExpressions},
@@ -111,6 +111,8 @@ pub struct Offline<'a> {
     pub world: NamespaceObjects,
     /// Imports that the command line gives, by the names that roots import them under.
     pub imports: BTreeMap<String, Imported>,
+    /// How many were rendered.
+    pub rendered: usize,
 }
 
 /// Whose sub-installation it is.
@@ -120,9 +122,23 @@ struct ParentInstallation<'a> {
     path: &'a str,
     /// `spec.componentDescriptor` of the root.
     above: Option<&'a ComponentDescriptorSource>,
+    /// How many stand above it, this one included.
+    depth: usize,
 }
 
 impl Offline<'_> {
+    /// Whether one more may be rendered below another: a blueprint that contains itself has no end (C-155).
+    fn check_room(&mut self, parent: Option<ParentInstallation<'_>>) -> Result<(), OfflineFault> {
+        self.rendered += 1;
+        if parent.is_some_and(|parent| parent.depth >= DEEPEST_MADE) {
+            return Err(OfflineFault::Endless(format!("{DEEPEST_MADE} installations stand in each other already")));
+        }
+        if self.rendered > MOST_OF_A_TREE && parent.is_some() {
+            return Err(OfflineFault::Endless(format!("{MOST_OF_A_TREE} installations were rendered already")));
+        }
+        Ok(())
+    }
+
     /// Renders roots, each after those that it imports from.
     ///
     /// # Errors
@@ -213,6 +229,7 @@ impl Offline<'_> {
         parent: Option<ParentInstallation<'_>>,
         path: &str,
     ) -> Result<RenderedInstallation, Failed> {
+        self.check_room(parent)?;
         let (namespace, object, plugins) = (self.namespace.clone(), subject.object().to_owned(), self.plugins);
         let spec = &subject.spec;
         let scope = RecordWriter {
@@ -238,7 +255,9 @@ impl Offline<'_> {
         let not_wanted_subinstallations = not_wanted(&known, &values);
         templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
         let children = templates.iter().map(|template| child(template, &subject)).collect();
-        let parent = ParentInstallation { object: &object, path, above: above.or(spec.component_descriptor.as_ref()) };
+        let (above, depth) =
+            (above.or(spec.component_descriptor.as_ref()), 1 + parent.map_or(0, |parent| parent.depth));
+        let parent = ParentInstallation { object: &object, path, above, depth };
         let subinstallations = self.siblings(children, Some(parent)).await?;
         let is_exporting = !loaded.blueprint.export_executions.is_empty() || !spec.exports.is_empty();
         let exports = match self.export_values(&subject, &items, &subinstallations, &scope) {

@@ -171,9 +171,12 @@ impl<'a> OwnershipIndex<'a> {
         // An unreadable list leaves the order of the names; the execution's own error tells of it.
         let order: Vec<String> =
             execution.spec.items().map(|items| items.into_iter().map(|item| item.name).collect()).unwrap_or_default();
-        items.sort_by_key(|item| {
+        let places: BTreeMap<_, _> =
+            order.iter().enumerate().rev().map(|(place, name)| (name.as_str(), place)).collect();
+        let place_of = |title: &str| places.get(title).copied().unwrap_or(usize::MAX);
+        items.sort_by_cached_key(|item| {
             let title = item_title(item);
-            (order.iter().position(|name| *name == title).unwrap_or(usize::MAX), title)
+            (place_of(&title), title)
         });
         node.children = items.into_iter().map(|item| deploy_item(item, Some(below))).collect();
         name_predecessors(&mut node.children, &self.items.get(&id(execution)).cloned().unwrap_or_default());
@@ -189,7 +192,7 @@ impl<'a> OwnershipIndex<'a> {
             }
             node.children = gated.nodes;
         }
-        node.children.sort_by_key(|item| order.iter().position(|name| *name == item.title).unwrap_or(usize::MAX));
+        node.children.sort_by_cached_key(|item| place_of(&item.title));
         let done = node.children.iter().filter(|item| item.standing == NodeState::Succeeded).count();
         // An item that is not wanted is none of those to be done.
         let left_out =
@@ -237,8 +240,9 @@ fn deploy_item(item: &DeployItem, parent: Option<ParentNode<'_>>) -> TreeNode {
 fn name_predecessors(nodes: &mut [TreeNode], items: &[&DeployItem]) {
     let succeeded: BTreeSet<String> =
         nodes.iter().filter(|node| node.standing == NodeState::Succeeded).map(|node| node.title.clone()).collect();
+    let by_name: BTreeMap<ObjectName, &DeployItem> = items.iter().map(|item| (id(*item).1, *item)).collect();
     for node in nodes.iter_mut().filter(|node| node.standing == NodeState::Pending) {
-        let Some(item) = items.iter().find(|item| id(**item).1 == node.name) else { continue };
+        let Some(item) = by_name.get(node.name.as_str()) else { continue };
         let waiting: Vec<&str> = item
             .annotation(annotation::DEPENDS_ON)
             .unwrap_or_default()

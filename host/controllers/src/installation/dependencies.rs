@@ -341,7 +341,7 @@ mod tests {
         let change = ObjectChange { before: Some(&before), after: Some(&after) };
         let dependents = Dependents::Indexed(&EXPORTS, imports);
         assert!(may_release_siblings(&change));
-        assert_eq!(dependents.of_change(&stores, &change), [Key::new("n", "exporter")]);
+        assert_eq!(dependents.of_change(&stores, &change), [Key::new("n", "exporter")].into());
         let same = ObjectChange { before: Some(&after), after: Some(&after) };
         assert!(!may_release_siblings(&same) && dependents.of_change(&stores, &same).is_empty());
     }

@@ -9,7 +9,7 @@ use std::{
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use orangery_core::digest::content::ContentDigest;
-use orangery_ocm::{AllowedSources, SourceNetworks};
+use orangery_ocm::SourceNetworks;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -113,7 +113,7 @@ pub(super) async fn answer(
     repository: &OciRepository,
     challenged: &RegistryResponse,
     login: Option<&Login>,
-    (sources, pushes, until): (&Arc<AllowedSources>, bool, Deadline),
+    (asked_first, until): (&Ask, Deadline),
 ) -> Result<Option<Granted>, ExchangeRefusal> {
     match (challenge(&challenged.headers)?, login) {
         (_, Some(Login::Elsewhere(_))) => Ok(None),
@@ -123,15 +123,16 @@ pub(super) async fn answer(
         }
         (Challenge::Basic, None | Some(Login::Identity(_) | Login::Anonymous)) => Ok(None),
         (Challenge::Bearer { realm, service, scope }, login) => {
-            let actions = if pushes { "pull,push" } else { "pull" };
+            let actions = if asked_first.is_push() { "pull,push" } else { "pull" };
             let scope = scope.unwrap_or_else(|| format!("repository:{}:{actions}", repository.path));
             let asked = token_request(&realm, service, scope, login)?;
             connections.permitted(&asked.url, Some(&challenged.url))?;
             let networks = match is_another(&asked.url, &challenged.url) {
-                true => led_to(&asked.url, sources)?,
-                false => Arc::clone(&sources.networks.registries),
+                true => led_to(&asked.url, &asked_first.sources)?,
+                false => Arc::clone(&asked_first.sources.networks.registries),
             };
-            let ask = Ask { sources: Arc::clone(sources), networks, ..asked };
+            let (sources, tenant) = (Arc::clone(&asked_first.sources), asked_first.tenant.clone());
+            let ask = Ask { sources, networks, tenant, ..asked };
             token(connections, &ask, until).await
         }
     }
@@ -177,7 +178,7 @@ fn token_request(
     }
     let mut fields = vec![("scope", scope)];
     fields.extend(service.map(|service| ("service", service)));
-    let mut ask = Ask::get(url.clone(), "application/json", Arc::default());
+    let mut ask = Ask::get(url.clone(), "application/json", Default::default());
     if let Some(Login::Identity(token)) = login {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs(fields).append_pair("grant_type", "refresh_token").append_pair("client_id", "orangery");

@@ -92,8 +92,8 @@ pub trait Pull: Send + Sync {
     }
 }
 
-/// An artifact, the fingerprint of the credentials, and what the policies of who asks say.
-type ManifestQuestion = (ArtifactReference, ContentDigest, Arc<AllowedSources>);
+/// An artifact, the fingerprint of the credentials, what the policies of who asks say, and whose turn it is that is waited for.
+type ManifestQuestion = (ArtifactReference, ContentDigest, Arc<AllowedSources>, Tenant);
 
 /// Pulls from all registries that Contexts name. Every call may be dropped at any time.
 pub struct Client {
@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// The manifest of an artifact, its digest checked where the reference has one; of an index, its first manifest.
-    /// Calls for the same manifest with the same credentials at the same time share one request.
+    /// Calls of a namespace for the same manifest with the same credentials at the same time share one request (C-133).
     pub async fn manifest(&self, reference: &ArtifactReference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
         self.shared_manifest(reference, keyring).await.map_err(NoAnswer::fault)
     }
@@ -162,7 +162,8 @@ impl Client {
         reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Arc<Manifest>, NoAnswer> {
-        let key = (reference.clone(), keyring.fingerprint(&reference.repository), keyring.sources());
+        let (sources, tenant) = keyring.asks_as();
+        let key = (reference.clone(), keyring.fingerprint(&reference.repository), sources, tenant);
         let ask = || async {
             self.pull_manifest(reference, keyring).await.map_err(|refusal| {
                 let is_missing = matches!(refusal, ExchangeRefusal::NotFound { .. });
@@ -223,7 +224,7 @@ impl Client {
         until: Deadline,
     ) -> Result<RegistryResponse, ExchangeRefusal> {
         let url = self.address(repository, path)?;
-        let ask = Ask::get(url, accept, keyring.sources());
+        let ask = Ask::get(url, accept, keyring.asks_as());
         let (answer, tried) = self.authorized(repository, ask, keyring, until).await?;
         self.metered(self.usable(answer, tried, keyring).await?, keyring)
     }
@@ -283,9 +284,7 @@ impl Client {
         let answer = if answer.status == StatusCode::UNAUTHORIZED && !answer.is_of_another {
             self.sessions.forget(&key);
             let login = login.map(|(login, _)| login);
-            let granted =
-                auth::answer(&self.connections, repository, &answer, login, (&ask.sources, ask.is_push(), until))
-                    .await?;
+            let granted = auth::answer(&self.connections, repository, &answer, login, (&ask, until)).await?;
             let Some(granted) = granted else { return Ok(None) };
             ask.authorization = Some(granted.header.clone());
             let answer = self.connections.ask(&repository.registry, &ask, until).await?;

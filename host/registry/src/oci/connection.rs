@@ -42,7 +42,7 @@ const IDLE_CONNECTIONS: Duration = Duration::from_secs(60);
 const MOST_HEADER_BYTES: usize = 64 << 10;
 
 /// Clients that are kept, one for all who may connect to the same networks by the same lines.
-const MOST_CLIENTS: usize = 64;
+const MOST_CLIENTS: usize = 256;
 
 type RegistryClient = Client<HttpsConnector<EgressConnector>, Full<Bytes>>;
 
@@ -68,15 +68,30 @@ pub(super) struct Ask {
     pub(super) sources: Arc<AllowedSources>,
     /// Which networks the server may be in.
     pub(super) networks: Arc<AllowedNetworks>,
+    /// Whose turn it takes to look names up (C-193).
+    pub(super) tenant: Tenant,
 }
 
 impl Ask {
     /// GET, of a registry, without credentials.
-    pub(super) fn get(url: Url, accept: &'static str, sources: Arc<AllowedSources>) -> Self {
+    pub(super) fn get(url: Url, accept: &'static str, (sources, tenant): (Arc<AllowedSources>, Tenant)) -> Self {
         let (headers, networks) = (HeaderMap::new(), Arc::clone(&sources.networks.registries));
         let (authorization, form, follows, named_only) = (None, None, true, false);
         let (method, content) = (Method::GET, None);
-        Self { url, accept, authorization, method, content, form, headers, follows, named_only, sources, networks }
+        Self {
+            url,
+            accept,
+            authorization,
+            method,
+            content,
+            form,
+            headers,
+            follows,
+            named_only,
+            sources,
+            networks,
+            tenant,
+        }
     }
 
     /// Whether it changes what the registry has.
@@ -142,9 +157,10 @@ impl Deadline {
     }
 }
 
-/// The connections to all registries, kept for reuse while they are idle, by those who may connect to the same networks (C-102).
+/// The connections to all registries, kept for reuse while they are idle: by a namespace, for the networks that it may connect to
+/// (C-102, C-193).
 pub(super) struct RegistryConnections {
-    clients: Memory<Arc<AllowedNetworks>, RegistryClient>,
+    clients: Memory<(Arc<AllowedNetworks>, Tenant), RegistryClient>,
     tls: ClientConfig,
     settings: Arc<RegistrySettings>,
     /// Hosts that may speak without TLS and were found to do so.
@@ -157,19 +173,20 @@ impl RegistryConnections {
         Ok(Self { clients: Memory::new(MOST_CLIENTS), tls, settings, without_tls: Mutex::default() })
     }
 
-    /// The client of those who may connect to these networks.
-    fn client(&self, networks: &Arc<AllowedNetworks>) -> RegistryClient {
-        if let Some(client) = self.clients.get(networks) {
+    /// The client of a namespace that may connect to these networks.
+    fn client(&self, networks: &Arc<AllowedNetworks>, tenant: &Tenant) -> RegistryClient {
+        let key = (Arc::clone(networks), tenant.clone());
+        if let Some(client) = self.clients.get(&key) {
             return client;
         }
-        let connector = EgressConnector::new(Some(self.settings.limits.connect), networks, &None);
+        let connector = EgressConnector::new(Some(self.settings.limits.connect), networks, tenant);
         let https = HttpsConnectorBuilder::new().with_tls_config(self.tls.clone());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTIONS)
             .http1_max_buf_size(MOST_HEADER_BYTES)
             .build(https.https_or_http().enable_http1().wrap_connector(connector));
-        self.clients.put(Arc::clone(networks), client.clone());
+        self.clients.put(key, client.clone());
         client
     }
 
@@ -299,7 +316,7 @@ impl RegistryConnections {
             }
             (None, None) => Full::default(),
         };
-        let response = self.client(&ask.networks).request(request.body(body).map_err(malformed)?);
+        let response = self.client(&ask.networks, &ask.tenant).request(request.body(body).map_err(malformed)?);
         // What is pushed is on its way meanwhile.
         let limits = &self.settings.limits;
         let idle = if ask.content.is_some() { limits.blob_time } else { limits.idle };
@@ -449,7 +466,7 @@ fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> Exchang
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::network::NetworkRule;
+    use orangery_core::{name::Namespace, network::NetworkRule};
 
     use super::*;
 
@@ -461,11 +478,15 @@ mod tests {
             Arc::new(AllowedNetworks { rules: vec![rule] })
         };
         for line in 0..=MOST_CLIENTS {
-            connections.client(&networks(line));
-            connections.client(&networks(line));
+            connections.client(&networks(line), &None);
+            connections.client(&networks(line), &None);
         }
-        let is_kept = |line: &usize| connections.clients.get(&networks(*line)).is_some();
+        let is_kept = |line: &usize| connections.clients.get(&(networks(*line), None)).is_some();
         let kept: Vec<usize> = (0..=MOST_CLIENTS).filter(is_kept).collect();
         assert_eq!(kept, (1..=MOST_CLIENTS).collect::<Vec<_>>());
+        let tenant = Some(Namespace::from_static("a"));
+        connections.client(&networks(MOST_CLIENTS), &tenant);
+        let kept = connections.clients.get(&(networks(MOST_CLIENTS), tenant));
+        assert!(kept.is_some(), "names are looked up for a namespace, so no other one has its client");
     }
 }

@@ -181,6 +181,7 @@ struct MemoryQueue<W> {
     total: u64,
     held: u64,
     by_share: BTreeMap<FetchShare, u64>,
+    by_tenant: BTreeMap<Tenant, u64>,
     /// The longest first.
     waiting: VecDeque<WaitingContent<W>>,
 }
@@ -195,7 +196,7 @@ struct WaitingContent<W> {
 
 impl<W> MemoryQueue<W> {
     fn new(total: u64) -> Self {
-        Self { total, held: 0, by_share: BTreeMap::new(), waiting: VecDeque::new() }
+        Self { total, held: 0, by_share: BTreeMap::new(), by_tenant: BTreeMap::new(), waiting: VecDeque::new() }
     }
 
     fn of(&self, share: &FetchShare) -> u64 {
@@ -203,7 +204,7 @@ impl<W> MemoryQueue<W> {
     }
 
     fn of_tenant(&self, tenant: &Tenant) -> u64 {
-        self.by_share.iter().filter(|(share, _)| share.tenant == *tenant).map(|(_, bytes)| bytes).sum()
+        self.by_tenant.get(tenant).copied().unwrap_or_default()
     }
 
     /// What is larger than half comes alone.
@@ -227,6 +228,7 @@ impl<W> MemoryQueue<W> {
         let content = self.waiting.remove(index)?;
         self.held = self.held.saturating_add(content.bytes);
         *self.by_share.entry(content.share.clone()).or_default() += content.bytes;
+        *self.by_tenant.entry(content.share.tenant.clone()).or_default() += content.bytes;
         Some(content)
     }
 
@@ -236,12 +238,17 @@ impl<W> MemoryQueue<W> {
 
     fn release(&mut self, share: &FetchShare, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
-        let left = self.of(share).saturating_sub(bytes);
-        if left == 0 {
-            self.by_share.remove(share);
-        } else {
-            self.by_share.insert(share.clone(), left);
-        }
+        take_off(&mut self.by_share, share, bytes);
+        take_off(&mut self.by_tenant, &share.tenant, bytes);
+    }
+}
+
+/// Nothing is kept of who holds nothing any more.
+fn take_off<K: Ord>(held: &mut BTreeMap<K, u64>, by: &K, bytes: u64) {
+    let Some(of) = held.get_mut(by) else { return };
+    *of = of.saturating_sub(bytes);
+    if *of == 0 {
+        held.remove(by);
     }
 }
 
@@ -290,7 +297,11 @@ mod tests {
         for (of, bytes) in [("a/3", 10), ("a/4", 10), ("b/good", 10), ("c/good", 5)] {
             queue.release(&share(of), bytes);
         }
-        assert_eq!((queue.held, queue.by_share.len()), (0, 0), "nothing is kept of those that have gone");
+        assert_eq!(
+            (queue.held, queue.by_share.len(), queue.by_tenant.len()),
+            (0, 0, 0),
+            "nothing is kept of those that have gone"
+        );
     }
 
     #[test]

@@ -202,7 +202,8 @@ impl Client {
         let media_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media_type = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let media_type = media_type.chars().take(200).collect::<String>().to_ascii_lowercase();
-        let mut bytes = Vec::new();
+        // One that grows is twice as large for a while.
+        let mut bytes = Vec::with_capacity(answer.expected().and_then(|size| size.try_into().ok()).unwrap_or_default());
         pour(&mut answer, file.digest.as_ref(), None, most, &mut bytes).await?;
         Ok((ReceivedFile { media_type, bytes }, answer.reserved.into()))
     }
@@ -240,14 +241,14 @@ impl Client {
             if matches!(key.map(|key| &key.login), Some(Login::Elsewhere(_))) {
                 continue;
             }
-            let sources = keyring.sources();
+            let asks_as = keyring.asks_as();
             let ask = Ask {
                 authorization,
                 headers: file.headers.clone(),
                 follows: file.follows,
                 named_only: true,
-                networks: Arc::clone(&sources.networks.hosts),
-                ..Ask::get(file.url.clone(), "*/*", sources)
+                networks: Arc::clone(&asks_as.0.networks.hosts),
+                ..Ask::get(file.url.clone(), "*/*", asks_as)
             };
             let answer = match key.map(|key| key.certificates.as_slice()) {
                 None | Some([]) => self.connections().follow(&ask, until).await?,

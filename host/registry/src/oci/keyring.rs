@@ -209,6 +209,11 @@ impl Keyring {
         Arc::clone(&self.allowed)
     }
 
+    /// What requests with it may reach, and whose turns they take.
+    pub(super) fn asks_as(&self) -> (Arc<AllowedSources>, Tenant) {
+        (self.sources(), self.tenant.clone())
+    }
+
     /// Whether chart repositories can be asked: not where what is given for them cannot be used.
     pub(crate) fn can_ask_charts(&self) -> Result<(), Fault> {
         let message_of = |why: &Arc<str>| Err(Fault::invalid(Code::ConfigurationProblem, why.to_string()));

@@ -93,7 +93,7 @@ impl Client {
         }
         url.query_pairs_mut().append_pair("digest", &digest.to_string());
         let content = Some(("application/octet-stream".to_owned(), content));
-        let upload = Ask { url, method: Method::PUT, content, ..Ask::get(asked, "*/*", keyring.sources()) };
+        let upload = Ask { url, method: Method::PUT, content, ..Ask::get(asked, "*/*", keyring.asks_as()) };
         self.accepted(repository, upload, keyring, until, StatusCode::CREATED).await.map(drop)
     }
 
@@ -119,7 +119,7 @@ impl Client {
         keyring: &Keyring,
     ) -> Result<Ask, ExchangeRefusal> {
         let url = self.address(repository, path)?;
-        Ok(Ask { method, ..Ask::get(url, manifest::ACCEPTED, keyring.sources()) })
+        Ok(Ask { method, ..Ask::get(url, manifest::ACCEPTED, keyring.asks_as()) })
     }
 
     /// The answer, where it has the status by which a registry says that it has taken something.

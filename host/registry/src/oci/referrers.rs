@@ -88,7 +88,7 @@ impl Client {
     ) -> Result<Option<Vec<Referrer>>, ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.manifest_time);
-        let ask = Ask::get(self.address(repository, path)?, manifest::ACCEPTED, keyring.sources());
+        let ask = Ask::get(self.address(repository, path)?, manifest::ACCEPTED, keyring.asks_as());
         let (answer, tried) = self.authorized(repository, ask, keyring, until).await?;
         // Registries without such lists know no such path, and say so in one of these ways.
         if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::BAD_REQUEST) {

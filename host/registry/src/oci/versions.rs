@@ -9,6 +9,7 @@ use orangery_core::{
 };
 use orangery_ocm::NameMapping;
 use serde::Deserialize;
+use tar::EntryType;
 
 use super::{
     client::{Client, Pull},
@@ -236,6 +237,10 @@ fn file_of(bytes: &[u8]) -> Result<Vec<u8>, String> {
         let name = entry.path_bytes();
         let name = name.strip_prefix(b"./").or_else(|| name.strip_prefix(b"/")).unwrap_or(&name);
         if name == FILE.as_bytes() {
+            // What is said to be sparse has as many zeros as it says.
+            if !matches!(entry.header().entry_type(), EntryType::Regular | EntryType::Continuous) {
+                return Err(format!("{FILE} in the archive with its descriptor is no plain file"));
+            }
             let mut content = Vec::new();
             entry.read_to_end(&mut content).map_err(cut)?;
             if content.len() as u64 != entry.size() {
@@ -332,5 +337,22 @@ mod tests {
             let error = file_of(&whole[..length]).expect_err("cut off");
             assert!(error.contains("cannot be read") || error.contains("cut off"), "{error}");
         }
+    }
+
+    #[test]
+    fn c_299_limits_components_a_descriptor_is_no_sparse_file_in_its_archive() {
+        let mut header = tar::Header::new_gnu();
+        header.set_path(FILE).expect("a path");
+        header.set_entry_type(EntryType::GNUSparse);
+        header.set_size(0);
+        let gnu = header.as_gnu_mut().expect("a header");
+        gnu.sparse[0].set_offset(1 << 40);
+        gnu.sparse[0].set_length(0);
+        gnu.set_real_size(1 << 40);
+        header.set_cksum();
+        let mut archive = tar::Builder::new(Vec::new());
+        archive.append(&header, std::io::empty()).expect("an entry");
+        let refused = file_of(&archive.into_inner().expect("an archive")).expect_err("sparse");
+        assert_eq!(refused, "component-descriptor.yaml in the archive with its descriptor is no plain file");
     }
 }

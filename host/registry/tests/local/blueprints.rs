@@ -156,3 +156,30 @@ fn an_archive_at_hand_is_read_as_one_of_a_repository() {
     assert_eq!(message, "is an artifact of another kind: its config is \"other\", its layers are \"text/plain\"");
     assert_eq!(orangery_registry::blueprint(&tar(&[])).unwrap_err(), "it is empty");
 }
+
+/// The same bytes are an archive with a blueprint, and an artifact whose layer has another one.
+#[tokio::test]
+async fn c_299_a_blueprint_is_what_its_own_access_says_also_after_the_same_bytes_were_opened_otherwise() {
+    let inner = tar(&[("blueprint.yaml", b"inner")]);
+    let mut both = tar(&[("blueprint.yaml", b"outer")]);
+    // Without the two blocks that end it.
+    both.truncate(both.len() - 1024);
+    both.extend(artifact("other", LAYER, &inner, true));
+    for first in ["plain", "packed"] {
+        let host = Host::new();
+        let mut archive = Transport::default();
+        let blob = archive.blob(&both);
+        let plain = resource("plain", BLUEPRINT_TYPE, local_blob(&blob, "application/x-tar"));
+        let access = local_blob(&blob, "application/vnd.oci.image.manifest.v1+tar");
+        let packed = resource("packed", BLUEPRINT_TYPE, access);
+        archive.version(&descriptor("c", "1", &[], json!([plain, packed])), false);
+        archive.write_folder(&host.components().join("a"));
+        let of = async |name: &str| {
+            let version = host.open(transport("a"), "c", "1").await.unwrap();
+            let files = version.blueprint(&ResourceReference::named(name)).await.unwrap();
+            String::from_utf8(files.read("blueprint.yaml").unwrap()).unwrap()
+        };
+        of(first).await;
+        assert_eq!([of("plain").await, of("packed").await], ["outer", "inner"], "{first} first");
+    }
+}

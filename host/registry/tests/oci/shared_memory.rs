@@ -476,3 +476,24 @@ async fn c_326_a_component_version_is_given_back_while_its_blob_drips_where_othe
     assert_eq!((sort, code), (Sort::Later, Code::Timeout));
     assert!(message.contains(" while others waited for the memory that the component version holds"), "{message}");
 }
+
+#[tokio::test]
+async fn c_133_a_manifest_that_another_namespace_waits_for_is_not_waited_for() {
+    let is_first = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let server = Server::start(move |_: Request| {
+        let hangs = is_first.swap(false, std::sync::atomic::Ordering::SeqCst);
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            status(404, "")
+        }
+    })
+    .await;
+    let client = patient(2 << 20, DAY, DAY);
+    let of_a = (Arc::clone(&client), server.reference(":1"));
+    let _hangs = tokio::spawn(async move { of_a.0.manifest(&of_a.1, &keyring("a")).await.map(drop) });
+    assert_eq!(asked(&server, 1).await, 1);
+    let got = timeout(SOON, client.manifest(&server.reference(":1"), &keyring("b"))).await;
+    assert!(got.expect("in time").is_err(), "it is asked for, and there is none");
+}

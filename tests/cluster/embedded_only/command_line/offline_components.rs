@@ -65,6 +65,9 @@ deployExecutions:
     deployItems: [{name: other, type: landscaper.gardener.cloud/mock, config: {apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1, kind: ProviderConfiguration, export: {of: {{ cd.component.name }}}}}]
 "#;
 
+/// It contains itself.
+const ROUND: &str = r#"subinstallations: [{name: a, blueprint: {ref: "cd://resources/round"}}]"#;
+
 fn archive(blueprint: &str) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -95,7 +98,7 @@ fn repository(folder: &Path) {
     let schema = |name| resource(name, "landscaper.gardener.cloud/jsonschema", "application/json");
     let db = json!([{"name": "db", "componentName": "example.org/db", "version": "2.0.0"}]);
     let notes = resource("notes", "text", "text/plain");
-    let shop = json!([blueprint("shop"), blueprint("other"), schema("size"), notes]);
+    let shop = json!([blueprint("shop"), blueprint("other"), blueprint("round"), schema("size"), notes]);
     let database = json!([blueprint("blueprint"), schema("ports")]);
     fs::create_dir_all(folder.join("blobs")).expect("a folder");
     for (name, content) in [
@@ -103,6 +106,7 @@ fn repository(folder: &Path) {
         ("db.json", descriptor("example.org/db", "2.0.0", json!([]), database).to_string().into_bytes()),
         ("blobs/shop", archive(SHOP)),
         ("blobs/other", archive(OTHER)),
+        ("blobs/round", archive(ROUND)),
         ("blobs/blueprint", archive(DATABASE)),
         ("blobs/size", br#"{"enum": ["small", "large"]}"#.to_vec()),
         ("blobs/ports", br#"{"type": "array", "items": {"type": "integer"}}"#.to_vec()),
@@ -189,6 +193,22 @@ async fn a_folder_and_an_archive_belong_to_the_descriptor_that_is_named() {
     );
     let archive = binary.run(&[["render", "shop.tar"].as_slice(), &flags, &context].concat()).await;
     assert_eq!(archive.stdout, folder.stdout, "{}", archive.stderr);
+}
+
+#[tokio::test]
+async fn c_155_a_blueprint_that_contains_itself_is_rendered_so_deep() {
+    let binary = crate::binary().await;
+    let components = components(&binary);
+    write(&binary, "blueprint/blueprint.yaml", ROUND);
+    let descriptor = format!("{components}/repository/shop.json");
+    let context = ["--component-descriptor", &descriptor, "--repository-context", "{type: local, filePath: .}"];
+    let ended = binary.run(&[["render", "blueprint"].as_slice(), &context].concat()).await;
+    let message = format!(
+        "error: installation blueprint{}: it is not rendered: 16 installations stand in each other already, which are as many as may be; \
+         look for a blueprint that contains itself\n",
+        "/a".repeat(16)
+    );
+    assert_eq!((ended.code, ended.stderr), (Some(1), message));
 }
 
 #[tokio::test]

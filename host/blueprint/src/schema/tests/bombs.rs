@@ -178,3 +178,40 @@ fn limits_schema_has_so_many_levels_with_its_references_unfolded() {
         Err(SchemaError::Levels)
     );
 }
+
+#[test]
+fn c_299_limits_schema_lists_count_as_they_unfold() {
+    let types = BTreeMap::from([("big".to_owned(), json!({"enum": vec![json!([]); 10_000]}))]);
+    let often = json!({"allOf": vec![json!({"$ref": "local://big"}); 1_000]});
+    assert_eq!(with_types(types.clone(), &often, &json!("x")), Err(SchemaError::Unfolded));
+    let seldom = json!({"allOf": [{"not": {"$ref": "local://big"}}]});
+    assert_eq!(with_types(types, &seldom, &json!("x")), Ok(()));
+}
+
+#[test]
+fn c_299_limits_schema_what_a_value_is_compared_with_and_looked_up_by_takes_steps() {
+    let options: Vec<usize> = (0..20_000).collect();
+    let names: Vec<String> = options.iter().map(ToString::to_string).collect();
+    let each = |of: &dyn Fn(&String) -> Value| -> Value { names.iter().map(|name| (name.clone(), of(name))).collect() };
+    let fields: Value = (0..1_000).map(|at| (at.to_string(), json!(1))).collect();
+    for (part, one) in [
+        (json!({"enum": options}), json!(19_999)),
+        (json!({"const": "x".repeat(1 << 20)}), json!("x".repeat(1 << 10))),
+        (json!({"properties": each(&|_| json!({}))}), json!({})),
+        (json!({"dependencies": each(&|_| json!(["a"]))}), json!({})),
+        (json!({"patternProperties": {"a": {}, "b": {}, "c": {}, "d": {}}}), fields),
+    ] {
+        let schema = json!({"items": part});
+        let many = Value::Array(vec![one.clone(); 2_000]);
+        assert_eq!(with_types(BTreeMap::new(), &schema, &many), Err(SchemaError::Steps), "{}", part.to_string().len());
+        let few = with_types(BTreeMap::new(), &schema, &json!([one]));
+        assert_ne!(few, Err(SchemaError::Steps));
+    }
+}
+
+#[test]
+fn c_299_limits_schema_a_long_text_is_no_regular_expression() {
+    let of = |text: String| with_types(BTreeMap::new(), &json!({"format": "regex"}), &json!(text)).is_ok();
+    assert!(of("a".repeat(1024)) && of("(?<a>b)".to_owned()));
+    assert!(!of("a".repeat(1025)) && !of("(".to_owned()));
+}

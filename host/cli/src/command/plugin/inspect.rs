@@ -143,7 +143,7 @@ fn text(inspection: &Inspection, grants: &Grants, ink: Ink) -> String {
         row(if index == 0 { "exports" } else { "" }, &export.escape_debug().to_string());
     }
     let needs = inspection.needs(grants);
-    let width = needs.iter().map(|need| need.interface.chars().count()).max().unwrap_or_default();
+    let width = needs.iter().map(|need| need.interface.chars().count()).max().unwrap_or_default().min(WIDEST);
     for (index, need) in needs.iter().enumerate() {
         let paint = match need.offer {
             Offer::Harmless => Paint::Dim,
@@ -159,6 +159,9 @@ fn text(inspection: &Inspection, grants: &Grants, ink: Ink) -> String {
     }
     text
 }
+
+/// The widest column of names, in characters; what is longer shifts what follows.
+const WIDEST: usize = 200;
 
 /// A number of bytes for people.
 fn size(bytes: u64) -> String {

@@ -64,6 +64,9 @@ impl PolicyExplain {
     }
 }
 
+/// The widest column, in characters; what is longer shifts what follows.
+const WIDEST: usize = 200;
+
 /// The lines in columns.
 fn table(lines: &[ExplainedLine]) -> String {
     let header = ["POLICY", "LINE", "SAYS", "FROM"].map(str::to_owned);
@@ -73,7 +76,7 @@ fn table(lines: &[ExplainedLine]) -> String {
     });
     let rows: Vec<[String; 4]> = std::iter::once(header).chain(rows).collect();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or_default());
+    let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or_default().min(WIDEST));
     let mut text = String::new();
     for row in &rows {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
@@ -101,6 +104,11 @@ mod tests {
             "POLICY             LINE               SAYS   FROM\n\
              NamespacePolicy a  spec.quotas.items  7      policy\n\
              NamespacePolicy a  spec.x             false  profile restricted\n"
+        );
+        let long = "x".repeat(100_000);
+        assert!(
+            table(&[line(&long, "7", "policy")]).contains(&format!("{long}  7     policy")),
+            "no column is as wide"
         );
     }
 }

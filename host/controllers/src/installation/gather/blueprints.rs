@@ -210,6 +210,7 @@ async fn open(
     // Files that are written out, their form for templates, and what is read from them.
     let bytes = memory::of(&spec).saturating_mul(2).saturating_add(text);
     let loaded = LoadedBlueprint::new(files, spec, opened, reach).map_err(|error| load_halt(&error))?;
+    let bytes = bytes.saturating_add(loaded.blueprint.memory());
     Ok(OpenedBlueprint { loaded, origin, bytes })
 }
 

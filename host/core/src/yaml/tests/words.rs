@@ -135,3 +135,11 @@ fn a_stream_is_split_with_the_lines_of_its_documents() {
     );
     assert_eq!(documents("a: 1\n---\nb: [").unwrap_err().line, 3);
 }
+
+#[test]
+fn limits_yaml_of_a_long_line_the_part_around_the_place_is_shown() {
+    let line = "a".repeat(99_999) + "?" + &"b".repeat(99_999);
+    let shown = format!("1 | {}?{}\n  | {}^\n", "a".repeat(100), "b".repeat(99), " ".repeat(100));
+    assert_eq!(snippet(&line, 1, 100_000), shown);
+    assert_eq!(snippet(&line, 1, 0).lines().next(), Some(format!("1 | {}", "a".repeat(200)).as_str()));
+}

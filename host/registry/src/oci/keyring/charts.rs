@@ -47,12 +47,17 @@ fn key(of: &ChartLogin) -> Result<KeyringEntry, String> {
     Ok(KeyringEntry { consumer: Consumer::Charts, scope, login, origin: Arc::from(of.origin.as_str()), certificates })
 }
 
+/// Letters of an address that a message has.
+const MOST_SHOWN: usize = 253;
+
 /// An address without what may be secret in it.
-fn display(url: &str) -> String {
+pub(super) fn display(url: &str) -> String {
     let (scheme, rest) =
         url.split_once("://").map_or((String::new(), url), |(scheme, rest)| (format!("{scheme}://"), rest));
-    let rest = rest.split_once('@').map_or(rest, |(_, rest)| rest);
-    format!("{scheme}{}", rest.split(['?', '#']).next().unwrap_or_default())
+    // A password may have this sign as well.
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}{rest}").chars().take(MOST_SHOWN).collect()
 }
 
 /// `host`, `host:port`, `host/path`, each also as a URL.
@@ -122,6 +127,19 @@ mod tests {
             other => format!("{other:?}"),
         };
         found.iter().map(message).collect()
+    }
+
+    #[test]
+    fn limits_registry_an_address_in_a_message_has_no_user_and_so_many_letters() {
+        for (url, shown) in [
+            ("https://user:hunter2@r.example/x?token=1#y", "https://r.example/x"),
+            ("https://user:hun/ter@2@r.example", "https://r.example"),
+            ("user:hunter2@r.example", "r.example"),
+            ("r.example:5000/x", "r.example:5000/x"),
+        ] {
+            assert_eq!(display(url), shown);
+        }
+        assert_eq!(display(&"x".repeat(300)), "x".repeat(MOST_SHOWN));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Consumer, CredentialScope, KeyringEntry, Login};
+use super::{Consumer, CredentialScope, KeyringEntry, Login, charts::display};
 use crate::oci::reference::Scheme;
 
 /// The credentials of one docker configuration.
@@ -54,8 +54,11 @@ impl DockerConfig {
         let shared: Arc<str> = origin.into();
         let mut keys = Vec::new();
         for (server, auth) in file.auths {
-            let scope = scope(&server).ok_or_else(|| unusable(origin, &format!("{server:?} is no registry")))?;
-            if let Some(login) = login(auth).map_err(|why| unusable(origin, &format!("the entry {server:?} {why}")))? {
+            let named = || display(&server);
+            let scope = scope(&server).ok_or_else(|| unusable(origin, &format!("{:?} is no registry", named())))?;
+            if let Some(login) =
+                login(auth).map_err(|why| unusable(origin, &format!("the entry {:?} {why}", named())))?
+            {
                 let (consumer, origin) = (Consumer::Registry, Arc::clone(&shared));
                 keys.push(KeyringEntry { consumer, scope, login, origin, certificates: Vec::new() });
             }
