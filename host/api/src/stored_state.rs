@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
-use orangery_core::{digest::sha256, name::can_be_name};
+use orangery_core::{digest::sha256, memory::JsonMeter, name::can_be_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +15,8 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// The most Secrets that a state lies in: the largest content, were it not compressed, has fewer pieces.
 const MOST_SECRETS: usize = 128;
+/// Bytes that are unpacked at a time to be measured.
+const PIECE: usize = 64 * 1024;
 /// Bytes of a name of an object.
 const LONGEST_NAME: usize = 253;
 
@@ -65,6 +67,17 @@ pub fn unpack(compressed: &[u8], digest: &str) -> Option<Vec<u8>> {
     (sha256(&content) == digest).then_some(content)
 }
 
+/// Bytes of memory that a content takes at most, its text and the value of that. It is measured piece by piece as it is unpacked.
+pub fn unpacked_memory(compressed: &[u8]) -> u64 {
+    let mut content = ZlibDecoder::new(compressed).take(LARGEST);
+    let (mut piece, mut text, mut value) = (vec![0; PIECE], 0, JsonMeter::default());
+    while let Ok(length @ 1..) = content.read(&mut piece) {
+        text += length as u64;
+        value.read(piece.get(..length).unwrap_or_default());
+    }
+    value.bytes().saturating_add(text)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -83,6 +96,14 @@ mod tests {
         let other = StoredState { digest: "sha256:0".to_owned(), ..stored };
         assert_eq!(other.managed_resources(&compressed), None);
         assert_eq!(StoredState::of(Some(&json!({"managedResources": []}))), None);
+    }
+
+    #[test]
+    fn c_132_what_is_packed_is_measured_by_its_text_and_its_value() {
+        let content = format!("[{}{{}}]", "{\"\":0},".repeat(PIECE));
+        let memory = unpacked_memory(&pack(content.as_bytes()).unwrap());
+        assert_eq!(memory, orangery_core::memory::of_json(&content) + content.len() as u64);
+        assert_eq!(unpacked_memory(b"no zlib"), orangery_core::memory::of_json(""));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use orangery_cluster::{Error, is_being_deleted};
 use orangery_core::step::{Halt, Step, Until};
 use orangery_proposal::{
     Gate, Next, ObjectWrite, Ownership, Proposal, Stage, Write,
+    check::key_of,
     drift_rules::DriftRules,
     executor::writes,
     inventory::{Inventory, LocatedObject},
@@ -131,12 +132,18 @@ pub fn writes_all(proposal: &Proposal, planned: &BTreeSet<LocatedObject>) -> boo
 
 /// The objects of a manifest that are in the inventory, each with the uid that was written.
 pub fn manifest_objects(
-    manifest: &Proposal,
+    manifest: Proposal,
     inventory: &Inventory,
 ) -> Vec<(LocatedObject, ObjectWrite, Option<String>)> {
-    let known = writes(manifest).filter_map(|(located, write)| {
-        let entry = inventory.0.get(&located)?;
-        Some((located, write.clone(), entry.uid.clone()))
+    let afterwards = match manifest.next {
+        Next::Finish(completion) => completion.afterwards,
+        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => Vec::new(),
+    };
+    let writes = manifest.stages.into_iter().chain(afterwards).flat_map(|stage| stage.writes);
+    let known = writes.filter_map(|write| {
+        let located = LocatedObject { on: write.on.clone(), key: key_of(&write.object).ok()? };
+        let uid = inventory.0.get(&located)?.uid.clone();
+        Some((located, write, uid))
     });
     known.collect()
 }

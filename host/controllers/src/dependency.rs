@@ -10,8 +10,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use orangery_core::step::{Halt, Step, Until};
-use orangery_reconcile::{Key, ObjectChange};
+use orangery_core::{
+    name::Namespace,
+    step::{Halt, Step, Until},
+};
+use orangery_reconcile::{Key, ObjectChange, Store};
 
 use crate::{
     controller_context::ControllerContext,
@@ -46,38 +49,51 @@ impl<O: 'static, D: 'static> Clone for Dependents<O, D> {
 impl<O: 'static, D: 'static> Copy for Dependents<O, D> {}
 
 impl<O: Stored, D: Stored> Dependents<O, D> {
-    /// The dependents of an object, in its namespace.
-    fn of(self, stores: &Stores, object: &D) -> Vec<Key> {
-        let key = Key::of(object);
+    /// The dependents of an object, in its namespace, as it is or was last. Where others stand under what it has no more, these as
+    /// well: they wait for it in vain now.
+    pub(crate) fn of_change(&self, stores: &Stores, change: &ObjectChange<'_, D>) -> BTreeSet<Key> {
+        let Some(object) = change.after.or(change.before) else { return BTreeSet::new() };
+        let key = Key::of(object.as_ref());
         match self {
             Self::Indexed(index, under) => {
-                let under = under(object).into_iter();
-                under.flat_map(|value| index.keys(O::store(stores), &key.namespace, &value)).collect()
+                let versions = change.before.into_iter().chain(change.after);
+                let values: BTreeSet<String> = versions.flat_map(|version| under(version)).collect();
+                found_under(index, O::store(stores), &key.namespace, &values)
             }
             Self::Named(index) => {
                 let names = (index.values)(object).into_iter().filter(|name| !name.is_empty());
                 names.map(|name| Key::new(&key.namespace, name)).collect()
             }
-            Self::SameName => vec![key],
-            Self::Namespace => O::store(stores).keys(Some(&key.namespace)),
-            Self::Reached(reached) => reached(stores, object),
-            Self::Watching(_) => Vec::new(),
+            Self::SameName => [key].into(),
+            Self::Namespace => O::store(stores).keys(Some(&key.namespace)).into_iter().collect(),
+            Self::Reached(reached) => reached(stores, object).into_iter().collect(),
+            Self::Watching(_) => BTreeSet::new(),
         }
     }
+}
 
-    /// Those of an object as it is, or was last; where others stand under what it has no more, these as well: they wait for it in
-    /// vain now.
-    pub(crate) fn of_change(&self, stores: &Stores, change: &ObjectChange<'_, D>) -> Vec<Key> {
-        let Some(object) = change.after.or(change.before) else { return Vec::new() };
-        let mut dependents = self.of(stores, object);
-        if let (Self::Indexed(index, under), Some(before)) = (self, change.before.filter(|_| change.after.is_some())) {
-            let now: BTreeSet<String> = under(object).into_iter().collect();
-            let lost = under(before).into_iter().filter(|value| !now.contains(value));
-            let namespace = Key::of(before.as_ref()).namespace;
-            dependents.extend(lost.flat_map(|value| index.keys(O::store(stores), &namespace, &value)));
-        }
-        dependents
+/// The most objects that are found for one change, one of them as often as it stands under another value (C-296): where there are more,
+/// all of the namespace count as found.
+const MOST_FOUND: usize = 10_000;
+
+/// What stands under one of these values.
+fn found_under<O: Stored>(
+    index: &Index<O>,
+    store: &Store<O>,
+    namespace: &Namespace,
+    values: &BTreeSet<String>,
+) -> BTreeSet<Key> {
+    let mut found = BTreeSet::new();
+    let mut left = MOST_FOUND;
+    for value in values {
+        let keys = index.keys(store, namespace, value);
+        let Some(rest) = left.checked_sub(keys.len()) else {
+            return store.keys(Some(namespace)).into_iter().collect();
+        };
+        left = rest;
+        found.extend(keys);
     }
+    found
 }
 
 /// What a change does.
@@ -231,7 +247,7 @@ impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
 
 #[cfg(test)]
 mod tests {
-    use orangery_api::data_object::DataObject;
+    use orangery_api::{data_object::DataObject, installation::Installation};
     use serde_json::json;
 
     use super::*;
@@ -249,5 +265,36 @@ mod tests {
         // As the edges of those who write records ask it.
         let Watch::Wakes(concerns) = gone_records::<DataObject, DataObject>().watch else { panic!("it wakes nobody") };
         assert!(concerns(&ObjectChange { before: Some(&going), after: None }));
+    }
+
+    #[test]
+    fn c_296_limits_index_dependents_of_a_change_are_found_once_and_beyond_a_number_all_are_called() {
+        static IMPORTS: Index<Installation> =
+            Index { name: "places", values: |installation| values(&installation.spec.imports.data) };
+        fn values<T>(of: &[T]) -> Vec<String> {
+            (0..of.len()).map(|at| format!("{at:03}")).collect()
+        }
+        let of = |name: &str, imports: usize| -> Installation {
+            let imports: Vec<_> = (0..imports).map(|at| json!({"name": at.to_string(), "dataRef": "x"})).collect();
+            let metadata = json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": "1"});
+            serde_json::from_value(
+                json!({"metadata": metadata, "spec": {"blueprint": {}, "imports": {"data": imports}}}),
+            )
+            .unwrap()
+        };
+        let stores = crate::stores();
+        IMPORTS.register(&stores.installations);
+        for at in 0..100 {
+            stores.installations.upsert(of(&format!("importer-{at}"), MOST_FOUND / 100 + 1));
+        }
+        stores.installations.upsert(of("other", 0));
+        let dependents = Dependents::Indexed(&IMPORTS, |exporter: &Installation| values(&exporter.spec.imports.data));
+        let found = |exports: usize| {
+            let exporter = Arc::new(of("exporter", exports));
+            dependents.of_change(&stores, &ObjectChange { before: Some(&exporter), after: Some(&exporter) })
+        };
+        let importers: BTreeSet<Key> = (0..100).map(|at| Key::new("n", format!("importer-{at}"))).collect();
+        assert_eq!(found(MOST_FOUND / 100), importers);
+        assert_eq!(found(MOST_FOUND / 100 + 1), stores.installations.keys(Some(&"n".into())).into_iter().collect());
     }
 }

@@ -86,11 +86,31 @@ pub fn reading_memory() -> &'static Arc<SharedBytes> {
 }
 
 impl ReservedForReading {
+    /// How much it is.
+    pub fn bytes(&self) -> u64 {
+        self.0
+    }
+
+    /// What is about to be read takes so many bytes. Where there is no room for them, what was reserved is given back and waited for
+    /// anew; `None` where the call holds something else, and must not wait.
+    pub async fn grow(self, namespace: &Namespace, bytes: u64) -> Option<Self> {
+        self.takes(0).await;
+        if let Some(reserved) = reserve_now(namespace, bytes).await {
+            return Some(reserved);
+        }
+        reserve_when_free(namespace, bytes).await
+    }
+
     /// It was read, and takes so many bytes.
     pub async fn takes(self, bytes: u64) {
         let Some(slot) = call_slot() else { return };
-        if let Some(held) = slot.read.lock().await.as_mut() {
+        let mut read = slot.read.lock().await;
+        if let Some(held) = read.as_mut() {
             held.put(held.bytes().saturating_sub(self.0).saturating_add(bytes));
+        }
+        // What holds nothing any more may wait again.
+        if read.as_ref().is_some_and(|held| held.bytes() == 0) {
+            read.take();
         }
     }
 }

@@ -46,7 +46,7 @@ async fn with_job<T>(world: &World, work: impl AsyncFnOnce(&Job<'_>, &ItemState)
 /// What is found on demand.
 async fn found(world: &World, written: &Proposal) -> Vec<DriftFinding> {
     let find = async |job: &Job<'_>, state: &ItemState| {
-        let written = manifest_objects(&manifest(None, written, &state.inventory), &state.inventory);
+        let written = manifest_objects(manifest(None, written, &state.inventory), &state.inventory);
         find(job, written, &DriftRules::default()).await
     };
     with_job(world, find).await.unwrap().into_values().collect()
@@ -57,7 +57,7 @@ async fn watched(world: &World, written: &Proposal) -> Step<Vec<DriftFinding>> {
     let woken = Arc::new(Notify::new());
     let wake = Arc::clone(&woken);
     let follow = async |job: &Job<'_>, state: &ItemState| {
-        let written = manifest_objects(&manifest(None, written, &state.inventory), &state.inventory);
+        let written = manifest_objects(manifest(None, written, &state.inventory), &state.inventory);
         let (clock, wake): (Arc<dyn Clock>, _) = (Arc::new(Still), Arc::new(move || wake.notify_one()));
         let owner = (job.owner, job.labels);
         let clusters = state.clusters.clone();

@@ -21,7 +21,7 @@ use orangery_proposal::{
     drift_rules::{DriftPolicy, DriftRules},
     inventory::LocatedObject,
 };
-use orangery_reconcile::{CONFLICT, Controller, Key, NextCall, Queue};
+use orangery_reconcile::{CONFLICT, Controller, Key, NextCall, Queue, in_this_slot};
 
 use self::tracked_items::{TrackedFor, TrackedItems};
 use super::gather::{GatheredItem, request::ItemJob};
@@ -225,7 +225,10 @@ impl Controller for DriftController {
     const NAME: &'static str = "drift";
 
     async fn reconcile(&self, item: Arc<DeployItem>) -> Result<NextCall, Halt> {
-        Box::pin(self.work(&item)).await
+        // What was written is read, checked and compared: as much as in a job (C-45).
+        let tenant = Some(Key::of(item.as_ref()).namespace);
+        let work = in_this_slot(Box::pin(self.work(&item)));
+        self.host.computations.run(&tenant, work).await
     }
 
     /// Nothing that waits here is waited for by anybody: feeds list anew by themselves.

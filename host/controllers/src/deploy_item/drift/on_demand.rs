@@ -41,9 +41,10 @@ pub async fn drift_of(host: &Arc<ControllerContext>, item: DeployItem) -> Step<I
         Some(stored) => proposal_cache::read(&host.client, &Key::of(item.as_ref()).namespace, stored).await?,
         None => None,
     };
-    let written = match &manifest {
+    let is_compared = manifest.is_some();
+    let written = match manifest {
         Some(manifest) => {
-            gathered.check_as_it_is(manifest).await?;
+            gathered.check_as_it_is(&manifest).await?;
             manifest_objects(manifest, &inventory)
         }
         // Of these it is known that they are to be there.
@@ -60,5 +61,5 @@ pub async fn drift_of(host: &Arc<ControllerContext>, item: DeployItem) -> Step<I
     let drifted = found.iter().filter(|(_, finding)| **finding != DriftFinding::AsWritten);
     let drifted = drifted.map(|(located, finding)| report::object(located, finding, usize::MAX)).collect();
     let drifted = report::masked_objects(drifted, &host.secrets.masker(&Key::of(item.as_ref()).namespace));
-    Ok(ItemDrift { drifted, count, is_compared: manifest.is_some() })
+    Ok(ItemDrift { drifted, count, is_compared })
 }

@@ -32,7 +32,7 @@ impl DriftController {
         let gathered = self.gather(item).await?;
         let state = gathered.state_with_target().await?.state;
         let manifest = self.manifest(&gathered, &state).await?;
-        let objects = manifest_objects(&manifest, &state.inventory);
+        let objects = manifest_objects(manifest, &state.inventory);
         let owner = (&gathered.owner, gathered.deployer.ownership_labels());
         let (queue, woken) = (self.queue.clone(), key.clone());
         let wake = Arc::new(move || queue.wake(woken.clone()));

@@ -12,23 +12,25 @@ use orangery_api::{
     annotation::GUARD,
     deploy_item::DeployItem,
     marks::Marks as _,
-    stored_state::{STORED_CONTENT as CONTENT, StoredState, unpack},
+    stored_state::{STORED_CONTENT as CONTENT, StoredState, unpack, unpacked_memory},
 };
 use orangery_cluster::TERMINATING;
 use orangery_core::{
     digest::sha256,
-    memory,
+    error::{Code, Failure},
     name::{Namespace, ObjectName, proposal_secret},
-    step::Step,
+    step::{Halt, Step},
 };
 use orangery_reconcile::{Key, reserve_for_reading};
+use orangery_turns::off_the_executor;
 
 use crate::{guard::OF_INVENTORY, object::owner_reference, object_access::get};
 
 /// Bytes of one Secret: below the limit of 1 MiB that the API server sets, also in base64.
 const CHUNK: usize = 700 * 1024;
 
-/// Bytes of memory that are reserved for each byte of a Secret that is read back: manifests compress to an eighth.
+/// Bytes of memory that are reserved for each byte of a Secret that is read back, until it is measured: manifests compress to an
+/// eighth.
 const UNPACKED: u64 = 8;
 
 /// The Secrets that a compressed content of an item takes, in order.
@@ -146,7 +148,7 @@ pub(super) async fn read(
     secrets: &[String],
     digest: &str,
 ) -> Step<Option<Vec<u8>>> {
-    let reserved = reserve_for_reading(namespace, (secrets.len() * CHUNK) as u64 * UNPACKED).await;
+    let mut reserved = reserve_for_reading(namespace, (secrets.len() * CHUNK) as u64 * UNPACKED).await;
     let mut compressed = Vec::new();
     for name in secrets {
         let secret: Option<Secret> = get(client, namespace, &name.into()).await?;
@@ -156,9 +158,21 @@ pub(super) async fn read(
         };
         compressed.extend(chunk);
     }
-    let content = unpack(&compressed, digest);
-    reserved.takes(content.as_ref().map_or(0, memory::of_json)).await;
+    let bytes = off_the_executor(|| unpacked_memory(&compressed));
+    if bytes > reserved.bytes() {
+        reserved = reserved.grow(namespace, bytes).await.ok_or_else(|| crowded(bytes))?;
+    }
+    let content = off_the_executor(|| unpack(&compressed, digest));
+    reserved.takes(if content.is_some() { bytes } else { 0 }).await;
     Ok(content)
+}
+
+/// What is read back has no memory now (C-132).
+fn crowded(bytes: u64) -> Halt {
+    let message = format!(
+        "what is kept for the item takes {bytes} bytes of memory, and others have what is left; it is tried again"
+    );
+    Halt::Retry(Failure::new("ReadBack", "MemoryTaken", message).with_code(Code::LimitExceeded))
 }
 
 /// Removes Secrets that are not needed any more. What cannot be removed goes with the item that owns it.

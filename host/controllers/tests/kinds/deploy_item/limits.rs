@@ -122,7 +122,7 @@ async fn c_08_a_component_that_recovers_has_as_much_time_again_and_no_more() {
 /// all that they have written has no room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_64_c_310_limits_proposals_what_items_of_a_megabyte_keep_while_they_wait_does_not_grow_with_their_number() {
-    const FEW: usize = 8;
+    const FEW: usize = 5;
     const ROOM: u64 = 4 << 20;
     const OBJECTS: u64 = 32 << 20;
     let memory = CacheMemory { proposals: ROOM, objects: OBJECTS, ..CacheMemory::default() };
