@@ -199,4 +199,33 @@ mod tests {
         timeout(Duration::from_secs(20), async { tokio::join!(first, second, ends) }).await.expect("in time");
         assert_eq!((READ.taken(), slots.lent()), (0, 0));
     }
+
+    #[tokio::test]
+    async fn c_132_what_takes_more_than_was_reserved_waits_with_nothing_and_not_where_the_call_holds_something_else() {
+        const HALF: u64 = MOST_READ_BYTES / 2;
+        let (a, b) = (Namespace::from_static("a"), Namespace::from_static("b"));
+        let _alone = ALONE.lock().await;
+        let mut other = READ.none_of(&Some(b));
+        assert!(other.set(HALF));
+        let slots = Arc::<CallSlots>::default();
+        let work = Arc::clone(&slots).carry_out(async {
+            let first = reads("a", 1).await;
+            let grown = first.grow(&a, HALF / 4).await.expect("there is room");
+            assert_eq!(READ.taken(), HALF + HALF / 4, "it is reserved in place of what was");
+            let second = reads("a", 1).await;
+            assert!(second.grow(&a, HALF).await.is_none(), "it holds some");
+            assert_eq!(READ.taken(), HALF + HALF / 4);
+            let waited = grown.grow(&a, HALF).await.expect("when there is room");
+            assert_eq!((waited.bytes(), READ.taken()), (HALF, HALF), "it was waited for");
+        });
+        let ends = async {
+            while slots.lent() == 0 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(READ.taken(), HALF, "nothing is held meanwhile");
+            drop(other);
+        };
+        timeout(Duration::from_secs(20), async { tokio::join!(work, ends) }).await.expect("in time");
+        assert_eq!(READ.taken(), 0);
+    }
 }
