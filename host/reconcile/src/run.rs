@@ -207,13 +207,15 @@ async fn written_down<C: Controller>(
         CallAdmission::Free => false,
         CallAdmission::Alone => true,
         CallAdmission::Later(time) => return (key, Ok(Ok(NextCall::After(time)))),
-        CallAdmission::Aside(CallAside { left, why }) => {
-            let tell = async {
-                if let Some((object, _reserved)) = unfolded(&store, &key).await {
-                    tell_of_crashes(called.0.as_ref(), object, why).await;
-                }
-            };
-            tell.instrument(span::<C>(&key)).await;
+        CallAdmission::Aside(CallAside { left, told }) => {
+            if let Some(why) = told {
+                let tell = async {
+                    if let Some((object, _reserved)) = unfolded(&store, &key).await {
+                        tell_of_crashes(called.0.as_ref(), object, why).await;
+                    }
+                };
+                unfinished.tell(C::NAME, &key, tell.instrument(span::<C>(&key))).await;
+            }
             return (key, Ok(Ok(NextCall::After(left))));
         }
     };

@@ -2,8 +2,8 @@
 //!
 //! A call may end the process: what it reads takes more memory than there is, or a library aborts. It would again after each
 //! start. So calls are written down while they are under way. What a process finds written down by the one before is called
-//! alone, one call at a time, and so is whatever else is of its namespace; and where the process ends once more during such a
-//! call, it is set aside for a while.
+//! alone, one call at a time, and so is whatever else is of a namespace that has killed; and where the process ends once more
+//! during such a call, while no other namespace has any, it is set aside for a while.
 
 use std::{
     collections::BTreeMap,
@@ -15,6 +15,7 @@ use orangery_core::name::Namespace;
 use orangery_turns::Turns;
 use tokio::time::Instant;
 
+use self::blame::{AfterKill, SUSPECTED_AFTER};
 use crate::{
     Key,
     slot::{SharedTurn, call_slot, lending},
@@ -25,6 +26,9 @@ mod blame;
 
 /// How long a call has the turn of those that are alone; whatever it still does then, it most likely waits for others.
 const LONGEST_ALONE: Duration = Duration::from_secs(10);
+
+/// The same of a call that is alone for its namespace only.
+const LONGEST_FOR_NAMESPACE: Duration = Duration::from_secs(1);
 
 /// So many processes have to be killed during calls of an object before it is set aside.
 const SET_ASIDE_AFTER: u32 = 2;
@@ -40,6 +44,12 @@ const LONGEST_ASIDE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The longest time for a namespace: what kills the process may also be what nobody of it has done.
 const LONGEST_NAMESPACE_ASIDE: Duration = Duration::from_secs(16 * 60);
+
+/// So often it is told that something is set aside, each time after one kill more: the telling may be what kills.
+const MOST_TOLD: u32 = 3;
+
+/// For so long one namespace is called without all others after several were there at kills.
+const FIRST_WINDOW: Duration = Duration::from_secs(30);
 
 /// For so long no process is killed before calls of a namespace are as those of all others.
 const SUSPECTED_FOR: Duration = Duration::from_secs(10 * 60);
@@ -70,6 +80,10 @@ pub struct UnfinishedCalls {
 struct KnownCalls {
     suspects: BTreeMap<(String, Key), SuspectedCall>,
     namespaces: BTreeMap<Namespace, SuspectedNamespace>,
+    /// The one that is called without all others at first.
+    first: Option<Namespace>,
+    /// Until then; from the first call on it is known.
+    first_until: Option<Instant>,
     /// Where calls are that are under way and no suspects.
     under_way: BTreeMap<usize, Arc<CallRecord>>,
     free: Vec<usize>,
@@ -86,17 +100,16 @@ struct SuspectedCall {
 /// A namespace of such calls, whatever has become of their objects.
 struct SuspectedNamespace {
     kills: u32,
+    together: u32,
     place: Option<usize>,
     /// Until then nothing of it is called; in the past where it is not set aside.
     aside_until: Instant,
-    /// Until then others are called without it.
-    apart_until: Instant,
 }
 
 impl SuspectedNamespace {
     /// Whether its calls are alone.
     fn is_suspected(&self, now: Instant) -> bool {
-        self.aside_until.max(self.apart_until) + SUSPECTED_FOR > now
+        (self.kills > 0 || self.together >= SUSPECTED_AFTER) && self.aside_until + SUSPECTED_FOR > now
     }
 }
 
@@ -107,7 +120,7 @@ pub(crate) enum CallAdmission {
     Free,
     /// When nothing else is under way that is to be alone.
     Alone,
-    /// Not before this time is over, in which others are called without it.
+    /// Not before this time is over, in which another namespace is called without all others.
     Later(Duration),
     /// Not before this time is over.
     Aside(CallAside),
@@ -118,8 +131,15 @@ pub(crate) enum CallAdmission {
 pub(crate) struct CallAside {
     /// For how long from now on.
     pub(crate) left: Duration,
-    /// Why.
-    pub(crate) why: Crash,
+    /// What its owner is told; `None` where that was told often enough.
+    pub(crate) told: Option<Crash>,
+}
+
+/// What is known of a suspected call once it has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterCall {
+    IsForgotten,
+    IsSuspected,
 }
 
 /// A call that is written down until this is dropped.
@@ -127,8 +147,9 @@ struct CallUnderWay {
     of: Arc<UnfinishedCalls>,
     id: (String, Key),
     place: Option<usize>,
-    /// How many processes were killed during calls of its object.
+    /// How many kills count against it.
     times: u32,
+    after: AfterCall,
 }
 
 /// How long what was the reason so often is set aside that is from so often on; `None` where it is called alone.
@@ -145,32 +166,34 @@ impl KnownCalls {
                 let aside_until = aside_for(times, SET_ASIDE_AFTER, LONGEST_ASIDE).map(|time| now + time);
                 self.suspects.insert((controller, key), SuspectedCall { times, place, aside_until });
             }
-            JournalEntry::Namespace(WrittenNamespace { namespace, kills, together: _ }) => {
+            JournalEntry::Namespace(WrittenNamespace { namespace, kills, together }) => {
                 let aside = aside_for(kills, NAMESPACE_SET_ASIDE_AFTER, LONGEST_NAMESPACE_ASIDE);
                 let aside_until = now + aside.unwrap_or_default();
-                self.namespaces.insert(namespace, SuspectedNamespace { kills, place, aside_until, apart_until: now });
+                self.namespaces.insert(namespace, SuspectedNamespace { kills, together, place, aside_until });
             }
         }
     }
 
     fn admission(&self, id: &(String, Key), now: Instant) -> CallAdmission {
-        let aside = |until: Instant, why| CallAdmission::Aside(CallAside { left: until - now, why });
-        let (suspect, namespace) = (self.suspects.get(id), self.namespaces.get(&id.1.namespace));
-        if let Some(SuspectedCall { times, aside_until: Some(until), .. }) = suspect
-            && *until > now
-        {
-            return aside(*until, Crash::Killed(*times));
+        let aside = |until: Instant, times: u32, from: u32, why: Crash| {
+            let told = (times < from.saturating_add(MOST_TOLD)).then_some(why);
+            CallAdmission::Aside(CallAside { left: until - now, told })
+        };
+        if let (Some(first), Some(until)) = (&self.first, self.first_until) {
+            // What is set aside is called as well: it may be what kills.
+            return if *first == id.1.namespace { CallAdmission::Alone } else { CallAdmission::Later(until - now) };
         }
-        match namespace {
-            Some(SuspectedNamespace { kills, aside_until, .. }) if *aside_until > now => {
-                aside(*aside_until, Crash::KilledInNamespace(*kills))
+        let (suspect, namespace) = (self.suspects.get(id), self.namespaces.get(&id.1.namespace));
+        match (suspect, namespace) {
+            (Some(SuspectedCall { times, aside_until: Some(until), .. }), _) if *until > now => {
+                aside(*until, *times, SET_ASIDE_AFTER, Crash::Killed(*times))
             }
-            Some(SuspectedNamespace { apart_until, .. }) if *apart_until > now => {
-                CallAdmission::Later(*apart_until - now)
+            (_, Some(SuspectedNamespace { kills, aside_until, .. })) if *aside_until > now => {
+                aside(*aside_until, *kills, NAMESPACE_SET_ASIDE_AFTER, Crash::KilledInNamespace(*kills))
             }
-            Some(namespace) if namespace.is_suspected(now) => CallAdmission::Alone,
-            Some(_) | None if suspect.is_some() => CallAdmission::Alone,
-            Some(_) | None => CallAdmission::Free,
+            (Some(_), _) => CallAdmission::Alone,
+            (_, Some(namespace)) if namespace.is_suspected(now) => CallAdmission::Alone,
+            (None, _) => CallAdmission::Free,
         }
     }
 }
@@ -181,16 +204,13 @@ impl UnfinishedCalls {
         let (now, filled) = (Instant::now(), before.len().min(journal.capacity()));
         let mut known = KnownCalls::default();
         let mut places = 0..journal.capacity();
-        let before = blame::after_kill(before);
-        let apart = blame::apart(&before);
-        for entry in before {
+        let AfterKill { entries, first } = blame::after_kill(before);
+        for entry in entries {
             let place = places.next();
             place.iter().for_each(|place| journal.write(*place, &entry));
             known.keep(entry, place, now);
         }
-        for (namespace, time) in apart {
-            known.namespaces.entry(namespace).and_modify(|known| known.apart_until = now + time);
-        }
+        known.first = first;
         // What is known is written by now: what the process before wrote behind it goes.
         (places.start..filled).for_each(|place| journal.clear(place));
         known.free = places.rev().collect();
@@ -203,6 +223,10 @@ impl UnfinishedCalls {
         if known.suspects.is_empty() && known.namespaces.is_empty() {
             return CallAdmission::Free;
         }
+        let first_until = *known.first_until.get_or_insert(now + FIRST_WINDOW);
+        if let Some(first) = known.first.take_if(|_| first_until <= now) {
+            self.acquit(&mut known, &first);
+        }
         let is_forgotten = |known: &SuspectedNamespace| known.aside_until + REMEMBERED_FOR <= now;
         if known.namespaces.get(&key.namespace).is_some_and(is_forgotten) {
             let forgotten = known.namespaces.remove(&key.namespace);
@@ -211,25 +235,37 @@ impl UnfinishedCalls {
         known.admission(&(controller.to_owned(), key.clone()), now)
     }
 
+    /// A namespace was called without all others and nothing was killed: at the kills before it was not the reason.
+    fn acquit(&self, known: &mut KnownCalls, namespace: &Namespace) {
+        let Some(SuspectedNamespace { kills, together, place, .. }) = known.namespaces.get_mut(namespace) else {
+            return;
+        };
+        *together = 0;
+        let entry = WrittenNamespace { namespace: namespace.clone(), kills: *kills, together: 0 };
+        place.iter().for_each(|place| self.journal.write(*place, &JournalEntry::Namespace(entry.clone())));
+    }
+
     /// Whether calls of a namespace are alone.
     pub(crate) fn suspects(&self, namespace: &Namespace, now: Instant) -> bool {
         self.lock().namespaces.get(namespace).is_some_and(|namespace| namespace.is_suspected(now))
     }
 
-    /// The process ends as it was asked to: what is cut off then was no reason.
+    /// The process ends as it was asked to: what is cut off then was no reason. Nothing more is written down.
     pub fn stop(&self) {
-        let known = self.lock();
-        for record in known.under_way.values() {
+        let known = std::mem::take(&mut *self.lock());
+        for (place, record) in &known.under_way {
             record.close();
-        }
-        for place in known.under_way.keys() {
             self.journal.clear(*place);
         }
-        for ((controller, key), suspect) in &known.suspects {
-            let (controller, key, times) = (controller.clone(), key.clone(), suspect.times);
-            let call = WrittenCall { controller, key, state: CallState::Suspected, times };
-            suspect.place.iter().for_each(|place| self.journal.write(*place, &JournalEntry::Call(call.clone())));
+        for (id, suspect) in &known.suspects {
+            self.write_suspect(id, suspect);
         }
+    }
+
+    fn write_suspect(&self, (controller, key): &(String, Key), SuspectedCall { times, place, .. }: &SuspectedCall) {
+        let (controller, key) = (controller.clone(), key.clone());
+        let call = WrittenCall { controller, key, state: CallState::Suspected, times: *times };
+        place.iter().for_each(|place| self.journal.write(*place, &JournalEntry::Call(call.clone())));
     }
 
     /// Forgets the calls of a controller whose objects are gone; of their namespaces it is known how often they killed a process.
@@ -252,9 +288,6 @@ impl UnfinishedCalls {
     }
 
     /// Carries a call out. What is alone waits for its turn with the slot of the call lent.
-    ///
-    /// What is alone for its namespace only gives its turn back as soon as it waits on a server; what was itself under way when a
-    /// process was killed keeps it for [`LONGEST_ALONE`], with all that it holds meanwhile.
     pub(crate) async fn carry_out<T>(
         self: &Arc<Self>,
         controller: &str,
@@ -262,29 +295,44 @@ impl UnfinishedCalls {
         is_alone: bool,
         call: impl Future<Output = T>,
     ) -> T {
-        if !is_alone {
-            let _under_way = self.begin(controller, key);
-            return call.await;
+        if is_alone {
+            return self.alone(controller, key, AfterCall::IsForgotten, call).await;
         }
+        let _under_way = self.begin(controller, key, AfterCall::IsForgotten);
+        call.await
+    }
+
+    /// Tells of what is set aside, written down and alone as its calls are: what it needs for that may be what kills.
+    pub(crate) async fn tell(self: &Arc<Self>, controller: &str, key: &Key, telling: impl Future<Output = ()>) {
+        self.alone(controller, key, AfterCall::IsSuspected, telling).await;
+    }
+
+    /// What is alone for its namespace only gives its turn back as soon as it waits on a server; what was itself under way when a
+    /// process was killed keeps it for [`LONGEST_ALONE`], with all that it holds meanwhile.
+    async fn alone<T>(
+        self: &Arc<Self>,
+        controller: &str,
+        key: &Key,
+        after: AfterCall,
+        call: impl Future<Output = T>,
+    ) -> T {
         let turn = SharedTurn::of(lending(self.alone.acquire(&Some(key.namespace.clone()))).await);
-        let under_way = self.begin(controller, key);
-        if let Some(slot) = call_slot().filter(|_| under_way.times == 0) {
+        let under_way = self.begin(controller, key, after);
+        let is_suspected = under_way.times > 0;
+        if let Some(slot) = call_slot().filter(|_| !is_suspected) {
             slot.give_back_when_it_waits(&turn);
         }
+        let longest = if is_suspected { LONGEST_ALONE } else { LONGEST_FOR_NAMESPACE };
         let mut call = std::pin::pin!(call);
-        match tokio::time::timeout(LONGEST_ALONE, call.as_mut()).await {
-            Ok(ended) => {
-                turn.give_back();
-                ended
-            }
-            Err(_elapsed) => {
-                turn.give_back();
-                call.await
-            }
+        let in_time = tokio::time::timeout(longest, call.as_mut()).await;
+        turn.give_back();
+        match in_time {
+            Ok(ended) => ended,
+            Err(_elapsed) => call.await,
         }
     }
 
-    fn begin(self: &Arc<Self>, controller: &str, key: &Key) -> CallUnderWay {
+    fn begin(self: &Arc<Self>, controller: &str, key: &Key, after: AfterCall) -> CallUnderWay {
         let id = (controller.to_owned(), key.clone());
         let mut known = self.lock();
         let (place, times) = match known.suspects.get(&id) {
@@ -301,7 +349,7 @@ impl UnfinishedCalls {
             record.write(CallState::Works);
             call_slot().iter().for_each(|slot| slot.write_down(&record));
         }
-        CallUnderWay { of: Arc::clone(self), id, place, times }
+        CallUnderWay { of: Arc::clone(self), id, place, times, after }
     }
 
     fn forget(&self, known: &mut KnownCalls, id: &(String, Key)) {
@@ -325,11 +373,15 @@ impl Drop for CallUnderWay {
     /// It has ended, and the process goes on.
     fn drop(&mut self) {
         let mut known = self.of.lock();
-        known.suspects.remove(&self.id);
-        if let Some(record) = self.place.and_then(|place| known.under_way.remove(&place)) {
-            record.close();
+        let record = self.place.and_then(|place| known.under_way.remove(&place));
+        record.iter().for_each(|record| record.close());
+        match known.suspects.get(&self.id) {
+            Some(suspect) if self.after == AfterCall::IsSuspected => self.of.write_suspect(&self.id, suspect),
+            Some(_) | None => {
+                known.suspects.remove(&self.id);
+                self.of.give_back(&mut known, self.place.filter(|_| record.is_some()));
+            }
         }
-        self.of.give_back(&mut known, self.place);
     }
 }
 

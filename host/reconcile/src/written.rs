@@ -36,7 +36,7 @@ pub struct WrittenCall {
     pub key: Key,
     /// What it does.
     pub state: CallState,
-    /// In how many processes it is the reason for their end, those before this one.
+    /// How many kills count against it: those at which only calls of its namespace were under way, and the first one in any case.
     pub times: u32,
 }
 
@@ -58,8 +58,7 @@ pub struct WrittenNamespace {
     pub namespace: Namespace,
     /// How many processes were killed during calls of objects of it that had killed none before.
     pub kills: u32,
-    /// How many were in a row while calls of several namespaces were under way, this one among them, of which it is not known whose
-    /// was the reason.
+    /// How many were in a row while calls of several namespaces were under way, of this one each time.
     pub together: u32,
 }
 

@@ -1,41 +1,78 @@
 //! Which calls were the reason for the end of a process, as far as what it has written down says so (C-283).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use orangery_core::name::Namespace;
 
+use super::SET_ASIDE_AFTER;
 use crate::written::{CallState, JournalEntry, WrittenCall, WrittenNamespace};
 
-/// A namespace that was there at so many kills in a row, and the only one that was, is the reason.
-const SURE_AFTER: u32 = 3;
+/// A namespace that was there with others at so many kills in a row is called one call at a time, and without the others for a while.
+pub(super) const SUSPECTED_AFTER: u32 = 2;
 
-/// Namespaces that were there at so many are called apart.
-const APART_AFTER: u32 = 2;
+/// What is known once a process has ended.
+pub(super) struct AfterKill {
+    /// Each to be written down again.
+    pub(super) entries: Vec<JournalEntry>,
+    /// The namespace that is called without all others at first.
+    pub(super) first: Option<Namespace>,
+}
 
-/// How long one of them is called without the others at first; with each further kill twice as long.
-const FIRST_WINDOW: Duration = Duration::from_secs(30);
-
-/// The most of such times before one is called: what kills takes no more time than that.
-const MOST_WINDOWS: u32 = 8;
-
-/// What is known of a namespace.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// What a namespace has against it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Evidence {
     kills: u32,
     together: u32,
 }
 
-/// What is known once a process has ended with these entries, each to be written down again.
+/// What is known once a process has ended with these entries.
 ///
-/// Calls that worked are the reason, and where none did, those that waited on a server with what they had read; but they count for
-/// the namespace alone that is known to be it: the only one that had calls under way, whether they worked or waited; else the one
-/// that has killed before, or was there at more kills than all others.
-pub(crate) fn after_kill(before: Vec<JournalEntry>) -> Vec<JournalEntry> {
-    let (mut calls, mut known) = (Vec::new(), BTreeMap::<Namespace, Evidence>::new());
-    for entry in before {
+/// Calls that worked are the reason, and where none did, those that waited on a server with what they had read. They count where
+/// all calls that were under way, at work or not, were of one namespace. Where several namespaces were there it is not known whose
+/// they were: of those that were there at the kill before as well, or with what has been set aside, the one with most against it is
+/// met alone.
+pub(super) fn after_kill(before: Vec<JournalEntry>) -> AfterKill {
+    let (calls, mut known) = sorted(before);
+    let is_at_work = calls.iter().any(|call| call.state == CallState::Works);
+    let reason = if is_at_work { CallState::Works } else { CallState::WaitsOnServer };
+    let there = there(&calls);
+    let is_alone = there.len() == 1;
+    for namespace in there.keys() {
+        known.entry(namespace.clone()).or_default();
+    }
+    for (namespace, Evidence { kills, together }) in &mut known {
+        if !there.contains_key(namespace) {
+            *together = 0;
+        } else if !is_alone {
+            *together = together.saturating_add(1);
+        } else {
+            // A call that was there with others before has a kill against it, and may have killed nothing so far.
+            let of_others = u32::from(*together > 0);
+            let is_new = calls.iter().any(|call| call.state == reason && call.times <= of_others);
+            *kills = kills.saturating_add(u32::from(is_new));
+            *together = 0;
+        }
+    }
+    let first = if is_alone { None } else { first(&there, &known) };
+    let namespaces = known.into_iter().filter(|(_, evidence)| *evidence != Evidence::default());
+    let namespaces = namespaces.map(|(namespace, Evidence { kills, together })| {
+        JournalEntry::Namespace(WrittenNamespace { namespace, kills, together })
+    });
+    let calls = calls.into_iter().map(|call| {
+        let times = match (call.state == reason, is_alone) {
+            (false, _) => call.times,
+            (true, false) => call.times.max(1),
+            (true, true) => call.times.saturating_add(1),
+        };
+        WrittenCall { state: CallState::Suspected, times, ..call }
+    });
+    let calls = calls.filter(|call| call.times > 0).map(JournalEntry::Call);
+    AfterKill { entries: namespaces.chain(calls).collect(), first }
+}
+
+fn sorted(entries: Vec<JournalEntry>) -> (Vec<WrittenCall>, BTreeMap<Namespace, Evidence>) {
+    let (mut calls, mut known) = (Vec::new(), BTreeMap::new());
+    for entry in entries {
         match entry {
             JournalEntry::Call(call) => calls.push(call),
             JournalEntry::Namespace(WrittenNamespace { namespace, kills, together }) => {
@@ -43,76 +80,26 @@ pub(crate) fn after_kill(before: Vec<JournalEntry>) -> Vec<JournalEntry> {
             }
         }
     }
-    let are_some_at_work = calls.iter().any(|call| call.state == CallState::Works);
-    let reason = if are_some_at_work { CallState::Works } else { CallState::WaitsOnServer };
-    let under_way = calls.iter().filter(|call| call.state != CallState::Suspected);
-    let there: BTreeSet<Namespace> = under_way.map(|call| call.key.namespace.clone()).collect();
-    for namespace in &there {
-        let evidence = known.entry(namespace.clone()).or_default();
-        evidence.together = evidence.together.saturating_add(1);
-    }
-    let blamed = blamed(&there, &known);
-    let is_blamed = |call: &WrittenCall| blamed.as_ref() == Some(&call.key.namespace);
-    // Of the one that is blamed what waits counts where nothing of it worked.
-    let works = calls.iter().any(|call| is_blamed(call) && call.state == CallState::Works);
-    let counts = |call: &WrittenCall| {
-        let of_it = if works { CallState::Works } else { CallState::WaitsOnServer };
-        is_blamed(call) && call.state == of_it
-    };
-    if let Some(blamed) = &blamed {
-        let is_anew = calls.iter().any(|call| counts(call) && call.times == 0);
-        for (namespace, evidence) in &mut known {
-            let more = u32::from(namespace == blamed && is_anew);
-            *evidence = Evidence { kills: evidence.kills.saturating_add(more), together: 0 };
-        }
-    }
-    let again: Vec<WrittenCall> = calls
-        .into_iter()
-        .map(|call| {
-            let times = match (counts(&call), call.state == reason) {
-                (true, _) => call.times.saturating_add(1),
-                (false, true) => call.times.max(1),
-                (false, false) => call.times,
-            };
-            WrittenCall { state: CallState::Suspected, times, ..call }
-        })
-        .collect();
-    let namespaces = known.into_iter().filter(|(_, evidence)| *evidence != Evidence::default());
-    let namespaces = namespaces.map(|(namespace, Evidence { kills, together })| {
-        JournalEntry::Namespace(WrittenNamespace { namespace, kills, together })
-    });
-    namespaces.chain(again.into_iter().filter(|call| call.times > 0).map(JournalEntry::Call)).collect()
+    (calls, known)
 }
 
-/// Which of the namespaces that were there is known to be the reason.
-fn blamed(there: &BTreeSet<Namespace>, known: &BTreeMap<Namespace, Evidence>) -> Option<Namespace> {
-    let evidence = |namespace: &Namespace| known.get(namespace).copied().unwrap_or_default();
-    let most = there.iter().max_by_key(|namespace| evidence(namespace))?;
-    let is_alone = there.iter().filter(|namespace| evidence(namespace) == evidence(most)).count() == 1;
-    let Evidence { kills, together } = evidence(most);
-    let is_known = there.len() == 1 || kills > 0 || together >= SURE_AFTER;
-    (is_alone && is_known).then(|| most.clone())
+/// The namespaces with calls under way, and how many kills count against one of these calls at most.
+fn there(calls: &[WrittenCall]) -> BTreeMap<Namespace, u32> {
+    let mut there = BTreeMap::<_, u32>::new();
+    for call in calls.iter().filter(|call| call.state != CallState::Suspected) {
+        let times = there.entry(call.key.namespace.clone()).or_default();
+        *times = call.times.max(*times);
+    }
+    there
 }
 
-/// For how long namespaces are not called yet, so that those of which it is not known which is the reason are met one by one, in
-/// another order after each kill.
-pub(crate) fn apart(entries: &[JournalEntry]) -> BTreeMap<Namespace, Duration> {
-    let namespaces = || {
-        entries.iter().filter_map(|entry| match entry {
-            JournalEntry::Namespace(namespace) => Some(namespace),
-            JournalEntry::Call(_) => None,
-        })
-    };
-    let together = namespaces().map(|namespace| namespace.together).max().unwrap_or_default();
-    if together < APART_AFTER {
-        return BTreeMap::new();
-    }
-    let window = FIRST_WINDOW * 2_u32.pow((together - APART_AFTER).min(4));
-    let suspects: BTreeSet<&Namespace> =
-        namespaces().filter(|namespace| namespace.together == together).map(|namespace| &namespace.namespace).collect();
-    let first = usize::try_from(together).unwrap_or_default().checked_rem(suspects.len()).unwrap_or_default();
-    let in_turn = suspects.iter().cycle().skip(first).take(suspects.len());
-    in_turn.zip(0_u32..).map(|(namespace, before)| ((*namespace).clone(), window * before.min(MOST_WINDOWS))).collect()
+/// Which of several is called without all others at first. One that has been already was there at fewer kills since, so each has its turn.
+fn first(there: &BTreeMap<Namespace, u32>, known: &BTreeMap<Namespace, Evidence>) -> Option<Namespace> {
+    let against = there.iter().filter_map(|(namespace, times)| Some((namespace, times, known.get(namespace)?)));
+    let suspected =
+        against.filter(|(_, times, evidence)| evidence.together >= SUSPECTED_AFTER || **times >= SET_ASIDE_AFTER);
+    let most = suspected.min_by_key(|(_, times, evidence)| Reverse((evidence.together, **times, evidence.kills)));
+    most.map(|(namespace, ..)| namespace.clone())
 }
 
 #[cfg(test)]
@@ -120,20 +107,12 @@ mod tests {
     use super::*;
     use crate::Key;
 
-    fn key(of: &str) -> Key {
-        let (namespace, name) = of.split_once('/').unwrap();
-        Key::new(namespace, name)
-    }
-
     fn call(of: &str, state: CallState, times: u32) -> JournalEntry {
-        JournalEntry::Call(WrittenCall { controller: "c".to_owned(), key: key(of), state, times })
+        let (namespace, name) = of.split_once('/').unwrap();
+        JournalEntry::Call(WrittenCall { controller: "c".to_owned(), key: Key::new(namespace, name), state, times })
     }
 
-    fn namespace(namespace: &str, kills: u32) -> JournalEntry {
-        together(namespace, kills, 0)
-    }
-
-    fn together(namespace: &str, kills: u32, together: u32) -> JournalEntry {
+    fn namespace(namespace: &str, kills: u32, together: u32) -> JournalEntry {
         JournalEntry::Namespace(WrittenNamespace { namespace: namespace.into(), kills, together })
     }
 
@@ -143,20 +122,20 @@ mod tests {
         let cases = [
             (
                 "nothing was under way",
-                vec![call("a/x", Suspected, 2), namespace("a", 1)],
-                vec![namespace("a", 1), call("a/x", Suspected, 2)],
+                vec![call("a/x", Suspected, 2), namespace("a", 1, 0), namespace("b", 0, 2)],
+                vec![namespace("a", 1, 0), call("a/x", Suspected, 2)],
             ),
-            ("one worked", vec![call("a/x", Works, 0)], vec![namespace("a", 1), call("a/x", Suspected, 1)]),
+            ("one worked", vec![call("a/x", Works, 0)], vec![namespace("a", 1, 0), call("a/x", Suspected, 1)]),
             (
                 "it did before",
-                vec![call("a/x", Works, 1), namespace("a", 1)],
-                vec![namespace("a", 1), call("a/x", Suspected, 2)],
+                vec![call("a/x", Works, 1), namespace("a", 1, 0)],
+                vec![namespace("a", 1, 0), call("a/x", Suspected, 2)],
             ),
             (
                 "another name of the namespace, while the first is gone or waits",
-                vec![namespace("a", 1), call("a/x", Suspected, 1), call("a/y", Works, 0), call("a/z", Works, 0)],
+                vec![namespace("a", 1, 0), call("a/x", Suspected, 1), call("a/y", Works, 0), call("a/z", Works, 0)],
                 vec![
-                    namespace("a", 2),
+                    namespace("a", 2, 0),
                     call("a/x", Suspected, 1),
                     call("a/y", Suspected, 1),
                     call("a/z", Suspected, 1),
@@ -165,90 +144,67 @@ mod tests {
             (
                 "a neighbour waited on a server: it may hold what it has read, and neither counts",
                 vec![call("a/x", Works, 1), call("b/x", WaitsOnServer, 0), call("b/y", WaitsOnServer, 1)],
-                vec![together("a", 0, 1), together("b", 0, 1), call("a/x", Suspected, 1), call("b/y", Suspected, 1)],
+                vec![namespace("a", 0, 1), namespace("b", 0, 1), call("a/x", Suspected, 1), call("b/y", Suspected, 1)],
             ),
             (
-                "one has killed before, alone",
-                vec![namespace("a", 1), call("a/x", Works, 0), together("b", 0, 2), call("b/x", Works, 0)],
-                vec![namespace("a", 2), call("a/x", Suspected, 1), call("b/x", Suspected, 1)],
+                "one that has killed before was there with others, and is not blamed for it",
+                vec![namespace("a", 2, 4), call("a/x", Works, 2), namespace("b", 0, 2), call("b/x", Works, 0)],
+                vec![namespace("a", 2, 5), namespace("b", 0, 3), call("a/x", Suspected, 2), call("b/x", Suspected, 1)],
             ),
             (
-                "one was there each time, and only asks",
+                "who was not there was there at none in a row",
+                vec![namespace("a", 0, 2), namespace("b", 1, 2), call("c/x", Works, 0), call("a/x", Works, 0)],
                 vec![
-                    together("a", 0, 2),
-                    together("b", 0, 1),
-                    together("c", 0, 2),
-                    call("a/x", WaitsOnServer, 0),
-                    call("b/x", Works, 0),
+                    namespace("a", 0, 3),
+                    namespace("b", 1, 0),
+                    namespace("c", 0, 1),
+                    call("c/x", Suspected, 1),
+                    call("a/x", Suspected, 1),
                 ],
-                vec![namespace("a", 1), call("a/x", Suspected, 1), call("b/x", Suspected, 1)],
             ),
             (
-                "both were there each time",
-                vec![together("a", 0, 2), together("b", 0, 2), call("a/x", WaitsOnServer, 0), call("b/x", Works, 1)],
-                vec![together("a", 0, 3), together("b", 0, 3), call("b/x", Suspected, 1)],
+                "one that was there with others before is alone: its call has killed nothing so far",
+                vec![namespace("a", 0, 2), namespace("b", 0, 2), call("a/x", Works, 1)],
+                vec![namespace("a", 1, 0), call("a/x", Suspected, 2)],
+            ),
+            (
+                "the same of one that was set aside",
+                vec![namespace("a", 1, 2), call("a/x", Works, 2)],
+                vec![namespace("a", 1, 0), call("a/x", Suspected, 3)],
             ),
             ("all waited", vec![call("a/x", WaitsOnServer, 1)], vec![call("a/x", Suspected, 2)]),
-            ("as nobody writes it", vec![call("a/x", Suspected, 0), namespace("a", 0)], vec![]),
+            ("as nobody writes it", vec![call("a/x", Suspected, 0), namespace("a", 0, 0)], vec![]),
         ];
         for (what, before, expected) in cases {
-            assert_eq!(after_kill(before), expected, "{what}");
+            assert_eq!(after_kill(before).entries, expected, "{what}");
         }
     }
 
     #[test]
-    fn c_283_namespaces_that_were_there_together_are_called_apart_and_each_is_first_once() {
-        let apart_of = |times: u32| -> Vec<(String, u64)> {
-            let of = |name: &str| together(name, 0, times);
-            let entries = [
-                of("a"),
-                of("b"),
-                of("c"),
-                together("once", 0, 1),
-                namespace("killer", 2),
-                call("a/x", CallState::Suspected, 1),
-            ];
-            apart(&entries).into_iter().map(|(namespace, time)| (namespace.to_string(), time.as_secs())).collect()
+    fn c_283_the_namespace_with_most_against_it_is_called_first() {
+        use CallState::Works;
+        let first = |entries: &[JournalEntry]| after_kill(entries.to_vec()).first.map(|first| first.to_string());
+        let of = |names: &[&str], times: u32| -> Vec<JournalEntry> {
+            names.iter().map(|name| call(&format!("{name}/x"), Works, times)).collect()
         };
-        let expected =
-            |seconds: [u64; 3]| ["a", "b", "c"].map(str::to_owned).into_iter().zip(seconds).collect::<Vec<_>>();
-        assert_eq!(apart(&[together("a", 0, 1), together("b", 0, 1)]), BTreeMap::new());
-        assert_eq!(apart_of(2), expected([30, 60, 0]));
-        assert_eq!(apart_of(3), expected([0, 60, 120]));
-        assert_eq!(apart_of(4), expected([240, 0, 120]));
-        assert_eq!(apart_of(u32::MAX).iter().map(|(_, time)| *time).max(), Some(960));
-        let many: Vec<JournalEntry> = (0..100).map(|number| together(&format!("n{number}"), 0, 2)).collect();
-        assert_eq!(apart(&many).values().max(), Some(&(FIRST_WINDOW * MOST_WINDOWS)));
-    }
-
-    #[test]
-    fn c_283_a_namespace_that_kills_beside_a_neighbour_is_told_from_it_in_the_end() {
-        // Of each the state in which its call is met, and whether it is the one that kills.
-        for (killer, neighbour) in
-            [(CallState::WaitsOnServer, CallState::Works), (CallState::Works, CallState::WaitsOnServer)]
-        {
-            let mut entries = Vec::new();
-            for kill in 0.. {
-                assert!(kill < 12, "it is set aside after so many kills");
-                let times = apart(&entries);
-                let wait = |name: &str| times.get(&Namespace::from(name)).copied().unwrap_or_default();
-                // Beside the one that kills what has come to its turn by then.
-                let mut under_way = vec![call(&format!("bad/b{kill}"), killer, 0)];
-                under_way.extend((wait("nb") <= wait("bad")).then(|| call("nb/x", neighbour, 0)));
-                entries.retain(|entry| matches!(entry, JournalEntry::Namespace(_)));
-                entries.extend(under_way);
-                entries = after_kill(entries);
-                let kills = |name: &str| {
-                    entries.iter().find_map(|entry| match entry {
-                        JournalEntry::Namespace(known) if *known.namespace == *name => Some(known.kills),
-                        _ => None,
-                    })
-                };
-                assert_eq!(kills("nb").unwrap_or_default(), 0, "{entries:?}");
-                if kills("bad") == Some(3) {
-                    break;
-                }
-            }
-        }
+        let of_all = of(&["a", "b", "c"], 0);
+        let with = |more: &[JournalEntry]| [of_all.as_slice(), more].concat();
+        let together = |a, b, c| with(&[namespace("a", 0, a), namespace("b", 0, b), namespace("c", 0, c)]);
+        assert_eq!(first(&of_all), None, "it is the first kill");
+        assert_eq!(first(&with(&[namespace("b", 9, 0)])), None, "it is the first with others");
+        assert_eq!(first(&together(1, 1, 1)).as_deref(), Some("a"));
+        assert_eq!(first(&together(0, 2, 2)).as_deref(), Some("b"), "a has been called so");
+        assert_eq!(first(&together(1, 0, 3)).as_deref(), Some("c"));
+        let suspected = with(&of(&["c"], 1));
+        let before = [namespace("a", 0, 1), namespace("b", 1, 1), namespace("c", 0, 1)];
+        assert_eq!(
+            first(&[suspected.as_slice(), &before].concat()).as_deref(),
+            Some("c"),
+            "one of its calls was there"
+        );
+        assert_eq!(first(&with(&before)).as_deref(), Some("b"), "it has killed");
+        assert_eq!(first(&with(&of(&["c"], SET_ASIDE_AFTER))).as_deref(), Some("c"), "it was tried again");
+        assert_eq!(first(&[namespace("a", 0, 2), call("a/x", Works, 2)]), None, "it was alone");
+        assert_eq!(first(&[namespace("a", 0, 2)]), None, "nobody was there");
     }
 }

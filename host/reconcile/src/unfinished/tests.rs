@@ -5,6 +5,9 @@ use orangery_turns::{LentSlot, slot};
 use super::*;
 use crate::slot::CallSlots;
 
+/// How many entries a journal holds.
+const PLACES: usize = 128;
+
 /// What is written down, as the next process would read it.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<BTreeMap<usize, JournalEntry>>>);
@@ -32,7 +35,7 @@ impl Written {
 
 impl CallJournal for Written {
     fn capacity(&self) -> usize {
-        4
+        PLACES
     }
 
     fn write(&self, place: usize, entry: &JournalEntry) {
@@ -48,6 +51,12 @@ fn key(name: &str) -> Key {
     Key::new("ns", name)
 }
 
+impl UnfinishedCalls {
+    fn begin_call(self: &Arc<Self>, key: &Key) -> CallUnderWay {
+        self.begin("c", key, AfterCall::IsForgotten)
+    }
+}
+
 /// The process that comes after one that has ended with this written down.
 fn after(before: &Written) -> (Written, Arc<UnfinishedCalls>) {
     let written = Written::default();
@@ -60,12 +69,12 @@ fn after(before: &Written) -> (Written, Arc<UnfinishedCalls>) {
 /// The process that comes after one that was killed during these calls.
 fn killed_during(calls: &Arc<UnfinishedCalls>, written: &Written, names: &[&str]) -> (Written, Arc<UnfinishedCalls>) {
     // Nothing of it is dropped.
-    names.iter().for_each(|name| std::mem::forget(calls.begin("c", &key(name))));
+    names.iter().for_each(|name| std::mem::forget(calls.begin_call(&key(name))));
     after(written)
 }
 
 fn aside(left: u64, why: Crash) -> CallAdmission {
-    CallAdmission::Aside(CallAside { left: Duration::from_secs(left), why })
+    CallAdmission::Aside(CallAside { left: Duration::from_secs(left), told: Some(why) })
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,14 +83,15 @@ async fn c_283_a_call_that_ends_process_after_process_is_called_alone_and_then_s
     assert_eq!(calls.admit("c", &key("bomb"), Instant::now()), CallAdmission::Free);
     let mut seen = Vec::new();
     for _ in 0..9 {
-        let under_way = calls.begin("c", &key("bomb"));
+        let under_way = calls.begin_call(&key("bomb"));
         seen.extend(written.texts());
         std::mem::forget(under_way);
         (written, calls) = after(&written);
         seen.extend(written.texts());
         match calls.admit("c", &key("bomb"), Instant::now()) {
             CallAdmission::Aside(aside) => {
-                seen.push(format!("aside {} s, {:?}", aside.left.as_secs(), aside.why));
+                let told = aside.told.map(|why| format!(", {why:?}")).unwrap_or_default();
+                seen.push(format!("aside {} s{told}", aside.left.as_secs()));
                 tokio::time::advance(aside.left).await;
                 assert_eq!(calls.admit("c", &key("bomb"), Instant::now()), CallAdmission::Alone);
             }
@@ -92,9 +102,9 @@ async fn c_283_a_call_that_ends_process_after_process_is_called_alone_and_then_s
     }
     assert_eq!(seen[..4], ["c ns/bomb 0 Works", "ns 1", "c ns/bomb 1 Suspected", "Alone"]);
     let asides: Vec<&str> = seen.iter().filter(|text| text.starts_with("aside")).map(String::as_str).collect();
-    let times = [(60, 2), (240, 3), (960, 4), (3_840, 5), (15_360, 6), (61_440, 7), (86_400, 8), (86_400, 9)];
-    let expected = times.map(|(left, times)| format!("aside {left} s, Killed({times})"));
-    assert_eq!(asides, expected);
+    let told = [(60, 2), (240, 3), (960, 4)].map(|(left, times)| format!("aside {left} s, Killed({times})"));
+    let untold = [3_840, 15_360, 61_440, 86_400, 86_400].map(|left| format!("aside {left} s"));
+    assert_eq!(asides, [told.as_slice(), &untold].concat());
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,14 +130,14 @@ async fn c_283_a_call_that_ends_is_as_all_others_of_its_namespace_and_these_are_
     assert_eq!(written.texts(), ["ns 1"], "a kill within the hour still counts");
     tokio::time::advance(REMEMBERED_FOR - SUSPECTED_FOR).await;
     assert_eq!(calls.admit("c", &key("a"), Instant::now()), CallAdmission::Free);
-    assert_eq!((written.texts(), calls.lock().free.len()), (Vec::<String>::new(), 4));
+    assert_eq!((written.texts(), calls.lock().free.len()), (Vec::<String>::new(), PLACES));
 }
 
 #[tokio::test(start_paused = true)]
 async fn c_283_what_was_written_last_is_not_read_twice() {
     let (written, calls) = after(&Written::default());
-    std::mem::forget((calls.begin("c", &key("a")), calls.begin("c", &key("b"))));
-    let ended = calls.begin("c", &key("d"));
+    std::mem::forget((calls.begin_call(&key("a")), calls.begin_call(&key("b"))));
+    let ended = calls.begin_call(&key("d"));
     let (written, calls) = after(&written);
     drop(ended);
     calls.retain("c", |_| false);
@@ -188,9 +198,10 @@ async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespac
         seen.push(calls.admit("c", &key("new"), Instant::now()));
     }
     let killed = |times, left| aside(left, Crash::KilledInNamespace(times));
-    let asides = [killed(3, 60), killed(4, 240), killed(5, 960), killed(6, 960)];
+    let untold = CallAdmission::Aside(CallAside { left: LONGEST_NAMESPACE_ASIDE, told: None });
+    let asides = [killed(3, 60), killed(4, 240), killed(5, 960), untold];
     assert_eq!(seen, [[CallAdmission::Alone; 2].as_slice(), &asides].concat());
-    assert_eq!(calls.admit("d", &key("b1"), Instant::now()), killed(6, 960), "of any controller");
+    assert_eq!(calls.admit("d", &key("b1"), Instant::now()), untold, "of any controller");
     assert_eq!(calls.admit("c", &Key::new("other", "new"), Instant::now()), CallAdmission::Free);
     tokio::time::advance(LONGEST_NAMESPACE_ASIDE).await;
     assert_eq!(calls.admit("c", &key("new"), Instant::now()), CallAdmission::Alone, "it is tried again");
@@ -198,19 +209,45 @@ async fn c_283_limits_calls_with_three_kills_by_ever_new_names_all_of_a_namespac
 }
 
 #[tokio::test(start_paused = true)]
-async fn c_283_suspected_namespaces_are_called_one_after_the_other() {
-    let (mut written, mut calls) = after(&Written::default());
-    let other = Key::new("other", "a");
-    for _ in 0..2 {
-        std::mem::forget(calls.begin("c", &other));
-        (written, calls) = killed_during(&calls, &written, &["a"]);
+async fn c_283_what_is_alone_for_its_namespace_only_has_its_turn_for_a_second() {
+    let (written, calls) = after(&Written::default());
+    let (_written, calls) = killed_during(&calls, &written, &["suspect"]);
+    for (name, seconds) in [("suspect", 10), ("new", 1)] {
+        let first = key(name);
+        let mut first = std::pin::pin!(calls.carry_out("c", &first, true, std::future::pending::<()>()));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        let began = Instant::now();
+        let elsewhere = Key::new("other", "a");
+        let other = calls.carry_out("c", &elsewhere, true, async { began.elapsed().as_secs() });
+        let waited = tokio::select! { () = first => panic!("it takes for ever"), waited = other => waited };
+        assert_eq!(waited, seconds, "{name}");
     }
-    assert_eq!(written.texts()[..2], ["ns 0 together 2", "other 0 together 2"]);
-    let admitted = |of: &Key| calls.admit("c", of, Instant::now());
-    let apart = Duration::from_secs(30);
-    assert_eq!((admitted(&key("a")), admitted(&other)), (CallAdmission::Alone, CallAdmission::Later(apart)));
-    tokio::time::advance(apart).await;
-    assert_eq!(admitted(&other), CallAdmission::Alone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_283_what_tells_of_a_call_that_is_set_aside_is_written_down_and_alone() {
+    let (mut written, mut calls) = after(&Written::default());
+    for _ in 0..2 {
+        (written, calls) = killed_during(&calls, &written, &["bomb"]);
+    }
+    let admitted = |calls: &Arc<UnfinishedCalls>| calls.admit("c", &key("bomb"), Instant::now());
+    let (bomb, new) = (key("bomb"), key("new"));
+    let other = calls.carry_out("c", &new, true, std::future::ready(Instant::now()));
+    let telling = async {
+        assert_eq!(written.texts(), ["ns 1", "c ns/bomb 2 Works"]);
+        tokio::task::yield_now().await;
+        assert_eq!(written.texts().len(), 2, "nothing else is called meanwhile");
+    };
+    tokio::join!(calls.tell("c", &bomb, telling), other);
+    assert_eq!(written.texts(), ["ns 1", "c ns/bomb 2 Suspected"], "it is set aside all the same");
+    assert_eq!(admitted(&calls), aside(60, Crash::Killed(2)));
+    for (times, left) in [(3, 240), (4, 960)] {
+        (written, calls) = killed_during(&calls, &written, &["bomb"]);
+        assert_eq!(admitted(&calls), aside(left, Crash::Killed(times)));
+    }
+    let (_written, calls) = killed_during(&calls, &written, &["bomb"]);
+    let untold = CallAdmission::Aside(CallAside { left: Duration::from_secs(3_840), told: None });
+    assert_eq!(admitted(&calls), untold, "the telling may be what kills");
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,20 +275,28 @@ async fn c_283_it_is_written_down_whether_a_call_works_or_waits_on_a_server() {
 }
 
 #[tokio::test]
-async fn c_283_what_an_orderly_end_cuts_off_is_no_reason() {
+async fn c_283_what_an_orderly_end_cuts_off_is_no_reason_and_nothing_is_written_after_it() {
     let (written, calls) = after(&Written::default());
     let (written, calls) = killed_during(&calls, &written, &["bomb"]);
-    std::mem::forget((calls.begin("c", &key("bomb")), calls.begin("c", &key("a"))));
+    let under_way = [calls.begin_call(&key("bomb")), calls.begin_call(&key("a"))];
     assert_eq!(written.texts(), ["ns 1", "c ns/bomb 1 Works", "c ns/a 0 Works"]);
     calls.stop();
-    assert_eq!(written.texts(), ["ns 1", "c ns/bomb 1 Suspected"]);
+    let stopped = ["ns 1", "c ns/bomb 1 Suspected"];
+    assert_eq!(written.texts(), stopped);
+    let late = calls.begin_call(&key("late"));
+    assert_eq!(written.texts(), stopped, "a call that begins after it");
+    drop((under_way, late));
+    calls.stop();
+    assert_eq!(written.texts(), stopped);
 }
 
 #[test]
 fn c_283_without_a_place_a_call_is_not_written_down_and_goes_on() {
     let (written, calls) = after(&Written::default());
-    let under_way: Vec<_> = ["a", "b", "c", "d", "e"].iter().map(|name| calls.begin("c", &key(name))).collect();
-    assert_eq!(written.texts().len(), 4);
+    let under_way: Vec<_> = (0..=PLACES).map(|number| calls.begin_call(&key(&number.to_string()))).collect();
+    assert_eq!(written.texts().len(), PLACES);
     drop(under_way);
-    assert_eq!((written.texts().len(), calls.lock().free.len()), (0, 4));
+    assert_eq!((written.texts().len(), calls.lock().free.len()), (0, PLACES));
 }
+
+mod plays;
