@@ -235,7 +235,6 @@ impl Operator {
         if tokio::time::timeout(GRACE, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time and are cut off; the next start goes on with them");
         }
-        self.unfinished.iter().for_each(|unfinished| unfinished.stop());
     }
 
     fn watch_all(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace]) {
@@ -324,6 +323,14 @@ impl Operator {
         self.tasks.spawn(async move {
             stop.run_until_cancelled(task).await;
         });
+    }
+}
+
+impl Drop for Operator {
+    /// What is cut off is no reason for the end of the process, however the operator ends: also as its Lease is lost (C-283).
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.unfinished.iter().for_each(|unfinished| unfinished.stop());
     }
 }
 

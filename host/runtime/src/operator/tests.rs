@@ -21,6 +21,7 @@ use orangery_blueprint::template_engine::TemplateEngine;
 use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::Key;
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::fixture::{Still, server};
@@ -59,6 +60,37 @@ impl Plugins for Panicking {
     fn deployer(&self, item_type: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
         let is_new = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
         assert!(!self.always && !is_new, "as asked by {item_type}");
+        None
+    }
+
+    fn template_engine(
+        &self,
+        name: &str,
+        _: Option<&orangery_core::name::Namespace>,
+    ) -> Option<Arc<dyn TemplateEngine>> {
+        Bare.template_engine(name, None)
+    }
+
+    fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {
+        Bare.bundled_engine(name, component)
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        Bare.template_types()
+    }
+}
+
+/// Computes in each call until the other end is dropped, and claims no items.
+struct Computing {
+    began: mpsc::UnboundedSender<()>,
+    ends: Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl Plugins for Computing {
+    fn deployer(&self, _: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
+        // Nobody listens any more once the first has begun.
+        let _ = self.began.send(());
+        let _ended = self.ends.lock().unwrap_or_else(PoisonError::into_inner).recv();
         None
     }
 
@@ -249,6 +281,29 @@ async fn c_157_a_job_whose_calls_panic_ends_when_its_time_is_up() {
     );
     operator.stop().await;
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn c_283_an_operator_that_is_dropped_leaves_no_call_as_under_way() {
+    let (_server, client) = server().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (began, mut computes) = mpsc::unbounded_channel();
+    let (end, ends) = std::sync::mpsc::channel();
+    let plugins = Arc::new(Computing { began, ends: Mutex::new(ends) });
+    let config = OperatorConfig::new(client.clone(), plugins);
+    let config = OperatorConfig { journal: Some(folder.path().to_owned()), ..config };
+    let operator = Operator::start(config).await.unwrap();
+    panic(&client, "a").await;
+    tokio::time::timeout(PATIENCE, computes.recv()).await.expect("it is called");
+    let is_under_way = || {
+        let written = std::fs::read(folder.path().join("calls-under-way")).unwrap();
+        written.split(|byte| *byte == 0).any(|line| line.starts_with(b"runs "))
+    };
+    assert!(is_under_way());
+    // As where the Lease is lost. The call goes on.
+    drop(operator);
+    assert!(!is_under_way());
+    drop::<std::sync::mpsc::Sender<()>>(end);
 }
 
 #[tokio::test]
