@@ -14,9 +14,12 @@ use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
-use self::held::NewVersion;
 pub(crate) use self::held::{LongObject, StoredForm};
-use self::known::{KnownVersions, UpsertOutcome};
+use self::{
+    held::NewVersion,
+    index::IndexEntry,
+    known::{KnownVersions, UpsertOutcome},
+};
 use crate::{Key, StatusAuthors, Watched, status_authors::FIELD_MANAGER, watched_object::WatchedObject};
 
 pub use self::{found::FoundObjects, index::MOST_VALUES};
@@ -182,12 +185,14 @@ impl<K: Watched> Store<K> {
     /// The objects of a namespace that an index finds under a value, sorted by name. An index that was not made by
     /// [`with_index`](Self::with_index) finds nothing.
     pub fn indexed(&self, index: &'static str, namespace: &Namespace, value: &str) -> FoundObjects<K> {
-        FoundObjects::of(self.read().indexed(index, namespace, value))
+        let entry = IndexEntry::of(index, namespace, value);
+        FoundObjects::of(self.read().indexed(namespace, entry))
     }
 
     /// The keys of what [`indexed`](Self::indexed) finds: for who has them called and does not look at them himself.
     pub fn indexed_keys(&self, index: &'static str, namespace: &Namespace, value: &str) -> Vec<Key> {
-        self.read().indexed_keys(index, namespace, value)
+        let entry = IndexEntry::of(index, namespace, value);
+        self.read().indexed_keys(namespace, entry)
     }
 
     /// Calls `f` after each change from now on, in the task that caused it. `f` may read every store, must not block,
@@ -223,7 +228,8 @@ impl<K: Watched> Store<K> {
     pub fn upsert(&self, object: K) -> Arc<K> {
         let new = self.new_version(object);
         let outcome = self.write().upsert(new);
-        self.notify(outcome)
+        self.notify(&outcome);
+        outcome.newest()
     }
 
     /// Takes in what a read has answered that began after `before` was known. Where that is newer than the answer, the
@@ -239,7 +245,7 @@ impl<K: Watched> Store<K> {
             );
             self.shared.restorations.0.send_modify(|count| *count = count.wrapping_add(1));
         }
-        self.notify(outcome);
+        self.notify(&outcome);
     }
 
     /// Tells when the storage of the server was restored.
@@ -265,9 +271,7 @@ impl<K: Watched> Store<K> {
 
     pub(crate) fn forget_meta(&self, meta: &kube::core::ObjectMeta) {
         let gone = self.write().forget(meta);
-        if let Some(before) = gone {
-            self.tell(&ObjectChange { before: Some(&before), after: None });
-        }
+        self.tell_gone(gone.as_ref());
     }
 
     /// Takes in an event of the watch, decoding it only if it is news. `Err` is the object's own fault.
@@ -278,7 +282,7 @@ impl<K: Watched> Store<K> {
         let _turn = message.turn();
         let new = self.new_version(message.decode()?);
         let outcome = self.write().upsert(new);
-        self.notify(outcome);
+        self.notify(&outcome);
         Ok(())
     }
 
@@ -307,7 +311,7 @@ impl<K: Watched> Store<K> {
             }
             known.take_in_listed(new)
         };
-        self.notify(outcome);
+        self.notify(&outcome);
         Ok(())
     }
 
@@ -317,9 +321,7 @@ impl<K: Watched> Store<K> {
         let key = Key::of_meta(&message.meta);
         tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object cannot be read and is left as it was known");
         let gone = self.write().forget_other(&message.meta);
-        if let Some(before) = gone {
-            self.tell(&ObjectChange { before: Some(&before), after: None });
-        }
+        self.tell_gone(gone.as_ref());
         let unreadable = UnreadableObject { object: message.object_ref(&()), why: error.to_string() };
         let subscribers = self.shared.unreadable.read().unwrap_or_else(PoisonError::into_inner).clone();
         for subscriber in subscribers {
@@ -337,7 +339,7 @@ impl<K: Watched> Store<K> {
     pub(crate) fn end_list(&self, namespace: Option<&Namespace>) {
         let gone = self.write().end_list(namespace);
         for before in &gone {
-            self.tell(&ObjectChange { before: Some(before), after: None });
+            self.tell_gone(Some(before));
         }
     }
 
@@ -349,23 +351,24 @@ impl<K: Watched> Store<K> {
     /// A version without what nobody here reads, in the form in which it will be held.
     fn new_version(&self, mut object: K) -> NewVersion<K> {
         strip(&mut object);
-        let folds = self.read().folds();
-        NewVersion::new(object, folds)
+        let how = self.read().how_held();
+        NewVersion::new(object, &how)
     }
 
-    fn notify(&self, outcome: UpsertOutcome<K>) -> Arc<K> {
+    fn notify(&self, outcome: &UpsertOutcome<K>) {
         match outcome {
-            UpsertOutcome::Unchanged(newest) => newest,
+            UpsertOutcome::Unchanged { .. } => {}
             UpsertOutcome::Changed { before, after } | UpsertOutcome::Restored { before, after } => {
-                self.tell(&ObjectChange { before: before.as_ref(), after: Some(&after) });
-                after
+                let before = before.as_ref().and_then(StoredForm::object);
+                self.tell(&ObjectChange { before: before.as_ref(), after: Some(after) });
             }
-            UpsertOutcome::Gone { before, last } => {
-                if let Some(before) = before {
-                    self.tell(&ObjectChange { before: Some(&before), after: None });
-                }
-                last
-            }
+            UpsertOutcome::Gone { before, .. } => self.tell_gone(before.as_ref()),
+        }
+    }
+
+    fn tell_gone(&self, before: Option<&StoredForm<K>>) {
+        if let Some(before) = before.and_then(StoredForm::object) {
+            self.tell(&ObjectChange { before: Some(&before), after: None });
         }
     }
 

@@ -10,7 +10,8 @@ use kube::core::ObjectMeta;
 use orangery_core::memory::{self, JsonMeter};
 use orangery_turns::off_the_executor;
 
-use crate::{Watched, watched_object::LONG};
+use super::index::{IndexEntry, IndexedValues};
+use crate::{Key, Watched, watched_object::LONG};
 
 /// The most memory, in bytes, that an object held whole may take; a larger one is folded whatever it is.
 const MOST_WHOLE_BYTES: u64 = 256 << 10;
@@ -23,6 +24,8 @@ pub(super) struct StoredObject<K> {
     uid: Box<str>,
     version: Option<u64>,
     form: StoredForm<K>,
+    /// Where it stands in the indexes.
+    pub(super) entries: Box<[IndexEntry]>,
 }
 
 /// The form in which an object is held. Cheap to clone, so that no reader unfolds under the lock.
@@ -62,8 +65,21 @@ impl PackedText {
     }
 }
 
-/// A version about to be taken in, with the form in which it is held: making that of a long one takes a while, in which nobody is
-/// kept from what is known.
+/// How a store holds its objects.
+pub(super) struct HowHeld<K> {
+    /// Which ones are held folded.
+    pub(super) folds: fn(&K) -> bool,
+    pub(super) indexed: IndexedValues<K>,
+}
+
+impl<K> Clone for HowHeld<K> {
+    fn clone(&self) -> Self {
+        Self { folds: self.folds, indexed: self.indexed.clone() }
+    }
+}
+
+/// A version about to be taken in, with the form in which it is held and where it stands in the indexes: making that of a long one
+/// takes a while, in which nobody is kept from what is known.
 pub(crate) struct NewVersion<K> {
     pub(super) object: Arc<K>,
     pub(super) held: StoredObject<K>,
@@ -71,9 +87,9 @@ pub(crate) struct NewVersion<K> {
 
 impl<K: Watched> NewVersion<K> {
     /// Held as text where `folds` holds, and where it takes much memory.
-    pub(crate) fn new(object: K, folds: fn(&K) -> bool) -> Self {
+    pub(super) fn new(object: K, how: &HowHeld<K>) -> Self {
         let object = Arc::new(object);
-        let held = StoredObject::new(&object, folds(&object));
+        let held = StoredObject::new(&object, how);
         Self { object, held }
     }
 }
@@ -142,8 +158,8 @@ impl LongObject {
 
 impl<K: Watched> StoredObject<K> {
     /// An object held whole, or folded: where that is asked for, and where it takes much memory (C-99).
-    pub(super) fn new(object: &Arc<K>, fold: bool) -> Self {
-        let fold = fold || memory_of(object.as_ref()) > MOST_WHOLE_BYTES;
+    fn new(object: &Arc<K>, HowHeld { folds, indexed }: &HowHeld<K>) -> Self {
+        let fold = folds(object) || memory_of(object.as_ref()) > MOST_WHOLE_BYTES;
         let text = if fold { serde_json::to_vec(object.as_ref()).ok() } else { None };
         let form = match text.map(|text| (PackedText::of(&text), text)) {
             None => StoredForm::Whole(Arc::clone(object)),
@@ -151,15 +167,12 @@ impl<K: Watched> StoredObject<K> {
             Some((None, text)) => StoredForm::Folded(text.into()),
         };
         let meta = object.meta();
-        Self { uid: uid(meta).into(), version: version(meta), form }
+        let entries = indexed.entries(&Key::of_meta(meta).namespace, object);
+        Self { uid: uid(meta).into(), version: version(meta), form, entries }
     }
 
     pub(super) fn form(&self) -> StoredForm<K> {
         self.form.clone()
-    }
-
-    pub(super) fn object(&self) -> Option<Arc<K>> {
-        self.form.object()
     }
 
     pub(super) fn uid(&self) -> &str {

@@ -10,28 +10,39 @@ use orangery_core::name::Namespace;
 
 use super::{
     deleted_uids::DeletedUids,
-    held::{NewVersion, StoredForm, StoredObject, uid, version},
-    index::NameIndex,
+    held::{HowHeld, NewVersion, StoredForm, StoredObject, uid, version},
+    index::{IndexEntry, IndexedValues, NameIndex},
 };
 use crate::{Key, Watched};
 
-/// What became of a version that was taken in.
+/// What became of a version that was taken in. What was known is as it was held: it is read from that without the lock.
 pub(super) enum UpsertOutcome<K> {
-    /// It was no news; this is the newest known version, or itself where the object is known to be gone.
-    Unchanged(Arc<K>),
+    /// It was no news, as this is known; nothing where the object is known to be gone.
+    Unchanged { newest: Option<StoredForm<K>>, given: Arc<K> },
     /// It is the newest.
-    Changed { before: Option<Arc<K>>, after: Arc<K> },
+    Changed { before: Option<StoredForm<K>>, after: Arc<K> },
     /// It is older than what was known when it was asked for: it counts all the same.
-    Restored { before: Option<Arc<K>>, after: Arc<K> },
+    Restored { before: Option<StoredForm<K>>, after: Arc<K> },
     /// It says that the object is gone.
-    Gone { before: Option<Arc<K>>, last: Arc<K> },
+    Gone { before: Option<StoredForm<K>>, last: Arc<K> },
+}
+
+impl<K: Watched> UpsertOutcome<K> {
+    /// The newest known version; what was taken in where the object is gone.
+    pub(super) fn newest(self) -> Arc<K> {
+        match self {
+            Self::Unchanged { newest, given } => newest.and_then(|newest| newest.object()).unwrap_or(given),
+            Self::Changed { after: newest, .. }
+            | Self::Restored { after: newest, .. }
+            | Self::Gone { last: newest, .. } => newest,
+        }
+    }
 }
 
 pub(super) struct KnownVersions<K> {
     objects: BTreeMap<Key, StoredObject<K>>,
-    /// Which objects are held folded.
-    folds: fn(&K) -> bool,
-    indices: Vec<NameIndex<K>>,
+    how: HowHeld<K>,
+    index: NameIndex,
     deleted_uids: DeletedUids,
     /// The lists that are under way, by namespace or of all.
     lists: BTreeMap<Option<Namespace>, ListUnderWay>,
@@ -51,8 +62,8 @@ impl<K> Default for KnownVersions<K> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
-            folds: |_| false,
-            indices: Vec::new(),
+            how: HowHeld { folds: |_| false, indexed: IndexedValues::default() },
+            index: NameIndex::default(),
             deleted_uids: DeletedUids::default(),
             lists: BTreeMap::new(),
         }
@@ -61,21 +72,22 @@ impl<K> Default for KnownVersions<K> {
 
 impl<K: Watched> KnownVersions<K> {
     pub(super) fn add_index(&mut self, name: &'static str, values: fn(&K) -> Vec<String>) {
-        let mut index = NameIndex::new(name, values);
-        for (key, held) in &self.objects {
-            if let Some(object) = held.object() {
-                index.insert(key, &object);
+        self.how.indexed = self.how.indexed.with(name, values);
+        for (key, held) in &mut self.objects {
+            if let Some(object) = held.form().object() {
+                let entries = self.how.indexed.entries(&key.namespace, &object);
+                self.index.change(key, &held.entries, &entries);
+                held.entries = entries;
             }
         }
-        self.indices.push(index);
     }
 
     pub(super) fn fold(&mut self, folds: fn(&K) -> bool) {
-        self.folds = folds;
+        self.how.folds = folds;
     }
 
-    pub(super) fn folds(&self) -> fn(&K) -> bool {
-        self.folds
+    pub(super) fn how_held(&self) -> HowHeld<K> {
+        self.how.clone()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -108,13 +120,12 @@ impl<K: Watched> KnownVersions<K> {
         self.objects.range(first..).take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == *wanted))
     }
 
-    pub(super) fn indexed(&self, index: &str, namespace: &Namespace, value: &str) -> Vec<StoredForm<K>> {
-        self.indexed_keys(index, namespace, value).iter().filter_map(|key| self.get(key)).collect()
+    pub(super) fn indexed(&self, namespace: &Namespace, entry: IndexEntry) -> Vec<StoredForm<K>> {
+        self.indexed_keys(namespace, entry).iter().filter_map(|key| self.get(key)).collect()
     }
 
-    pub(super) fn indexed_keys(&self, index: &str, namespace: &Namespace, value: &str) -> Vec<Key> {
-        let Some(index) = self.indices.iter().find(|candidate| candidate.name == index) else { return Vec::new() };
-        index.find(namespace, value).map(|name| Key::new(namespace, name)).collect()
+    pub(super) fn indexed_keys(&self, namespace: &Namespace, entry: IndexEntry) -> Vec<Key> {
+        self.index.find(entry).map(|name| Key::new(namespace, name)).collect()
     }
 
     /// Whether what a list names would change what is known.
@@ -146,7 +157,7 @@ impl<K: Watched> KnownVersions<K> {
         let key = Key::of(new.object.as_ref());
         if !self.is_news(&key, new.object.meta()) {
             let newest = self.objects.get(&key).filter(|known| known.uid() == uid(new.object.meta()));
-            return UpsertOutcome::Unchanged(newest.and_then(StoredObject::object).unwrap_or(new.object));
+            return UpsertOutcome::Unchanged { newest: newest.map(StoredObject::form), given: new.object };
         }
         // What is no news was known before, and says nothing of what a list under way has not named.
         self.mark_written(&key);
@@ -177,40 +188,35 @@ impl<K: Watched> KnownVersions<K> {
         if is_gone(object.meta()) {
             return UpsertOutcome::Gone { before: self.forget(object.meta()), last: object };
         }
-        let before = self.objects.insert(key.clone(), held);
-        if let Some(before) = &before
+        let before = self.objects.get(&key);
+        if let Some(before) = before
             && before.uid() != uid(object.meta())
         {
             self.deleted_uids.record(before.uid());
         }
-        let before = before.and_then(|before| before.object());
-        for index in &mut self.indices {
-            if let Some(before) = &before {
-                index.remove(&key, before);
-            }
-            index.insert(&key, &object);
-        }
-        UpsertOutcome::Changed { before, after: object }
+        self.index.change(&key, before.map_or(&[], |before| before.entries.as_ref()), &held.entries);
+        let before = self.objects.insert(key, held);
+        UpsertOutcome::Changed { before: before.map(|before| before.form()), after: object }
     }
 
     /// Buries a uid. Returns the object if it was known under this uid.
-    pub(super) fn forget(&mut self, meta: &ObjectMeta) -> Option<Arc<K>> {
+    pub(super) fn forget(&mut self, meta: &ObjectMeta) -> Option<StoredForm<K>> {
         self.deleted_uids.record(uid(meta));
         let key = Key::of_meta(meta);
         self.mark_written(&key);
         let same = self.objects.get(&key).is_some_and(|known| known.uid() == uid(meta));
-        if same { self.remove(&key) } else { None }
+        if same { self.remove(&key).map(|gone| gone.form()) } else { None }
     }
 
     /// Buries what is known under the key of a newer object of another uid. Returns it.
-    pub(super) fn forget_other(&mut self, newer: &ObjectMeta) -> Option<Arc<K>> {
+    pub(super) fn forget_other(&mut self, newer: &ObjectMeta) -> Option<StoredForm<K>> {
         let key = Key::of_meta(newer);
         let known = self.objects.get(&key).filter(|known| known.uid() != uid(newer))?;
         if known.version() >= version(newer) {
             return None;
         }
         self.deleted_uids.record(known.uid());
-        self.remove(&key)
+        self.remove(&key).map(|gone| gone.form())
     }
 
     pub(super) fn begin_list(&mut self, namespace: Option<&Namespace>) {
@@ -232,7 +238,7 @@ impl<K: Watched> KnownVersions<K> {
     }
 
     /// Forgets what the list did not name. Returns what is gone, sorted by key.
-    pub(super) fn end_list(&mut self, namespace: Option<&Namespace>) -> Vec<Arc<K>> {
+    pub(super) fn end_list(&mut self, namespace: Option<&Namespace>) -> Vec<StoredForm<K>> {
         let Some(list) = self.lists.remove(&namespace.cloned()) else { return Vec::new() };
         let listed = |key: &Key| list.named.contains(key) || list.written.contains(key);
         let in_scope = |key: &Key| namespace.is_none_or(|namespace| key.namespace == *namespace);
@@ -241,22 +247,20 @@ impl<K: Watched> KnownVersions<K> {
             .iter()
             .filter_map(|key| {
                 let gone = self.remove(key)?;
-                self.deleted_uids.record(uid(gone.meta()));
-                Some(gone)
+                self.deleted_uids.record(gone.uid());
+                Some(gone.form())
             })
             .collect()
     }
 
     #[cfg(test)]
-    pub(super) fn index_sizes(&self) -> Vec<usize> {
-        self.indices.iter().map(NameIndex::len).collect()
+    pub(super) fn index_size(&self) -> usize {
+        self.index.len()
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Arc<K>> {
-        let gone = self.objects.remove(key)?.object()?;
-        for index in &mut self.indices {
-            index.remove(key, &gone);
-        }
+    fn remove(&mut self, key: &Key) -> Option<StoredObject<K>> {
+        let gone = self.objects.remove(key)?;
+        self.index.change(key, &gone.entries, &[]);
         Some(gone)
     }
 }

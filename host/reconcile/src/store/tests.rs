@@ -1,4 +1,4 @@
-use std::sync::Mutex;
+use std::{cell::RefCell, sync::Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -316,7 +316,46 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
     assert_eq!((found("red"), found("green"), found("blue")), (vec!["a".into()], vec![], vec!["b".into()]));
     store.begin_list(None);
     store.end_list(None);
-    assert_eq!(store.read().index_sizes(), [0]);
+    assert_eq!(store.read().index_size(), 0);
+}
+
+thread_local! {
+    /// The store whose index is computed in this thread, and whether each time nobody was kept from it.
+    static WATCHED: RefCell<(Option<Store<ConfigMap>>, Vec<bool>)> = const { RefCell::new((None, Vec::new())) };
+}
+
+#[test]
+fn c_296_nobody_is_kept_from_a_store_while_values_of_an_index_are_computed() {
+    fn values(object: &ConfigMap) -> Vec<String> {
+        WATCHED.with_borrow_mut(|(store, free)| {
+            free.extend(store.iter().map(|store| store.shared.known.try_write().is_ok()));
+        });
+        object.metadata.resource_version.iter().cloned().collect()
+    }
+    let store = Store::new().with_index("versions", values);
+    WATCHED.set((Some(store.clone()), Vec::new()));
+    store.upsert(version("a", "u", 1));
+    store.hear(&message_of(&version("a", "u", 2))).unwrap();
+    store.forget(&version("a", "u", 2));
+    let (_store, free) = WATCHED.take();
+    assert_eq!(free, [true, true], "once for each version, and never under the lock");
+}
+
+#[test]
+fn c_296_what_was_known_is_read_when_the_lock_of_the_store_is_free_again() {
+    let store = Store::new().compacting(|_: &ConfigMap| true);
+    let taken_in = |number: u64| {
+        let new = store.new_version(version("a", "u", number));
+        store.write().upsert(new)
+    };
+    drop(taken_in(1));
+    let as_text = |form: Option<StoredForm<ConfigMap>>| matches!(form, Some(StoredForm::Folded(_)));
+    let UpsertOutcome::Changed { before, .. } = taken_in(2) else { panic!("it is the newest") };
+    assert!(as_text(before));
+    let UpsertOutcome::Unchanged { newest, .. } = taken_in(1) else { panic!("it is no news") };
+    assert!(as_text(newest));
+    let gone = store.write().forget(&version("a", "u", 2).metadata);
+    assert!(as_text(gone));
 }
 
 #[test]
@@ -348,7 +387,7 @@ fn a_store_that_folds_tells_and_finds_the_same() {
         }
         store.forget(&of(4, "idle"));
         let changes = journal.lock().unwrap().clone();
-        (found, changes, store.read().index_sizes())
+        (found, changes, store.read().index_size())
     };
     let folds = |object: &ConfigMap| !marked(object).contains(&"busy".to_owned());
     let (whole, folded) = (seen(Store::new()), seen(Store::new().compacting(folds)));
