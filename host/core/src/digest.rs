@@ -18,6 +18,11 @@ pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
+/// The bytes of SHA-256.
+pub fn sha256_bytes(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
 /// 32 bytes that only who has the key can tell: HMAC-SHA-256 over the parts, each behind its length, so that no two lists
 /// of parts are one text.
 pub fn derived(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {

@@ -2,19 +2,20 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     fmt,
 };
 
 use serde_json::{Map, Value};
 
-use self::managed_entries::ManagedEntries;
+use self::managed_entries::{EntryNames, ListEntry};
 use super::{
     SERVER_OWNED,
     three_way::{List, MergePosition, ids, indices, place_of},
 };
 use crate::health::{canonical, same};
 
+mod digests;
 mod managed_entries;
 
 /// The longest JSON pointer of a comparison, in bytes: of what lies deeper the field at its end is told, which is ignored or not as
@@ -79,39 +80,50 @@ pub fn baseline(written: &Value, answer: &Value) -> Value {
 /// What is wanted of a live object where some of it is ignored: there the live values are wanted (C-60).
 pub fn spared(wanted: &Value, live: &Value, ignored: &Ignored) -> Value {
     let ignored = with_filled_in(ignored, wanted);
-    spare(wanted, live, &FieldPosition::root(wanted, live, &ignored), &ignored).unwrap_or(Value::Null)
+    let mut sparing = Sparing { ignored: &ignored, names: EntryNames::default() };
+    sparing.spare(wanted, live, &FieldPosition::root(wanted, live, &ignored)).unwrap_or(Value::Null)
 }
 
-/// `None` where the field is ignored and the live object has none.
-fn spare(wanted: &Value, live: &Value, position: &FieldPosition<'_>, ignored: &Ignored) -> Option<Value> {
-    let member = |wanted: &Value, live: Option<&Value>, position: &FieldPosition<'_>| match live {
-        Some(live) => spare(wanted, live, position, ignored),
-        None if ignored.pointers.contains(&position.pointer) => None,
-        None => Some(wanted.clone()),
-    };
-    if ignored.pointers.contains(&position.pointer) {
-        return Some(live.clone());
-    }
-    let is_managed = !position.managed.is_empty();
-    match (wanted, live) {
-        (Value::Object(fields), Value::Object(others)) => {
-            let spared = fields.iter().filter_map(|(name, value)| {
-                Some((name.clone(), member(value, others.get(name), &position.field(name))?))
-            });
-            Some(Value::Object(spared.collect()))
+struct Sparing<'a> {
+    ignored: &'a Ignored,
+    names: EntryNames<'a>,
+}
+
+impl<'a> Sparing<'a> {
+    /// `None` where the field is ignored and the live object has none.
+    fn spare(&mut self, wanted: &'a Value, live: &'a Value, position: &FieldPosition<'a>) -> Option<Value> {
+        if self.ignored.pointers.contains(&position.pointer) {
+            return Some(live.clone());
         }
-        (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
-            Some(partners) => {
-                let managed = position.entries();
-                let spared = entries.iter().zip(partners).enumerate().filter_map(|(index, (entry, partner))| {
-                    member(entry, partner.map(|(_, other)| other), &position.entry(index, partner, &managed))
+        let is_managed = !position.managed.is_empty();
+        match (wanted, live) {
+            (Value::Object(fields), Value::Object(others)) => {
+                let spared = fields.iter().filter_map(|(name, value)| {
+                    Some((name.clone(), self.member(value, others.get(name), &position.field(name))?))
                 });
-                Some(Value::Array(spared.collect()))
+                Some(Value::Object(spared.collect()))
             }
-            None => Some(if is_managed { live.clone() } else { wanted.clone() }),
-        },
-        (wanted, live) if !is_managed || same(wanted, live) => Some(wanted.clone()),
-        (_, live) => Some(live.clone()),
+            (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
+                Some(partners) => {
+                    let spared = entries.iter().zip(partners).enumerate().filter_map(|(index, (entry, partner))| {
+                        let position = position.entry(index, partner, &mut self.names);
+                        self.member(entry, partner.map(|(_, other)| other), &position)
+                    });
+                    Some(Value::Array(spared.collect()))
+                }
+                None => Some(if is_managed { live.clone() } else { wanted.clone() }),
+            },
+            (wanted, live) if !is_managed || same(wanted, live) => Some(wanted.clone()),
+            (_, live) => Some(live.clone()),
+        }
+    }
+
+    fn member(&mut self, wanted: &'a Value, live: Option<&'a Value>, position: &FieldPosition<'a>) -> Option<Value> {
+        match live {
+            Some(live) => self.spare(wanted, live, position),
+            None if self.ignored.pointers.contains(&position.pointer) => None,
+            None => Some(wanted.clone()),
+        }
     }
 }
 
@@ -119,9 +131,9 @@ fn spare(wanted: &Value, live: &Value, position: &FieldPosition<'_>, ignored: &I
 /// keys, that only the live object has belong to others. Where the pointers take too many bytes the rest has empty ones.
 pub fn drift(baseline: &Value, live: &Value, ignored: &Ignored) -> Vec<Drift> {
     let ignored = with_filled_in(ignored, baseline);
-    let mut comparison = DriftSearch { ignored: &ignored, found: Vec::new(), left: MOST_POINTER_BYTES };
-    comparison.compare(baseline, live, &FieldPosition::root(baseline, live, &ignored));
-    comparison.found
+    let mut search = DriftSearch::new(&ignored);
+    search.compare(baseline, live, &FieldPosition::root(baseline, live, &ignored));
+    search.found
 }
 
 /// With what a server fills in, whatever was written there: the rules of a ClusterRole that others are aggregated into.
@@ -209,26 +221,18 @@ impl<'a> FieldPosition<'a> {
         self.below(&escaped, |node| node.get(&own), self.place.field(name))
     }
 
-    /// What is managed of the entries of a list, by where its nodes are.
-    fn entries(&self) -> BTreeMap<*const Value, ManagedEntries<'a>> {
-        let inner = self.managed.iter().filter(|node| !is_leaf(node));
-        inner.map(|node| (std::ptr::from_ref(*node), ManagedEntries::of(node))).collect()
-    }
-
-    fn entry(
-        &self,
-        index: usize,
-        live: Option<(usize, &Value)>,
-        entries: &BTreeMap<*const Value, ManagedEntries<'a>>,
-    ) -> Self {
-        let managed = |node: &'a Value| {
-            let (at, live) = live?;
-            entries.get(&std::ptr::from_ref(node))?.find(at, live)
-        };
+    fn entry(&self, index: usize, live: Option<(usize, &'a Value)>, names: &mut EntryNames<'a>) -> Self {
+        let mut entry = live.map(|(at, live)| ListEntry::new(at, live));
+        let managed = |node: &'a Value| names.find(node, entry.as_mut()?);
         self.below(&index.to_string(), managed, self.place)
     }
 
-    fn below(&self, name: &str, node: impl Fn(&'a Value) -> Option<&'a Value>, place: MergePosition<'a>) -> Self {
+    fn below(
+        &self,
+        name: &str,
+        mut node: impl FnMut(&'a Value) -> Option<&'a Value>,
+        place: MergePosition<'a>,
+    ) -> Self {
         // A node with nothing below it stands for all that is there.
         let managed = self.managed.iter().filter_map(|above| if is_leaf(above) { Some(*above) } else { node(above) });
         let is_below_pointer = self.is_below_pointer || self.pointer.len() + name.len() >= LONGEST_POINTER;
@@ -246,10 +250,15 @@ struct DriftSearch<'a> {
     found: Vec<Drift>,
     /// Bytes of pointers for which there is room.
     left: usize,
+    names: EntryNames<'a>,
 }
 
-impl DriftSearch<'_> {
-    fn compare(&mut self, baseline: &Value, live: &Value, position: &FieldPosition<'_>) {
+impl<'a> DriftSearch<'a> {
+    fn new(ignored: &'a Ignored) -> Self {
+        Self { ignored, found: Vec::new(), left: MOST_POINTER_BYTES, names: EntryNames::default() }
+    }
+
+    fn compare(&mut self, baseline: &'a Value, live: &'a Value, position: &FieldPosition<'a>) {
         if self.ignored.pointers.contains(&position.pointer) {
             return;
         }
@@ -261,9 +270,9 @@ impl DriftSearch<'_> {
             }
             (Value::Array(entries), Value::Array(others)) => match partners(entries, others, position.place) {
                 Some(partners) => {
-                    let managed = position.entries();
                     for (index, (entry, partner)) in entries.iter().zip(partners).enumerate() {
-                        self.member(entry, partner.map(|(_, other)| other), &position.entry(index, partner, &managed));
+                        let position = position.entry(index, partner, &mut self.names);
+                        self.member(entry, partner.map(|(_, other)| other), &position);
                     }
                 }
                 None => self.tell(Drift::Different, position),
@@ -273,7 +282,7 @@ impl DriftSearch<'_> {
         }
     }
 
-    fn member(&mut self, baseline: &Value, live: Option<&Value>, position: &FieldPosition<'_>) {
+    fn member(&mut self, baseline: &'a Value, live: Option<&'a Value>, position: &FieldPosition<'a>) {
         match live {
             Some(live) => self.compare(baseline, live, position),
             // An empty map or list is often left out by whoever writes the object next.
