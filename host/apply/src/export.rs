@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::{Code, Failure},
-    jsonpath::{ParsedPath, PathError},
+    jsonpath::{ParsedPath, PathError, StepBudget},
     memory,
     name::Namespace,
     step::{Halt, Until},
@@ -63,6 +63,27 @@ impl ExportRoom {
     }
 }
 
+/// The version of an object that was looked at last, and why that has no value: it is not looked at again (C-297).
+#[derive(Default)]
+struct LastLook(Option<(Value, PathError)>);
+
+impl LastLook {
+    /// The value at a path of an object.
+    fn one<'v>(&mut self, path: &ParsedPath, object: &'v Value, steps: &StepBudget) -> Result<&'v Value, PathError> {
+        let version = object.pointer("/metadata/resourceVersion");
+        if let Some((seen, error)) = &self.0
+            && version == Some(seen)
+        {
+            return Err(error.clone());
+        }
+        let found = off_the_executor(|| path.one(object, steps));
+        if let Err(error) = &found {
+            self.0 = version.map(|version| (version.clone(), error.clone()));
+        }
+        found
+    }
+}
+
 impl JobObjects<'_> {
     /// All exports, or a wait for what they come from.
     pub(crate) async fn collect(
@@ -76,7 +97,12 @@ impl JobObjects<'_> {
                 ExportSource::Value(value) => memory.take(value, None).map(|()| value.clone()),
                 ExportSource::Path(source) => self.value(source, &rule.key, inventory, &mut memory).await,
             };
+            // Whatever comes after it would be refused as well, and its object asked for in vain (C-297).
+            let is_last = value.is_err() && self.steps.is_spent();
             results.push(value.map(|value| (rule.key.as_str(), value)));
+            if is_last {
+                break;
+            }
         }
         let mut exports = Value::Object(Map::new());
         for (key, value) in all(results)? {
@@ -120,8 +146,9 @@ impl JobObjects<'_> {
         let parsed = ParsedPath::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
         })?;
+        let mut last = LastLook::default();
         if let Some(answer) = self.answer(located)
-            && let Ok(value) = off_the_executor(|| parsed.one(answer, &self.steps))
+            && let Ok(value) = last.one(&parsed, answer, &self.steps)
         {
             let cluster = self.job.clusters.cluster(&located.on).await?;
             memory.take(value, Some((&cluster, &located.key)))?;
@@ -131,7 +158,7 @@ impl JobObjects<'_> {
         let handle = self.handle(located).await?;
         let mut classified = |object: Option<Arc<Value>>| {
             object.iter().for_each(|object| self.has_read(located, object));
-            let found = object.as_deref().map(|object| off_the_executor(|| parsed.one(object, &self.steps)));
+            let found = object.as_deref().map(|object| last.one(&parsed, object, &self.steps));
             match found {
                 Some(Ok(value)) => memory.take(value, Some((&handle.cluster, &handle.key))).map(|()| value.clone()),
                 Some(Err(error)) => Err(absent(&handle.key, export, &error)),
@@ -204,6 +231,20 @@ mod tests {
             merge(&mut exports, nested(key, value));
         }
         assert_eq!(exports, json!({"a": {"b": 4, "c": {"d": 2}, "e": 3}}));
+    }
+
+    #[test]
+    fn c_297_a_version_without_a_value_is_looked_at_once() {
+        let of = |version: &str, data: Value| json!({"metadata": {"resourceVersion": version}, "data": data});
+        let (path, mut last) = (ParsedPath::parse(".data.k").unwrap(), LastLook::default());
+        let mut look = |object: &Value, steps: &StepBudget| last.one(&path, object, steps).cloned();
+        let (without, steps, none) = (of("1", json!({})), StepBudget::default(), StepBudget::default());
+        assert!(none.take(u64::MAX).is_err());
+        let refused = look(&without, &steps);
+        assert!(matches!(refused, Err(PathError::Count { count: 0, .. })));
+        assert_eq!(look(&without, &none), refused, "it takes no steps");
+        assert_eq!(look(&of("2", json!({"k": 1})), &steps), Ok(json!(1)));
+        assert!(matches!(look(&of("2", json!({"k": 1})), &none), Err(PathError::Together { .. })));
     }
 
     #[test]

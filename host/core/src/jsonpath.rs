@@ -91,8 +91,7 @@ impl ParsedPath {
     /// [`PathError::Steps`], [`PathError::Together`]
     pub fn all<'a>(&self, document: &'a Value, budget: &StepBudget) -> Result<Vec<&'a Value>, PathError> {
         let together = |_: StepsExceeded| PathError::Together { path: self.text.clone() };
-        let size = cost::DocumentSize::of(document, 0);
-        budget.take(size.values).map_err(together)?;
+        let size = budget.measured(|| cost::DocumentSize::of(document, 0), |size| size.values).map_err(together)?;
         let steps = self.shape.most_steps(size);
         if steps > MOST_STEPS {
             return Err(PathError::Steps { path: self.text.clone(), steps });

@@ -291,9 +291,8 @@ impl ReadyExpression {
     /// # Errors
     /// [`Unready`] names no value of the object.
     pub fn classify(&self, object: &Value, budget: &StepBudget) -> Result<(), Unready> {
-        budget
-            .take(memory::of(object) / BYTES_OF_A_VALUE)
-            .map_err(|error| Unready(format!("its expression: {error}")))?;
+        let handed = budget.measured(|| memory::of(object), |bytes| bytes / BYTES_OF_A_VALUE);
+        handed.map_err(|error| Unready(format!("its expression: {error}")))?;
         let document = Map::from_iter([("object".to_owned(), object.clone())]);
         match self.0.holds_of(&document) {
             Ok(true) => Ok(()),

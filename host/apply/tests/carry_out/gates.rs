@@ -350,6 +350,23 @@ async fn c_287_limits_state_exports_of_one_item_share_their_memory() {
 }
 
 #[tokio::test]
+async fn c_297_what_exports_name_beyond_their_steps_is_not_asked_for() {
+    let mut world = World::new().await;
+    let mut wide = config_map("a", "1");
+    wide["data"] = (0..1_000).map(|number| (format!("k{number}"), json!("v"))).collect();
+    let rule = |name: &str, path: &str| json!({"key": "", "source": {"path": {"key": key(name), "path": path}}});
+    // Each may take some ten thousand steps over the object, and takes few.
+    let long = vec![rule("a", "..x..x..x..x"); 400];
+    let rules: Vec<Value> = long.into_iter().chain([rule("late", ".data.k")]).collect();
+    let write = json!({"object": wide, "how": "replace"});
+    let plan = proposal(json!({"stages": [stage(&[write])], "next": {"finish": {"exports": rules}}}));
+    waits(&world.reconcile("j", &plan).await);
+    let asked = world.traffic.take();
+    assert!(asked.iter().any(|line| line.contains("configmaps/a")), "{asked:?}");
+    assert!(!asked.iter().any(|line| line.contains("configmaps/late")), "{asked:?}");
+}
+
+#[tokio::test]
 async fn exports_wait_for_objects_that_nobody_has_made_yet() {
     let mut world = World::new().await;
     let rule = json!({"key": "e", "source": {"path": {"key": key("late"), "path": ".data.k"}}});

@@ -35,4 +35,44 @@ impl StepBudget {
         self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
         left.map(drop).ok_or(StepsExceeded)
     }
+
+    /// Whether none are left: nothing more is evaluated.
+    pub fn is_spent(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Measures something, and takes the steps of that. Where none are left nothing is measured.
+    ///
+    /// # Errors
+    /// There are not so many.
+    pub fn measured<T>(&self, measure: impl FnOnce() -> T, steps: impl FnOnce(&T) -> u64) -> Result<T, StepsExceeded> {
+        if self.is_spent() {
+            return Err(StepsExceeded);
+        }
+        let measured = measure();
+        self.take(steps(&measured))?;
+        Ok(measured)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn c_297_where_no_steps_are_left_nothing_is_measured() {
+        let (budget, measures) = (StepBudget::default(), Cell::new(0));
+        let measured = |size: u64| {
+            let measure = || {
+                measures.set(measures.get() + 1);
+                size
+            };
+            budget.measured(measure, |size| *size)
+        };
+        assert_eq!((measured(7), measured(MOST_STEPS_TOGETHER)), (Ok(7), Err(StepsExceeded)));
+        assert_eq!((measured(1), measured(1), measures.get()), (Err(StepsExceeded), Err(StepsExceeded), 2));
+        assert!(budget.is_spent() && !StepBudget::default().is_spent());
+    }
 }
