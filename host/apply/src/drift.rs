@@ -15,6 +15,7 @@ use orangery_proposal::{
     inventory::{Inventory, LocatedObject},
     overlay::{Drift, Ignored, baseline, drift, fill, overlay, spared, three_way},
 };
+use orangery_turns::off_the_executor;
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,12 +29,15 @@ use crate::{
 };
 
 mod changed_by;
+mod known;
+mod packed;
 mod tracked;
 mod versions;
 mod watch;
 
 pub use self::{
-    tracked::{DriftedSince, TrackedManifest},
+    known::DriftedSince,
+    tracked::TrackedManifest,
     watch::{ask, correct, watch},
 };
 
@@ -321,11 +325,11 @@ async fn find_one(
     let owner = (job.owner, job.labels);
     let live = read(job, located).await?;
     let live = live.as_ref().map(|live| &live.object);
-    let kept = unasked_baseline(write, job.owner, job.labels);
-    match (compare((write, uid, &kept), live, owner, ignored), live) {
+    let found = |kept: &Value| off_the_executor(|| compare((write, uid, kept), live, owner, ignored));
+    match (found(&unasked_baseline(write, job.owner, job.labels)), live) {
         (DriftFinding::Different(_), Some(live)) => {
             let kept = asked_baseline(job, located, write, live).await?;
-            Ok(compare((write, uid, &kept), Some(live), owner, ignored))
+            Ok(found(&kept))
         }
         (finding, _) => Ok(finding),
     }
@@ -365,9 +369,13 @@ async fn write_once(
 ) -> Result<Option<Value>, ApplyError> {
     let job = objects.job;
     let live = handle.get().await?;
-    let wanted = wanted(write, job.owner, job.labels);
     let owners = (job.owner, job.labels);
-    match compare((write, uid, &baseline(&wanted, &wanted)), live.as_ref(), owners, ignored) {
+    let (wanted, finding) = off_the_executor(|| {
+        let wanted = wanted(write, job.owner, job.labels);
+        let finding = compare((write, uid, &baseline(&wanted, &wanted)), live.as_ref(), owners, ignored);
+        (wanted, finding)
+    });
+    match finding {
         DriftFinding::TakenOver(_) => return Ok(None),
         DriftFinding::AsWritten if live.is_none() => return Ok(None),
         DriftFinding::BeingDeleted => return Err(Halt::from(handle.key.waiting(Until::Gone)).into()),
@@ -398,7 +406,7 @@ async fn put(
             }
         });
     };
-    let mut wanted = spared(&wanted, &live, ignored);
+    let mut wanted = off_the_executor(|| spared(&wanted, &live, ignored));
     let version = live.pointer("/metadata/resourceVersion").cloned();
     let versioned = json!({"metadata": {"resourceVersion": version}});
     Ok(match &write.how {

@@ -42,9 +42,9 @@ pub use crate::{
     object_memory::{HeldObject, KeptObjects, MOST_OBJECT_BYTES},
     object_watcher::{MOST_APART, ObjectWatcher},
     set::{ClusterSet, unobserved},
-    shares::MOST_WATCHES,
+    shares::{MOST_WATCHES, SMALL_COMPARISON},
     watch::{
-        FeedEvent, FeedHandle, Feeds, MOST_SINGLE, NamespacedName, Observe, Observed, Waiter, Wake, Watches,
+        FeedEvent, FeedHandle, Feeds, MOST_SINGLE, NamespacedName, Observe, Observed, Observer, Waiter, Wake, Watches,
         read_events,
     },
 };

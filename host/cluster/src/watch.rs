@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub(crate) use self::follow::PAGE;
 use self::{crowded::CrowdedScopes, follow::follow, known::KnownObjects, live::LiveEntries};
 pub use self::{
-    feed::{FeedEvent, FeedHandle, Feeds, Observe},
+    feed::{FeedEvent, FeedHandle, Feeds, Observe, Observer},
     follow::read_events,
     known::Observed,
 };

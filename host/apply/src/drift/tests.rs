@@ -11,11 +11,7 @@ use orangery_proposal::{
     inventory::{InventoryEntry, InventoryPolicy},
 };
 
-use super::{
-    tracked::{FedKind, WrittenObject},
-    versions::Told,
-    *,
-};
+use super::{packed::WrittenObject, tracked::FedKind, versions::Told, *};
 
 fn owner() -> Owner {
     Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned(), cluster: None }
@@ -411,4 +407,33 @@ fn c_59_what_was_written_is_packed_and_comes_back() {
     let WrittenObject { write, uid, .. } = tracked.written(&located("a")).unwrap();
     assert_eq!((write, uid.as_deref()), (self::write("a", "v", "replace"), Some("1")));
     assert!(tracked.bytes() > 0 && tracked.bytes() < 400, "{}", tracked.bytes());
+}
+
+#[test]
+fn c_295_nobody_waits_for_a_comparison_and_what_was_told_meanwhile_counts() {
+    let (woken, tracked) = tracked();
+    let wakes = || woken.swap(0, Ordering::SeqCst);
+    let (theirs, others) = (version("theirs", 5), version("v", 7));
+    let begun = tracked.begin(&located("a"), Told::Is(&theirs)).expect("it is news");
+    // It is compared now, and others look at the item: nothing is locked.
+    assert_eq!((tracked.is_complete(), tracked.is_broken(), tracked.is_unasked()), (false, false, false));
+    assert_eq!((tracked.drifted().len(), tracked.due(None, Timestamp::UNIX_EPOCH)), (0, (vec![], None)));
+    tell(&tracked, &others);
+    assert_eq!((tracked.is_complete(), tracked.is_unasked(), wakes()), (true, false, 1));
+    assert!(!tracked.end(&located("a"), &begun), "what it has found is old");
+    assert_eq!((tracked.is_complete(), tracked.is_unasked(), tracked.drifted().len()), (true, false, 0));
+}
+
+#[test]
+fn c_295_what_is_compared_is_due_when_it_is_known_what_that_finds() {
+    let (woken, tracked) = tracked();
+    tell(&tracked, &version("theirs", 5));
+    ask(&tracked, &version("theirs", 5));
+    let due = || tracked.due(None, Timestamp::UNIX_EPOCH).0;
+    assert_eq!(due(), [located("a")]);
+    let theirs = version("theirs", 7);
+    let begun = tracked.begin(&located("a"), Told::Is(&theirs)).expect("it is news");
+    assert_eq!(due(), []);
+    assert!(tracked.end(&located("a"), &begun), "it differs as before, and is due again");
+    assert_eq!((due(), woken.load(Ordering::SeqCst)), (vec![located("a")], 1));
 }

@@ -1,13 +1,11 @@
-//! What is known of the drift of one manifest: for each object of its manifest what was written, packed, and whether the cluster
-//! still has it so. Feeds of clusters tell what changes; nothing here asks anybody.
+//! The manifest of one item that is watched: for each object of it what was written, packed, and whether the cluster still has it
+//! so. Feeds of clusters tell what changes; nothing here asks anybody.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{Read, Write},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use jiff::Timestamp;
 use orangery_cluster::{FeedEvent, FeedHandle, NamespacedName};
 use orangery_core::{
@@ -18,25 +16,17 @@ use orangery_core::{
     step::{Halt, Step},
 };
 use orangery_proposal::{
-    ClusterRef, ObjectKey, ObjectWrite,
-    drift_rules::{Corrections, DriftRules},
-    inventory::LocatedObject,
-    overlay::Ignored,
+    ClusterRef, ObjectKey, ObjectWrite, drift_rules::DriftRules, inventory::LocatedObject, overlay::Ignored,
 };
-use orangery_turns::off_the_executor;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     DriftFinding,
-    changed_by::changed_by,
-    compare, unasked_baseline,
-    versions::{SeenVersions, Told},
+    known::{DriftComparison, DriftedSince, KnownDrift},
+    packed::WrittenObject,
+    versions::Told,
 };
 use crate::{ClusterIdentity, Job, Owner, ReachedCluster, Sameness};
-
-/// The largest object that is unpacked, in bytes of JSON: more than an API server takes.
-const LARGEST: u64 = 32 << 20;
 
 /// The manifest of one item that is watched.
 pub struct TrackedManifest {
@@ -50,49 +40,10 @@ pub struct TrackedManifest {
     wake: Arc<dyn Fn() + Send + Sync>,
     /// The memory that the packed objects took at first, in bytes.
     bytes: u64,
-    /// Protects what is known. Held while one object is compared.
+    /// Protects what is known. Held for one look or one change, and not while an object is compared.
     known: Mutex<KnownDrift>,
     /// Protects the feeds that are held. Held to add one.
     feeds: Mutex<Vec<FeedHandle>>,
-}
-
-#[derive(Default)]
-struct KnownDrift {
-    objects: BTreeMap<LocatedObject, TrackedObject>,
-    /// How many of them nothing is known of yet.
-    unseen: usize,
-    /// Those that differ from what was written, while the server was not asked what it makes of that.
-    unasked: BTreeSet<LocatedObject>,
-    drifted: BTreeMap<LocatedObject, DriftedSince>,
-    corrections: BTreeMap<LocatedObject, Corrections>,
-    /// Those that were found to be another's, or on their way out, when they were about to be written: the feed tells of them.
-    paused: BTreeSet<LocatedObject>,
-    /// Those that were written again since the last list of their kind has begun: it may have been too early for them.
-    written: BTreeSet<LocatedObject>,
-    /// Why kinds cannot be watched, by the numbers of their feeds.
-    troubles: BTreeMap<usize, String>,
-}
-
-struct TrackedObject {
-    packed: Box<[u8]>,
-    versions: SeenVersions,
-    is_seen: bool,
-    is_asked: bool,
-}
-
-/// One object that is not as it was written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DriftedSince {
-    /// How it differs.
-    pub finding: DriftFinding,
-    /// When that was seen.
-    pub since: Timestamp,
-    /// The field manager that changed it last.
-    pub manager: Option<String>,
-    /// Why it was not written again.
-    pub refused: Option<String>,
-    /// How often it was written again in a row.
-    pub corrected: u32,
 }
 
 /// The objects that one feed tells of.
@@ -107,7 +58,7 @@ pub(super) struct FedKind {
 }
 
 impl FedKind {
-    fn located(&self, NamespacedName { namespace, name }: &NamespacedName) -> LocatedObject {
+    pub(super) fn located(&self, NamespacedName { namespace, name }: &NamespacedName) -> LocatedObject {
         let (api_version, kind) = (self.api_version.clone(), self.kind.clone());
         let key = ObjectKey { api_version, kind, namespace: namespace.clone(), name: name.clone() };
         LocatedObject { on: self.on.clone(), key }
@@ -121,30 +72,6 @@ impl FedKind {
     }
 }
 
-/// What was written.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct WrittenObject {
-    pub(super) write: ObjectWrite,
-    pub(super) uid: Option<String>,
-    /// What the server makes of it, once it was asked.
-    baseline: Option<Value>,
-}
-
-impl WrittenObject {
-    fn pack(&self) -> Box<[u8]> {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-        let json = serde_json::to_vec(self).unwrap_or_else(|_no_json| Vec::new());
-        let written = encoder.write_all(&json).and_then(|()| encoder.finish());
-        written.map(Vec::into_boxed_slice).unwrap_or_else(|_no_memory| Box::default())
-    }
-
-    fn unpack(packed: &[u8]) -> Option<Self> {
-        let mut json = Vec::new();
-        DeflateDecoder::new(packed).take(LARGEST).read_to_end(&mut json).ok()?;
-        serde_json::from_slice(&json).ok()
-    }
-}
-
 impl TrackedManifest {
     /// For the objects of a manifest, of which nothing is known yet, each with the uid of what was written. `clusters` are
     /// those that were written to; `wake` must not block.
@@ -155,16 +82,11 @@ impl TrackedManifest {
         clusters: BTreeMap<ClusterRef, ClusterIdentity>,
         objects: Vec<(LocatedObject, ObjectWrite, Option<String>)>,
     ) -> Self {
-        let objects: BTreeMap<LocatedObject, TrackedObject> = objects
+        let packed = objects
             .into_iter()
-            .map(|(located, write, uid)| {
-                let packed = WrittenObject { write, uid, baseline: None }.pack();
-                let versions = SeenVersions::default();
-                (located, TrackedObject { packed, versions, is_seen: false, is_asked: false })
-            })
-            .collect();
-        let bytes = objects.values().map(|object| object.packed.len() as u64).sum();
-        let known = KnownDrift { unseen: objects.len(), objects, ..KnownDrift::default() };
+            .map(|(located, write, uid)| (located, WrittenObject { write, uid, baseline: None }.pack()));
+        let known = KnownDrift::of(packed);
+        let bytes = known.bytes();
         Self {
             rules,
             owner: owner.clone(),
@@ -204,7 +126,7 @@ impl TrackedManifest {
 
     /// All objects.
     pub(super) fn objects(&self) -> Vec<LocatedObject> {
-        self.known().objects.keys().cloned().collect()
+        self.known().objects().cloned().collect()
     }
 
     /// Holds a feed as long as the item is watched.
@@ -235,14 +157,32 @@ impl TrackedManifest {
 
     /// Takes in what is told of an object.
     pub(super) fn take(&self, located: &LocatedObject, told: Told<'_>) {
-        if self.known().take(self, located, told) {
+        let begun = self.begin(located, told);
+        if begun.is_some_and(|begun| self.end(located, &begun)) {
             (self.wake)();
         }
     }
 
+    /// What has to be compared, where what is told of an object is news.
+    pub(super) fn begin<'t>(&self, located: &LocatedObject, told: Told<'t>) -> Option<DriftComparison<'t>> {
+        self.known().begin(located, told)
+    }
+
+    /// Compares, while nobody waits for it, and takes in what is found, unless something newer was told meanwhile. Whether there is
+    /// something new to tell or to do.
+    pub(super) fn end(&self, located: &LocatedObject, begun: &DriftComparison<'_>) -> bool {
+        let found = begun.find((&self.owner, &self.labels), &self.ignored(located));
+        found.is_some_and(|found| self.known().put(located, begun, found, &*self.clock))
+    }
+
+    /// Bytes of memory that it takes at most to compare an object, beside the live one.
+    pub(super) fn bytes_to_compare(&self, located: &LocatedObject) -> u64 {
+        self.known().packed(located).map_or(0, |packed| packed.bytes_to_compare)
+    }
+
     /// The version of an object that is known, for [`Self::read`].
     pub(super) fn version(&self, located: &LocatedObject) -> u64 {
-        self.known().objects.get(located).map_or(0, |object| object.versions.seen)
+        self.known().version(located)
     }
 
     /// The object was read, which began when the version `before` was known: where a feed has told of it meanwhile, that there
@@ -257,8 +197,8 @@ impl TrackedManifest {
 
     /// What was written of an object.
     pub(super) fn written(&self, located: &LocatedObject) -> Option<WrittenObject> {
-        let known = self.known();
-        known.objects.get(located).and_then(|object| WrittenObject::unpack(&object.packed))
+        let packed = self.known().packed(located).cloned();
+        packed.and_then(|packed| packed.unpack())
     }
 
     /// The server was asked what it makes of a write, which began when the version `before` was known. Where a feed has told of
@@ -271,28 +211,18 @@ impl TrackedManifest {
         live: &Value,
     ) {
         let packed = WrittenObject { baseline: Some(baseline), ..written }.pack();
-        let is_old = {
-            let mut known = self.known();
-            let Some(object) = known.objects.get_mut(located) else { return };
-            let is_old = object.versions.seen != before;
-            if !is_old {
-                *object = TrackedObject { packed, versions: SeenVersions::default(), is_seen: true, is_asked: true };
-                known.unasked.remove(located);
-                known.take(self, located, Told::Read(Some(live)));
-            }
-            is_old
-        };
-        if is_old {
-            (self.wake)();
+        let begun = self.known().asked(located, (packed, before), live);
+        match begun {
+            Some(begun) => _ = self.end(located, &begun),
+            None => (self.wake)(),
         }
     }
 
     /// The object was written again, and is this now.
     pub(super) fn corrected(&self, located: &LocatedObject, live: &Value, now: Timestamp) {
-        let mut known = self.known();
-        known.count(located, now);
-        known.written.insert(located.clone());
-        known.take(self, located, Told::Written(live));
+        let begun = self.known().corrected(located, live, now);
+        // Whoever has written it looks at what is known then.
+        begun.iter().for_each(|begun| _ = self.end(located, begun));
     }
 
     /// The object was not written again, until something is told of it; it differed like this.
@@ -363,7 +293,8 @@ impl TrackedManifest {
         schedule: Option<(&Schedule, Timestamp)>,
         now: Timestamp,
     ) -> (Vec<LocatedObject>, Option<Timestamp>) {
-        let known = self.known();
+        let mut known = self.known();
+        known.pause_compared();
         let (mut due, mut next) = (Vec::new(), None);
         for (located, drifted) in &known.drifted {
             let is_ours = matches!(drifted.finding, DriftFinding::Missing | DriftFinding::Different(_));
@@ -393,53 +324,5 @@ impl TrackedManifest {
 
     fn known(&self) -> MutexGuard<'_, KnownDrift> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl KnownDrift {
-    fn count(&mut self, located: &LocatedObject, now: Timestamp) {
-        let before = self.corrections.get(located).copied();
-        self.corrections.insert(located.clone(), Corrections::another(before, now));
-    }
-
-    /// Whether there is something new to tell or to do.
-    fn take(&mut self, of: &TrackedManifest, located: &LocatedObject, told: Told<'_>) -> bool {
-        let Some(object) = self.objects.get_mut(located) else { return false };
-        let told = match told {
-            // What a list says that may have been too early is held against the answer of the write.
-            Told::Unlisted if self.written.contains(located) => return false,
-            Told::Listed(live) if self.written.contains(located) => Told::Is(live),
-            told => told,
-        };
-        if !object.versions.take(told, object.is_seen) {
-            return false;
-        }
-        let live = told.live();
-        let was_paused = self.paused.remove(located);
-        let was_seen = std::mem::replace(&mut object.is_seen, true);
-        let Some(WrittenObject { write, uid, baseline }) = WrittenObject::unpack(&object.packed) else { return false };
-        let is_asked = object.is_asked;
-        let kept = baseline.unwrap_or_else(|| unasked_baseline(&write, &of.owner, &of.labels));
-        let ignored = of.ignored(located);
-        // Others choose how long it takes: nobody waits for it but who looks at this item.
-        let finding =
-            off_the_executor(|| compare((&write, uid.as_deref(), &kept), live, (&of.owner, &of.labels), &ignored));
-        self.unseen = self.unseen.saturating_sub(usize::from(!was_seen));
-        let is_news = match finding {
-            DriftFinding::AsWritten => self.unasked.remove(located) | self.drifted.remove(located).is_some(),
-            DriftFinding::Different(_) if !is_asked => self.unasked.insert(located.clone()),
-            finding => {
-                self.unasked.remove(located);
-                let before = self.drifted.get(located);
-                let is_news = before.is_none_or(|before| before.finding != finding);
-                let since = before.map_or_else(|| of.clock.now(), |before| before.since);
-                let refused = before.and_then(|before| before.refused.clone());
-                let manager = off_the_executor(|| live.and_then(|live| changed_by(&finding, live, (&kept, &ignored))));
-                let drifted = DriftedSince { finding, since, manager, refused, corrected: 0 };
-                self.drifted.insert(located.clone(), drifted);
-                is_news
-            }
-        };
-        self.unseen == 0 && (is_news || !was_seen || was_paused)
     }
 }

@@ -2,17 +2,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use futures::{StreamExt, future::ready, stream};
-use orangery_cluster::{Cluster, Error, NamespacedName, Observe};
+use orangery_cluster::{Cluster, Error, FeedEvent, KeptObjects, NamespacedName, Observer, SMALL_COMPARISON};
 use orangery_core::{
+    error::Failure,
     name::{ApiVersion, Kind, Namespace},
     port::BoxFuture,
     step::{Halt, Step},
 };
 use orangery_proposal::{ClusterRef, ObjectWrite, Proposal, deployer::ApiResource, inventory::LocatedObject};
+use orangery_turns::off_the_executor;
 
 use super::{
     DriftFinding, asked_baseline, part, read,
@@ -37,8 +39,9 @@ pub async fn watch(job: &Job<'_>, tracked: &Arc<TrackedManifest>) -> Step<()> {
         let resource = served(&cluster, &api_version, &kind).await?;
         let places: BTreeSet<NamespacedName> = objects.iter().map(|located| place(located, &resource)).collect();
         let of = FedKind { number, on, api_version, kind, namespace: namespace.clone() };
-        let what = (&*resource, namespace);
-        let (feed, is_listed) = job.clusters.follow(&cluster, what, places, observer(tracked, of))?;
+        let (what, tracked_by) = ((&*resource, namespace), Arc::downgrade(tracked));
+        let observe = Arc::new(ManifestObserver { tracked: tracked_by, of });
+        let (feed, is_listed) = job.clusters.follow(&cluster, what, places, observe)?;
         tracked.keep_feed(feed);
         if !is_listed {
             unlisted.extend(objects);
@@ -46,8 +49,9 @@ pub async fn watch(job: &Job<'_>, tracked: &Arc<TrackedManifest>) -> Step<()> {
     }
     let reading = unlisted.into_iter().map(|located| async move {
         let before = tracked.version(&located);
+        let _room = hold_for_comparison(job, tracked, &located).await?;
         let live = read(job, &located).await?;
-        tracked.read(&located, before, live.as_ref().map(|live| &live.object));
+        off_the_executor(|| tracked.read(&located, before, live.as_ref().map(|live| &live.object)));
         Ok(())
     });
     all(stream::iter(reading).buffer_unordered(AT_ONCE).collect().await)
@@ -69,17 +73,38 @@ async fn served(cluster: &Cluster, api_version: &ApiVersion, kind: &Kind) -> Res
 pub async fn ask(job: &Job<'_>, tracked: &TrackedManifest) -> Step<()> {
     let asking = tracked.unasked().into_iter().map(|located| async move {
         let before = tracked.version(&located);
-        let Some(written) = tracked.written(&located) else { return Ok(()) };
+        let _room = hold_for_comparison(job, tracked, &located).await?;
+        let Some(written) = off_the_executor(|| tracked.written(&located)) else { return Ok(()) };
         match read(job, &located).await? {
             None => tracked.read(&located, before, None),
             Some(live) => {
                 let baseline = asked_baseline(job, &located, &written.write, &live.object).await?;
-                tracked.asked(&located, (written, before), baseline, &live.object);
+                off_the_executor(|| tracked.asked(&located, (written, before), baseline, &live.object));
             }
         }
         Ok(())
     });
     all(stream::iter(asking).buffer_unordered(AT_ONCE).collect().await)
+}
+
+/// What it takes to compare an object, held of what the objects of all clusters share as long as this lives (C-295).
+///
+/// # Errors
+/// There is no room now.
+async fn hold_for_comparison(job: &Job<'_>, tracked: &TrackedManifest, located: &LocatedObject) -> Step<KeptObjects> {
+    let (mut room, bytes) = (KeptObjects::default(), tracked.bytes_to_compare(located));
+    if bytes > SMALL_COMPARISON {
+        let cluster = job.clusters.cluster(&located.on).await?;
+        cluster.reserve(&mut room, bytes, &located.key).map_err(|_| {
+            let message = format!(
+                "what was written of {} takes {bytes} bytes of memory to be compared, for which there is no room beside the objects that \
+                 others work with; it is tried again",
+                located.key
+            );
+            Halt::Retry(Failure::new("Drift", "NoRoom", message))
+        })?;
+    }
+    Ok(room)
 }
 
 fn all(results: Vec<Step<()>>) -> Step<()> {
@@ -127,14 +152,15 @@ async fn correct_one<'c>(
     masked: &(dyn Fn(&str) -> String + Send + Sync),
 ) -> bool {
     let written = async {
-        let Some(written) = tracked.written(located) else { return Ok(None) };
+        let _room = hold_for_comparison(job, tracked, located).await?;
+        let Some(written) = off_the_executor(|| tracked.written(located)) else { return Ok(None) };
         check(part(vec![ObjectWrite::clone(&written.write)])).await?;
         let ignored = tracked.ignored(located);
         write_again(job, located, (&written.write, written.uid.as_deref()), &ignored).await
     };
     match written.await {
         Ok(Some(live)) => {
-            tracked.corrected(located, &live, job.clock.now());
+            off_the_executor(|| tracked.corrected(located, &live, job.clock.now()));
             return true;
         }
         // The feed tells of a new owner, and of the end of what is being deleted.
@@ -162,11 +188,19 @@ fn place(located: &LocatedObject, resource: &ApiResource) -> NamespacedName {
 }
 
 /// Tells a manifest as long as it is there.
-fn observer(tracked: &Arc<TrackedManifest>, of: FedKind) -> Observe {
-    let tracked = Arc::downgrade(tracked);
-    Arc::new(move |event| {
-        if let Some(tracked) = tracked.upgrade() {
-            tracked.observe(&of, event);
+struct ManifestObserver {
+    tracked: Weak<TrackedManifest>,
+    of: FedKind,
+}
+
+impl Observer for ManifestObserver {
+    fn bytes(&self, place: &NamespacedName) -> u64 {
+        self.tracked.upgrade().map_or(0, |tracked| tracked.bytes_to_compare(&self.of.located(place)))
+    }
+
+    fn observe(&self, event: FeedEvent<'_>) {
+        if let Some(tracked) = self.tracked.upgrade() {
+            tracked.observe(&self.of, event);
         }
-    })
+    }
 }

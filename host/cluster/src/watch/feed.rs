@@ -13,10 +13,13 @@ use std::{
 };
 
 use futures::StreamExt;
-use kube::{Client, runtime::watcher::Event};
-use orangery_core::name::Namespace;
+use kube::{
+    Client,
+    runtime::watcher::{self, Event},
+};
+use orangery_core::{memory, name::Namespace};
 use orangery_proposal::deployer::ApiResource;
-use orangery_turns::HeldBytes;
+use orangery_turns::{HeldBytes, Tenant, off_the_executor};
 use serde_json::Value;
 use tokio::{
     sync::Semaphore,
@@ -26,13 +29,13 @@ use tokio::{
 
 use super::{
     NamespacedName, Scope,
-    follow::{events, turn_of},
+    follow::{Watched, events, turn_of},
     known::{place_of, version_of},
     live::LiveEntries,
 };
 use crate::{
     pace::EventPace,
-    shares::{ClusterShares, no_watch_left},
+    shares::{ClusterShares, SMALL_COMPARISON, no_watch_left},
 };
 
 /// So many failures in a row, in about six seconds, and what was known may not hold any more.
@@ -70,8 +73,25 @@ pub enum FeedEvent<'a> {
     Failed(&'a str),
 }
 
-/// Called for each event. Must not block.
-pub type Observe = Arc<dyn Fn(FeedEvent<'_>) + Send + Sync>;
+/// Told by a feed what happens.
+pub trait Observer: Send + Sync {
+    /// Bytes of memory that it takes to hear of an object here, beside the object.
+    fn bytes(&self, _: &NamespacedName) -> u64 {
+        0
+    }
+
+    /// Hears of an event. Must not block, and may take long where both sides together take more than [`SMALL_COMPARISON`].
+    fn observe(&self, event: FeedEvent<'_>);
+}
+
+impl<F: Fn(FeedEvent<'_>) + Send + Sync> Observer for F {
+    fn observe(&self, event: FeedEvent<'_>) {
+        self(event);
+    }
+}
+
+/// One of them.
+pub type Observe = Arc<dyn Observer>;
 
 /// The turns of all lists of feeds.
 static LISTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST_LISTS)));
@@ -91,7 +111,8 @@ struct Feed {
     client: Client,
     scope: Scope,
     lists: Arc<Semaphore>,
-    pace: Arc<EventPace>,
+    shares: ClusterShares,
+    tenant: Tenant,
     /// Protects the task that follows the scope. Held to replace it.
     task: Mutex<Option<AbortHandle>>,
     /// Its place among all watches.
@@ -177,7 +198,8 @@ impl Feeds {
             client: client.clone(),
             scope: scope.clone(),
             lists: Arc::clone(&self.lists),
-            pace: self.shares.paces.of(&tenant),
+            shares: self.shares.clone(),
+            tenant,
             task: Mutex::default(),
             _place: place,
         });
@@ -196,63 +218,94 @@ impl Feed {
     fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.is_none() {
-            let (client, scope) = (self.client.clone(), self.scope.clone());
-            let (lists, pace) = (Arc::clone(&self.lists), Arc::clone(&self.pace));
-            let following = run((client, scope), Arc::clone(&self.observers), lists, pace);
-            *task = Some(tokio::spawn(following).abort_handle());
+            let following = FeedTask {
+                client: self.client.clone(),
+                scope: self.scope.clone(),
+                observers: Arc::clone(&self.observers),
+                lists: Arc::clone(&self.lists),
+                pace: self.shares.paces.of(&self.tenant),
+                shares: self.shares.clone(),
+                tenant: self.tenant.clone(),
+            };
+            *task = Some(tokio::spawn(following.run()).abort_handle());
         }
     }
 }
 
-/// Follows a scope until it is aborted, and lists anew as long as somebody came too late for the list. A list is read when it
-/// is its turn, which it loses while the server answers nothing.
-async fn run(
-    (client, scope): (Client, Scope),
+/// What the task of a feed works with.
+struct FeedTask {
+    client: Client,
+    scope: Scope,
     observers: Arc<FeedObservers>,
     lists: Arc<Semaphore>,
     pace: Arc<EventPace>,
-) {
-    loop {
-        let mut events = pin!(events(client.clone(), &scope, PAGE));
-        let mut turn = None;
+    shares: ClusterShares,
+    tenant: Tenant,
+}
+
+impl FeedTask {
+    /// Follows a scope until it is aborted, and lists anew as long as somebody came too late for the list. A list is read when it
+    /// is its turn, which it loses while the server answers nothing.
+    async fn run(self) {
         loop {
-            let told = match &turn {
-                Some(_) => timeout(LONGEST_TURN, events.next()).await,
-                None => Ok(events.next().await),
-            };
-            let Ok(told) = told else {
-                turn = None;
-                continue;
-            };
-            let Some(event) = told else { break };
-            // What waits for the pace of its namespace keeps no turn of others (C-273).
-            if let Some(until) = turn_of(&event, &pace) {
-                let had_turn = turn.take().is_some();
-                sleep_until(until).await;
-                if had_turn {
-                    turn = lists.acquire().await.ok();
-                }
-            }
-            match event {
-                Ok(Event::Init) => {
-                    turn = lists.acquire().await.ok();
-                    observers.begin_list();
-                }
-                Ok(Event::InitApply(watched)) => observers.listed(watched.typed(&scope.resource)),
-                Ok(Event::InitDone) => {
+            let mut events = pin!(events(self.client.clone(), &self.scope, PAGE));
+            let mut turn = None;
+            loop {
+                let told = match &turn {
+                    Some(_) => timeout(LONGEST_TURN, events.next()).await,
+                    None => Ok(events.next().await),
+                };
+                let Ok(told) = told else {
                     turn = None;
-                    if !observers.end_list() {
-                        break;
+                    continue;
+                };
+                let Some(event) = told else { break };
+                // What waits, or takes long, keeps no turn of others (C-273, C-295).
+                let (until, large) = (turn_of(&event, &self.pace), self.observers.large(&event));
+                let had_turn = (until.is_some() || large.is_some()) && turn.take().is_some();
+                if let Some(until) = until {
+                    sleep_until(until).await;
+                }
+                match event {
+                    Ok(Event::Init) => {
+                        turn = self.lists.acquire().await.ok();
+                        self.observers.begin_list();
+                    }
+                    Ok(Event::InitDone) => {
+                        turn = None;
+                        if !self.observers.end_list() {
+                            break;
+                        }
+                    }
+                    Ok(event) => self.tell(event, large).await,
+                    Err(error) => {
+                        turn = None;
+                        tracing::debug!(kind = %self.scope.resource.kind, %error, "a feed broke off and is taken up again");
+                        self.observers.failed(&error.to_string(), Instant::now());
                     }
                 }
-                Ok(Event::Apply(watched)) => observers.changed(watched.typed(&scope.resource)),
-                Ok(Event::Delete(watched)) => observers.removed(&watched.object),
-                Err(error) => {
-                    turn = None;
-                    tracing::debug!(kind = %scope.resource.kind, %error, "a feed broke off and is taken up again");
-                    observers.failed(&error.to_string(), Instant::now());
+                if had_turn {
+                    turn = self.lists.acquire().await.ok();
                 }
             }
+        }
+    }
+
+    /// Tells of one object; where that takes so many bytes when it has its turn, and off the executor.
+    async fn tell(&self, event: Event<Watched>, large: Option<u64>) {
+        let resource = &self.scope.resource;
+        let tell = || match event {
+            Event::InitApply(watched) => self.observers.listed(watched.typed(resource)),
+            Event::Apply(watched) => self.observers.changed(watched.typed(resource)),
+            Event::Delete(watched) => self.observers.removed(&watched.object),
+            Event::Init | Event::InitDone => {}
+        };
+        match large {
+            Some(bytes) => {
+                let _turn = self.shares.comparison(&self.tenant, bytes).await;
+                off_the_executor(tell);
+            }
+            None => tell(),
         }
     }
 }
@@ -291,7 +344,7 @@ impl FeedObservers {
             let trouble = state.failures.as_ref().filter(|_| !state.is_synced).map(|failures| failures.why.clone());
             (state.is_listing || !state.is_synced, trouble)
         };
-        trouble.iter().for_each(|why| observe(FeedEvent::Failed(why)));
+        trouble.iter().for_each(|why| observe.observe(FeedEvent::Failed(why)));
         is_listed
     }
 
@@ -318,7 +371,7 @@ impl FeedObservers {
             state.listed.clear();
             state.all()
         };
-        told.iter().for_each(|observe| observe(FeedEvent::ListBegins));
+        told.iter().for_each(|observe| observe.observe(FeedEvent::ListBegins));
     }
 
     pub(super) fn listed(&self, object: Value) {
@@ -330,7 +383,7 @@ impl FeedObservers {
             }
             state.of(&place)
         };
-        told.iter().for_each(|observe| observe(FeedEvent::Listed(&place, &object)));
+        told.iter().for_each(|observe| observe.observe(FeedEvent::Listed(&place, &object)));
     }
 
     /// The list is complete: what it did not name is gone. Whether nobody came too late for it.
@@ -359,22 +412,22 @@ impl FeedObservers {
             (missing, complete, is_complete)
         };
         for (place, told) in &missing {
-            told.iter().for_each(|observe| observe(FeedEvent::Unlisted(place)));
+            told.iter().for_each(|observe| observe.observe(FeedEvent::Unlisted(place)));
         }
-        complete.iter().for_each(|observe| observe(FeedEvent::ListEnds));
+        complete.iter().for_each(|observe| observe.observe(FeedEvent::ListEnds));
         is_complete
     }
 
     pub(super) fn changed(&self, object: Value) {
         let place = place_of(&object);
         let told = self.told_of(&place);
-        told.iter().for_each(|observe| observe(FeedEvent::Is(&place, &object)));
+        told.iter().for_each(|observe| observe.observe(FeedEvent::Is(&place, &object)));
     }
 
     pub(super) fn removed(&self, object: &Value) {
         let (place, version) = (place_of(object), version_of(object));
         let told = self.told_of(&place);
-        told.iter().for_each(|observe| observe(FeedEvent::Gone(&place, version)));
+        told.iter().for_each(|observe| observe.observe(FeedEvent::Gone(&place, version)));
     }
 
     pub(super) fn failed(&self, why: &str, now: Instant) {
@@ -388,7 +441,17 @@ impl FeedObservers {
             state.is_broken |= state.is_synced && !holds;
             if holds { Vec::new() } else { state.all() }
         };
-        told.iter().for_each(|observe| observe(FeedEvent::Failed(why)));
+        told.iter().for_each(|observe| observe.observe(FeedEvent::Failed(why)));
+    }
+
+    /// Bytes that it takes to hear of an event, where that may take long.
+    fn large(&self, event: &Result<Event<Watched>, watcher::Error>) -> Option<u64> {
+        let Ok(Event::InitApply(watched) | Event::Apply(watched)) = event else { return None };
+        let place = place_of(&watched.object);
+        let told = self.lock().of(&place);
+        let bytes = told.iter().map(|observe| observe.bytes(&place)).max()?;
+        let both = bytes.saturating_add(memory::of(&watched.object));
+        (both > SMALL_COMPARISON).then_some(bytes)
     }
 
     fn told_of(&self, place: &NamespacedName) -> Vec<Observe> {

@@ -17,7 +17,7 @@ type Log = Arc<Mutex<Vec<String>>>;
 fn add(observers: &FeedObservers, id: u64, names: &[&str]) -> (Log, bool) {
     let log = Log::default();
     let told = Arc::clone(&log);
-    let observe: Observe = Arc::new(move |event| {
+    let observe: Observe = Arc::new(move |event: FeedEvent<'_>| {
         told.lock().unwrap().push(match event {
             FeedEvent::ListBegins => "<".to_owned(),
             FeedEvent::Listed(place, _) => format!("={}", place.name),
@@ -163,7 +163,7 @@ fn follow(feeds: &Feeds, client: &Client, namespace: &'static str) -> (FeedHandl
 fn follow_by(tenant: &'static str, feeds: &Feeds, client: &Client, namespace: &'static str) -> (FeedHandle, Log) {
     let log = Log::default();
     let told = Arc::clone(&log);
-    let observe: Observe = Arc::new(move |event| told.lock().unwrap().push(format!("{event:?}")));
+    let observe: Observe = Arc::new(move |event: FeedEvent<'_>| told.lock().unwrap().push(format!("{event:?}")));
     let namespace_of = Some(Namespace::from_static(namespace));
     let by = (client, &Namespace::from_static(tenant));
     let (handle, is_listed) =
@@ -293,7 +293,7 @@ async fn c_273_a_feed_takes_a_change_in_when_its_namespace_has_its_turn() {
     let (changes, feeds, log) = (Arc::new(Semaphore::new(0)), feeds(), Log::default());
     let (client, namespace) = (client_of_changes(&changes), Namespace::from_static("n"));
     let told = Arc::clone(&log);
-    let observe: Observe = Arc::new(move |event| told.lock().unwrap().push(format!("{event:?}")));
+    let observe: Observe = Arc::new(move |event: FeedEvent<'_>| told.lock().unwrap().push(format!("{event:?}")));
     let by = (&client, &namespace);
     let held = feeds.follow(by, &config_maps(), Some(namespace.clone()), named(&["x"]), observe).unwrap();
     until(|| log.lock().unwrap().last().is_some_and(|last| last == "ListEnds")).await;
@@ -304,4 +304,46 @@ async fn c_273_a_feed_takes_a_change_in_when_its_namespace_has_its_turn() {
     until(|| log.lock().unwrap().last().is_some_and(|last| last.starts_with("Is("))).await;
     assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
     drop(held);
+}
+
+/// An observer that takes some memory to hear of anything, and says how much is counted meanwhile.
+struct LargeObserver {
+    shares: ClusterShares,
+    log: Log,
+}
+
+impl Observer for LargeObserver {
+    fn bytes(&self, _: &NamespacedName) -> u64 {
+        SMALL_COMPARISON
+    }
+
+    fn observe(&self, event: FeedEvent<'_>) {
+        if let FeedEvent::Listed(place, _) = event {
+            self.log.lock().unwrap().push(format!("{} {}", place.name, self.shares.objects.taken()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_295_what_takes_long_to_hear_of_waits_for_its_turn_and_keeps_none_of_a_list() {
+    let (client, asked) = client(&Arc::new(Semaphore::new(9)));
+    let feeds = feeds();
+    let follow_large = |tenant: &'static str, namespace: &'static str| {
+        let (log, of) = (Log::default(), Some(Namespace::from_static(namespace)));
+        let observe = Arc::new(LargeObserver { shares: feeds.shares.clone(), log: Arc::clone(&log) });
+        let by = (&client, &Namespace::from_static(tenant));
+        let (handle, _) = feeds.follow(by, &config_maps(), of, named(&["x"]), observe).expect("there is a place");
+        (handle, log)
+    };
+    let under_way = feeds.shares.comparison(&Some("a".into()), 0).await;
+    let waiting = ["one", "two", "three"].map(|namespace| follow_large("a", namespace));
+    until(|| asked.lock().unwrap().len() == waiting.len()).await;
+    let (_other, log) = follow_large("b", "n");
+    until(|| !log.lock().unwrap().is_empty()).await;
+    assert_eq!(taken(&log), [format!("x {SMALL_COMPARISON}")], "it counts while it is compared");
+    assert!(waiting.iter().all(|(_, log)| log.lock().unwrap().is_empty()), "its namespace has one at a time");
+    assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
+    drop(under_way);
+    until(|| waiting.iter().all(|(_, log)| !log.lock().unwrap().is_empty())).await;
+    assert_eq!(feeds.shares.objects.taken(), 0);
 }
