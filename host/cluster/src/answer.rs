@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use kube::client::Body;
 use orangery_core::memory::JsonMeter;
@@ -58,11 +58,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let query = request.uri().query().unwrap_or_default();
-        let kind = match query.split('&').any(|part| part == "watch=true" || part == "watch=1") {
-            true => AnswerKind::Events,
-            false => AnswerKind::Whole,
-        };
+        let kind = AnswerKind::of(request.uri());
         let bounded =
             move |response: Response<B>| response.map(|inner| BoundedBody { inner, kind, meter: JsonMeter::default() });
         self.inner.call(request).map(move |answer| answer.map(bounded)).boxed()
@@ -71,11 +67,22 @@ where
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AnswerKind {
+pub(crate) enum AnswerKind {
     /// All of it.
     Whole,
     /// Each line.
     Events,
+}
+
+impl AnswerKind {
+    /// Of what is answered to a request.
+    pub(crate) fn of(request: &Uri) -> Self {
+        let query = request.query().unwrap_or_default();
+        match query.split('&').any(|part| part == "watch=true" || part == "watch=1") {
+            true => Self::Events,
+            false => Self::Whole,
+        }
+    }
 }
 
 /// Whether so many bytes of a watch are within the limits.

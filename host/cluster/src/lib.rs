@@ -11,6 +11,7 @@
 //! Nothing here polls: a watch wakes the object that waits. Nothing sleeps but a request that the server wants to have later.
 
 mod answer;
+mod answer_room;
 mod call;
 mod cluster;
 mod connect;

@@ -9,6 +9,9 @@ use serde_json::Value;
 /// enough (C-88). Namespaces share it.
 pub const MOST_OBJECT_BYTES: u64 = 512 << 20;
 
+/// So many bytes of the values of an answer, or of what a watch is told at once, take nothing of that: most have no more.
+pub(crate) const VALUES_HELD_BY_NOBODY: u64 = 128 << 10;
+
 /// An object with what it takes of that memory, which comes back when this is dropped.
 pub struct HeldObject {
     object: Arc<Value>,

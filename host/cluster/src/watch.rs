@@ -26,6 +26,7 @@ pub use self::{
 };
 use crate::{
     Error,
+    answer_room::{AnswerRoom, NoRoomToWatch},
     object_memory::share_of,
     pace::EventPace,
     shares::{ClusterShares, no_watch_left},
@@ -338,6 +339,18 @@ impl Shared {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where what one follower of the watch is told is held until it is taken in.
+    pub(crate) fn answers(&self) -> Arc<AnswerRoom> {
+        AnswerRoom::new(self.held.lock().unwrap_or_else(PoisonError::into_inner).none())
+    }
+
+    /// Whoever is woken from now on watches its own object.
+    pub(crate) fn crowd(&self) {
+        if let Some((all, crowded)) = &self.crowded {
+            crowded.insert(all.clone());
+        }
+    }
+
     /// Gives the watch up, and answers why, where there is no room for its objects.
     pub(crate) fn give_up_without_room(&self) -> Option<String> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -345,14 +358,8 @@ impl Shared {
         if held.set(bytes) {
             return None;
         }
-        let trouble = format!(
-            "its objects take more than the {} that are allowed; select fewer, or delete some",
-            share_of(held.of())
-        );
-        // Whoever is woken watches its own object.
-        if let Some((all, crowded)) = &self.crowded {
-            crowded.insert(all.clone());
-        }
+        let trouble = NoRoomToWatch { limit: share_of(held.of()) }.to_string();
+        self.crowd();
         self.change(|known| known.give_up(trouble.clone()));
         let _nothing_has_room = held.set(0);
         Some(trouble)

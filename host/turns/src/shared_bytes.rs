@@ -133,6 +133,11 @@ impl HeldBytes {
         self.bytes
     }
 
+    /// Nothing yet, for the same tenant.
+    pub fn none(&self) -> HeldBytes {
+        self.of.none_of(&self.tenant)
+    }
+
     /// Whose they are.
     pub fn tenant(&self) -> &Tenant {
         &self.tenant

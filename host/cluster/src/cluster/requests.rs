@@ -21,7 +21,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::{Error, answer::MOST_ANSWER_BYTES, object_memory::share_of};
+use crate::{
+    Error,
+    answer::MOST_ANSWER_BYTES,
+    object_memory::{VALUES_HELD_BY_NOBODY, share_of},
+};
 
 /// The most requests to one cluster that are under way at once, watches apart. Namespaces take turns (C-44).
 pub const MOST_REQUESTS: usize = 64;
@@ -31,9 +35,6 @@ const MOST_SINGLE_ANSWER: u64 = 8 << 20;
 
 /// So many bytes of an answer take nothing of what namespaces share: most answers have no more.
 const HELD_BY_NOBODY: u64 = 32 << 10;
-
-/// The same of the memory of its values.
-const VALUES_HELD_BY_NOBODY: u64 = 128 << 10;
 
 /// How often a request is sent again that the server wants to have later.
 const SENT_AGAIN: usize = 5;

@@ -29,11 +29,12 @@ use tokio::{
 
 use super::{
     NamespacedName, Scope,
-    follow::{Watched, events, turn_of},
+    follow::{Watched, bytes_of, events, turn_of},
     known::{place_of, version_of},
     live::LiveEntries,
 };
 use crate::{
+    answer_room::AnswerRoom,
     pace::EventPace,
     shares::{ClusterShares, SMALL_COMPARISON, no_watch_left},
 };
@@ -248,7 +249,8 @@ impl FeedTask {
     /// is its turn, which it loses while the server answers nothing.
     async fn run(self) {
         loop {
-            let mut events = pin!(events(self.client.clone(), &self.scope, PAGE));
+            let room = AnswerRoom::new(self.shares.objects.none_of(&self.tenant));
+            let mut events = pin!(events((&self.client, &room), &self.scope, PAGE));
             let mut turn = None;
             loop {
                 let told = match &turn {
@@ -266,6 +268,7 @@ impl FeedTask {
                 if let Some(until) = until {
                     sleep_until(until).await;
                 }
+                let bytes = bytes_of(&event);
                 match event {
                     Ok(Event::Init) => {
                         turn = self.lists.acquire().await.ok();
@@ -281,9 +284,11 @@ impl FeedTask {
                     Err(error) => {
                         turn = None;
                         tracing::debug!(kind = %self.scope.resource.kind, %error, "a feed broke off and is taken up again");
-                        self.observers.failed(&error.to_string(), Instant::now());
+                        let why = room.failed().unwrap_or_else(|| error.to_string());
+                        self.observers.failed(&why, Instant::now());
                     }
                 }
+                room.taken_in(bytes);
                 if had_turn {
                     turn = self.lists.acquire().await.ok();
                 }

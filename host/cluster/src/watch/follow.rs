@@ -11,7 +11,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use orangery_core::levels::DEEPEST_OBJECT;
+use orangery_core::{levels::DEEPEST_OBJECT, memory};
 use orangery_proposal::deployer::ApiResource;
 use serde::{
     Deserialize, Deserializer,
@@ -21,7 +21,12 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Scope, Shared, Waiter, known::KnownObjects};
-use crate::{answer::check_events, pace::EventPace, path::segment};
+use crate::{
+    answer::check_events,
+    answer_room::{AnswerRoom, held_in},
+    pace::EventPace,
+    path::segment,
+};
 
 /// Objects a page of a list holds: as large as objects can be, they fit into one answer.
 pub(crate) const PAGE: u32 = 100;
@@ -30,9 +35,10 @@ pub(crate) const PAGE: u32 = 100;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_CEILING: Duration = Duration::from_secs(30);
 
-/// What is told of a scope, from the first list on, which is read in pages of so many objects. Errors are backed off (0.8 s to 30 s) by the watcher.
+/// What is told of a scope, from the first list on, which is read in pages of so many objects. What comes is held in a room until
+/// it is taken in (C-88). Errors are backed off (0.8 s to 30 s) by the watcher.
 pub(super) fn events(
-    client: Client,
+    (client, room): (&Client, &Arc<AnswerRoom>),
     scope: &Scope,
     page: u32,
 ) -> impl Stream<Item = Result<Event<Watched>, watcher::Error>> + use<> {
@@ -42,7 +48,7 @@ pub(super) fn events(
         page_size: Some(page),
         ..watcher::Config::default()
     };
-    watcher(api(client, scope), config).default_backoff()
+    watcher(api(held_in(room, client), scope), config).default_backoff()
 }
 
 /// The requests for a scope, by the same path as those for its objects.
@@ -74,22 +80,31 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
 /// Follows a scope until the server lets it be watched no longer, where it did; then a list has to say anew what there is. `false`
 /// where it is given up.
 async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> bool {
-    let mut events = pin!(events(client, scope, PAGE));
+    let room = known.answers();
+    let mut events = pin!(events((&client, &room), scope, PAGE));
     while let Some(event) = events.next().await {
         let mut is_lost = false;
         if let Some(turn) = turn_of(&event, &known.pace) {
             sleep_until(turn).await;
         }
+        let (bytes, no_room) = (bytes_of(&event), event.as_ref().err().and_then(|_| room.failed()));
+        if no_room.is_some() {
+            known.crowd();
+        }
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
                 tracing::debug!(kind = %scope.resource.kind, %error, "a watch broke off and is taken up again");
+                if let Some(no_room) = no_room {
+                    return known.failed(no_room);
+                }
                 let Some(refusal) = refusal(&error) else { return known.failed(error.to_string()) };
                 let (was_known, concerned) = known.refused(refusal);
                 is_lost = was_known;
                 concerned
             }
         });
+        room.taken_in(bytes);
         if let Some(trouble) = known.give_up_without_room() {
             tracing::warn!(kind = %scope.resource.kind, "a watch is given up: {trouble}");
             return false;
@@ -107,6 +122,14 @@ pub(super) fn turn_of(event: &Result<Event<Watched>, watcher::Error>, pace: &Eve
         Ok(Event::Apply(watched) | Event::Delete(watched)) => pace.changed(&watched.object),
         Ok(Event::InitApply(watched)) => pace.listed(&watched.object),
         Ok(Event::Init | Event::InitDone) | Err(_) => None,
+    }
+}
+
+/// Bytes of memory of the object that an event tells of.
+pub(super) fn bytes_of(event: &Result<Event<Watched>, watcher::Error>) -> u64 {
+    match event {
+        Ok(Event::Apply(watched) | Event::Delete(watched) | Event::InitApply(watched)) => memory::of(&watched.object),
+        Ok(Event::Init | Event::InitDone) | Err(_) => 0,
     }
 }
 
@@ -191,12 +214,22 @@ impl Watched {
     }
 }
 
+/// What the watcher reads of metadata. The rest may be long, and is in the object.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WatchedMeta {
+    name: Option<String>,
+    resource_version: Option<String>,
+}
+
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // One object of somebody else that is too deep is seen without what is so, and keeps nothing from the others (C-153).
         let object = Levels(DEEPEST_OBJECT).deserialize(deserializer)?;
-        let meta = object.get("metadata").map_or(Ok(ObjectMeta::default()), ObjectMeta::deserialize);
-        Ok(Self { meta: meta.map_err(D::Error::custom)?, object })
+        let meta = object.get("metadata").map_or(Ok(WatchedMeta::default()), WatchedMeta::deserialize);
+        let WatchedMeta { name, resource_version } = meta.map_err(D::Error::custom)?;
+        let meta = ObjectMeta { name, resource_version, ..ObjectMeta::default() };
+        Ok(Self { meta, object })
     }
 }
 
@@ -342,6 +375,48 @@ mod tests {
             }
             assert!(begun.elapsed() > Duration::from_secs(9), "{name}: {:?}", begun.elapsed());
         }
+    }
+
+    /// A client that is told of one ConfigMap of a MiB in a list.
+    fn client_of_large() -> Client {
+        let service = service_fn(move |request: Request<Body>| async move {
+            if request.uri().query().unwrap_or_default().contains("watch=") {
+                std::future::pending::<()>().await;
+            }
+            let metadata = json!({"namespace": "n", "name": "x", "resourceVersion": "2"});
+            let item = json!({"metadata": metadata, "data": {"text": "x".repeat(1 << 20)}});
+            let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": [item]});
+            Ok::<_, BoxError>(Response::new(Body::from(list.to_string().into_bytes())))
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_88_what_waits_for_the_pace_of_its_namespace_is_counted_and_once_only_when_it_is_taken_in() {
+        let shares = ClusterShares::new(16 << 20);
+        let spent = shares.paces.of(&Some("n".into()));
+        assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
+        let resource = ApiResource {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let watches = Watches::new(Arc::new(|_| {}), shares.clone());
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
+        let _handle = watches.watch(&client_of_large(), Scope::all(&resource, Some("n".into())), &waiter, None);
+        let place = NamespacedName { namespace: Some("n".into()), name: "x".into() };
+        let is_known = || matches!(watches.observed(&resource, &place), Some(Observed::Present(_)));
+        while shares.objects.taken() == 0 {
+            advance(Duration::from_millis(10)).await;
+        }
+        assert!(!is_known(), "it waits");
+        let counted = shares.objects.taken();
+        while !is_known() {
+            advance(Duration::from_millis(10)).await;
+        }
+        assert!((1 << 20..1_100_000).contains(&counted), "{counted}");
+        assert!((1 << 20..1_100_000).contains(&shares.objects.taken()), "{}", shares.objects.taken());
     }
 
     #[tokio::test]
