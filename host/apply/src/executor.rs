@@ -57,7 +57,8 @@ pub(crate) async fn execute(
     state: &mut ItemState,
 ) -> Step<Outcome> {
     let (mut executor, start) = Executor::new(objects, store, proposal, state);
-    match executor.run(start).await {
+    // Boxed, as is what it waits for: it would stand on the stack once for each function above.
+    match Box::pin(executor.run(start)).await {
         Ok(outcome) => Ok(outcome),
         Err(halt) => Err(executor.halt(halt).await),
     }
@@ -118,17 +119,17 @@ impl<'a> Executor<'a> {
                 if self.check_clusters().await.map_err(|error| error.halt)? {
                     self.step = ExecutionStep::Stage(Position::default());
                     self.since = self.objects.job.clock.now();
-                    self.begin(true).await?;
+                    Box::pin(self.begin(true)).await?;
                 }
             }
-            Start::FirstCall => self.begin(must_be_stored(self.proposal)).await?,
+            Start::FirstCall => Box::pin(self.begin(must_be_stored(self.proposal))).await?,
             // A crash must not begin the job's calls again.
-            Start::NextCall => self.begin(true).await?,
+            Start::NextCall => Box::pin(self.begin(true)).await?,
         }
         loop {
-            match self.transition().await? {
+            match Box::pin(self.transition()).await? {
                 None => return Ok(self.call()),
-                Some(ExecutionTransition::Continue(step)) => self.enter(step).await?,
+                Some(ExecutionTransition::Continue(step)) => Box::pin(self.enter(step)).await?,
                 Some(ExecutionTransition::Finish) => return Ok(self.finish(Outcome::Finished)),
                 Some(ExecutionTransition::Fail(problem)) => return Ok(self.finish(Outcome::Failed(problem))),
                 Some(ExecutionTransition::Unrecovered | ExecutionTransition::Impossible) => return Err(self.stuck()),
@@ -138,7 +139,7 @@ impl<'a> Executor<'a> {
 
     /// Performs the effect of the step, and looks up what its event leads to; `None` where the component is to be called.
     async fn transition(&mut self) -> Step<Option<ExecutionTransition>> {
-        let (failure, key) = match self.perform().await {
+        let (failure, key) = match Box::pin(self.perform()).await {
             Ok(event) => return Ok(event.map(|event| next(self.proposal, &self.step, event))),
             Err(ApplyError { halt: Halt::Stall(failure), key }) => (failure, key.map(|key| *key)),
             Err(ApplyError { halt, .. }) => return Err(halt),
@@ -155,7 +156,7 @@ impl<'a> Executor<'a> {
         let (proposal, dry_run) = (self.proposal, self.objects.is_dry_run());
         Ok(Some(match self.step {
             ExecutionStep::Stage(position) | ExecutionStep::Afterwards(position) => match stage(proposal, &self.step) {
-                Some(stage) => self.perform_in(stage, position.step).await?,
+                Some(stage) => Box::pin(self.perform_in(stage, position.step)).await?,
                 None => ExecutionEvent::StagesPassed { now: self.objects.job.clock.now() },
             },
             ExecutionStep::Pruning => {

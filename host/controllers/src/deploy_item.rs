@@ -153,7 +153,9 @@ impl DeployItemController {
             }
         };
         // Gather: the item, its component, its clusters, and where its job stands.
-        let mut reconciliation = ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now).await?;
+        // Boxed, as is what follows: it would stand on the stack once for each function above.
+        let gathered = Box::pin(ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now)).await;
+        let mut reconciliation = gathered?;
         // Decide: what this call does.
         let action = decide(reconciliation.facts(&self.limiter));
         // Apply: the component's proposal, as far as it goes without waiting.
@@ -161,7 +163,7 @@ impl DeployItemController {
         let applied = in_this_slot(apply(&mut reconciliation, action));
         let applied = self.host.computations.run(&Some(Key::of(item.as_ref()).namespace), applied).await?;
         // Status: where the job rests.
-        self.finish(reconciliation, applied).await
+        Box::pin(self.finish(reconciliation, applied)).await
     }
 }
 

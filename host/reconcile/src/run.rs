@@ -132,7 +132,8 @@ pub async fn run<C: Controller>(
                     queue.count(cause, silence);
                     let panicked = failures.get(&key).map_or(0, |failures| failures.panicked);
                     let called = (Arc::clone(&controller), panicked);
-                    let call = written_down(unfinished.clone(), called, key, store.clone(), silence);
+                    // On the heap: calls are large, and would be on the stack once for each function that polls them.
+                    let call = Box::pin(written_down(unfinished.clone(), called, key, store.clone(), silence));
                     calls.spawn(Arc::clone(&slots).carry_out(call));
                 } else {
                     failures.remove(&key);
@@ -201,7 +202,6 @@ async fn written_down<C: Controller>(
     store: Store<C::Object>,
     is_stale: bool,
 ) -> EndedCall {
-    // On the heap: calls are large, and would be here several times.
     let Some(unfinished) = unfinished else { return Box::pin(call(called, key, store, is_stale)).await };
     let is_alone = match unfinished.admit(C::NAME, &key, Instant::now()) {
         CallAdmission::Free => false,
@@ -214,7 +214,7 @@ async fn written_down<C: Controller>(
                         tell_of_crashes(called.0.as_ref(), object, why).await;
                     }
                 };
-                unfinished.tell(C::NAME, &key, tell.instrument(span::<C>(&key))).await;
+                unfinished.tell(C::NAME, &key, Box::pin(tell.instrument(span::<C>(&key)))).await;
             }
             return (key, Ok(Ok(NextCall::After(left))));
         }

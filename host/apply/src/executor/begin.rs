@@ -13,7 +13,7 @@ use crate::{
 impl Executor<'_> {
     /// Joins what is planned to the inventory, and has it recorded where anything will be written, or is to be resumed.
     pub(super) async fn begin(&mut self, stores: bool) -> Step<()> {
-        self.plan().await.map_err(|error| error.halt)?;
+        Box::pin(self.plan()).await.map_err(|error| error.halt)?;
         if let Some(status) = &self.proposal.status {
             self.state.status = Some(status.clone());
         }

@@ -27,8 +27,8 @@ impl Executor<'_> {
         let result = match step {
             StageStep::Removing => self.remove(stage).await.map(|()| ExecutionEvent::Removed),
             StageStep::Defining => self.define(stage).await.map(|()| ExecutionEvent::Defined),
-            StageStep::Writing => self.write_rest(stage).await.map(|()| ExecutionEvent::Written),
-            StageStep::Waiting => self.pass_gate(stage).await.map(|()| ExecutionEvent::GatePassed),
+            StageStep::Writing => Box::pin(self.write_rest(stage)).await.map(|()| ExecutionEvent::Written),
+            StageStep::Waiting => Box::pin(self.pass_gate(stage)).await.map(|()| ExecutionEvent::GatePassed),
         };
         let now = self.objects.job.clock.now();
         result.map_err(|error| within(error, stage.timeout, self.since, now, &format!("stage {}", stage.name)))

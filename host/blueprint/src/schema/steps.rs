@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 use super::SchemaError;
 
 /// The most steps of one check: parts of a schema, each with every entry and every 16 bytes of text of the value that it is
-/// held against, with every name that it has for fields, with every pattern for each of the fields, and with every 256 bytes of memory
-/// of the values that it compares.
+/// held against, with every four names that it has for fields, with every pattern for each of the fields, and with every 4 KiB of
+/// memory of the values that it compares.
 pub const MOST_SCHEMA_STEPS: u64 = 2_000_000;
 
 /// The keyword that counts. No name of a field is like it by chance.
@@ -39,8 +39,11 @@ const LOOKED_UP: [&str; 5] = ["properties", "required", "dependencies", "depende
 /// Keywords with values that each value is compared with.
 const COMPARED: [&str; 2] = ["const", "enum"];
 
-/// Bytes of memory of what is compared that are a step.
-const COMPARED_IN_A_STEP: u64 = 256;
+/// Bytes of memory of what is compared that are a step: of numbers some nanoseconds each.
+const COMPARED_IN_A_STEP: u64 = 4096;
+
+/// Names that are looked up in a step.
+const LOOKED_UP_IN_A_STEP: u64 = 4;
 
 /// The longest text that is looked at as a regular expression by `format: regex`; a longer one is none.
 const LONGEST_EXPRESSION: usize = 1024;
@@ -93,7 +96,8 @@ impl Steps {
             _ => 0,
         };
         let compared = COMPARED.iter().filter_map(|keyword| part.get(*keyword)).map(memory::of).sum::<u64>();
-        let each = LOOKED_UP.iter().map(entries).sum::<u64>() + compared / COMPARED_IN_A_STEP;
+        let looked_up = LOOKED_UP.iter().map(entries).sum::<u64>();
+        let each = looked_up / LOOKED_UP_IN_A_STEP + compared / COMPARED_IN_A_STEP;
         Self { taken, each, each_field: entries(&"patternProperties") }
     }
 

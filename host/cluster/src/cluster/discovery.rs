@@ -186,7 +186,7 @@ impl Cluster {
         if limit.is_zero() {
             return Err(Error::OutOfTime { cluster: self.address().to_owned(), key: Box::new(key.clone()) });
         }
-        Box::pin(self.call.wait(limit, answer)).await.unwrap_or_else(|_elapsed| Err(self.server.unanswered(key, limit)))
+        self.call.wait(limit, Box::pin(answer)).await.unwrap_or_else(|_elapsed| Err(self.server.unanswered(key, limit)))
     }
 }
 

@@ -253,7 +253,8 @@ impl ItemReconciliation {
                 return Ok(Verdict::Done);
             };
             let before = planned(state);
-            let carried_out = self.carry_out(&proposal, purpose, state).await?;
+            // Boxed: what waits in them would stand on the stack once for each function above.
+            let carried_out = Box::pin(self.carry_out(&proposal, purpose, state)).await?;
             match carried_out {
                 Outcome::Finished => {
                     if purpose == Purpose::Install {
@@ -284,7 +285,7 @@ impl ItemReconciliation {
         purpose: Purpose,
         state: &mut ItemState,
     ) -> Step<Option<(Arc<Proposal>, ReservedForReading)>> {
-        let Some(proposal) = self.proposal(purpose, state).await? else { return Ok(None) };
+        let Some(proposal) = Box::pin(self.proposal(purpose, state)).await? else { return Ok(None) };
         let namespace = self.gathered.key.namespace.clone();
         let bytes = proposal_cache::bytes_of(&proposal).saturating_mul(VALUES_OF_A_PROPOSAL);
         if bytes < SMALL_PROPOSAL {
@@ -295,7 +296,7 @@ impl ItemReconciliation {
         }
         drop(proposal);
         let Some(memory) = reserve_when_free(&namespace, bytes).await else { return Err(crowded(bytes)) };
-        Ok(self.proposal(purpose, state).await?.map(|proposal| (proposal, memory)))
+        Ok(Box::pin(self.proposal(purpose, state)).await?.map(|proposal| (proposal, memory)))
     }
 
     /// The proposal that is carried out next; `None` where the component has none.

@@ -134,7 +134,7 @@ impl GatheredItem {
             None => Ok(None),
             Some(proposal) => {
                 self.check_grants(&proposal)?;
-                let proposal = without_stray_namespaces(&self.clusters, proposal).await?;
+                let proposal = Box::pin(without_stray_namespaces(&self.clusters, proposal)).await?;
                 let proposal = match purpose {
                     Purpose::Install => proposal,
                     Purpose::Uninstall => self.bounded_uninstall(proposal),

@@ -34,7 +34,7 @@ impl ItemReconciliation {
             (on.clone(), LeftCluster { uid: uid.to_owned(), kept })
         });
         self.gathered.targets.fall_back_on(left.collect(), self.gathered.clusters.call());
-        let result = self.take_away(&mut state).await;
+        let result = Box::pin(self.take_away(&mut state)).await;
         self.state = Some(state);
         result
     }
