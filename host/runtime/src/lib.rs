@@ -86,6 +86,10 @@ impl RuntimeError {
 /// How long a thread is kept that has nothing to compute: with it goes the memory that the allocator kept for what it computed.
 const IDLE_THREAD: Duration = Duration::from_millis(10);
 
+/// Bytes of the stack of a thread, of which those count that are used: a call is polled on one, with all that waits in it, and one that
+/// has no room ends the process.
+const STACK: usize = 4 << 20;
+
 /// How long a process that has ended its work waits for threads that still compute.
 const LAST_THREADS: Duration = Duration::from_secs(1);
 
@@ -93,7 +97,11 @@ fn on_event_loop<E>(command: impl Future<Output = Result<Exit, E>>) -> Result<Ex
 where
     RuntimeError: From<E>,
 {
-    let event_loop = tokio::runtime::Builder::new_multi_thread().enable_all().thread_keep_alive(IDLE_THREAD).build();
+    let event_loop = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_keep_alive(IDLE_THREAD)
+        .thread_stack_size(STACK)
+        .build();
     let event_loop = event_loop.map_err(RuntimeError::EventLoop)?;
     let ended = event_loop.block_on(command);
     // What still computes is cut off, as the process ends.
