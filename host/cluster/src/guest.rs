@@ -1,6 +1,6 @@
 //! Reading clusters on behalf of components: the port `core::deployer::Clusters`.
 
-use futures::{StreamExt, TryStreamExt, future::try_join, stream};
+use futures::{StreamExt, TryFutureExt, TryStreamExt, future::try_join, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use orangery_core::{error::Fault, name::ApiVersion, port::BoxFuture, step::Halt};
 use orangery_proposal::{
@@ -16,12 +16,13 @@ use crate::{Cluster, ClusterSet, Error, error};
 const READS_AT_ONCE: usize = 16;
 
 impl ClusterSet {
-    async fn read(&self, on: &ClusterRef, key: &ObjectKey) -> Result<Option<Value>, Fault> {
-        let cluster = self.cluster(on).await.map_err(error::fault)?;
+    /// One object, with what holds the memory that it takes (C-201).
+    async fn read(&self, on: &ClusterRef, key: &ObjectKey) -> Result<(Option<Value>, Cluster), Fault> {
+        let cluster = self.cluster(on).await.map_err(error::fault)?.of_object();
         let resource = cluster.served(&key.api_version, &key.kind).await.map_err(unread)?;
         let object = cluster.get(&resource, key).await.map_err(unread)?;
         object.iter().for_each(|object| self.has_read(on, (&key.api_version, &key.kind), object));
-        Ok(object)
+        Ok((object, cluster))
     }
 }
 
@@ -44,7 +45,7 @@ fn unread(error: Error) -> Fault {
 
 impl Clusters for ClusterSet {
     fn get<'a>(&'a self, on: &'a ClusterRef, key: &'a ObjectKey) -> BoxFuture<'a, Result<Option<Value>, Fault>> {
-        Box::pin(self.read(on, key))
+        Box::pin(async move { Ok(self.read(on, key).await?.0) })
     }
 
     fn get_many<'a>(
@@ -52,7 +53,11 @@ impl Clusters for ClusterSet {
         on: &'a ClusterRef,
         keys: &'a [ObjectKey],
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>> {
-        Box::pin(stream::iter(keys).map(|key| self.read(on, key)).buffered(READS_AT_ONCE).try_collect())
+        // What one takes is held until all of them are here.
+        let reads = stream::iter(keys).map(|key| self.read(on, key)).buffered(READS_AT_ONCE).try_collect();
+        Box::pin(
+            reads.map_ok(|found: Vec<(Option<Value>, Cluster)>| found.into_iter().map(|(object, _)| object).collect()),
+        )
     }
 
     fn list<'a>(&'a self, on: &'a ClusterRef, what: &'a Selection) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {

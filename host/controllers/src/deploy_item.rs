@@ -153,9 +153,7 @@ impl DeployItemController {
             }
         };
         // Gather: the item, its component, its clusters, and where its job stands.
-        // Boxed, as is what follows: it would stand on the stack once for each function above.
-        let gathered = Box::pin(ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now)).await;
-        let mut reconciliation = gathered?;
+        let mut reconciliation = ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now).await?;
         // Decide: what this call does.
         let action = decide(reconciliation.facts(&self.limiter));
         // Apply: the component's proposal, as far as it goes without waiting.
@@ -163,7 +161,7 @@ impl DeployItemController {
         let applied = in_this_slot(apply(&mut reconciliation, action));
         let applied = self.host.computations.run(&Some(Key::of(item.as_ref()).namespace), applied).await?;
         // Status: where the job rests.
-        Box::pin(self.finish(reconciliation, applied)).await
+        self.finish(reconciliation, applied).await
     }
 }
 

@@ -19,6 +19,10 @@ pub trait Artifact: Send + Sync {
     fn size(&self) -> u64;
     /// All of it, compared with its digest.
     fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>>;
+    /// Whether all of it is in memory already, for as long as this is.
+    fn is_in_memory(&self) -> bool {
+        false
+    }
     /// Another layer of the same artifact, such as the provenance of a chart; `None` where it has none of this media type.
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a>;
 }
@@ -81,6 +85,10 @@ impl Artifact for Document {
 
     fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>> {
         Box::pin(async { Ok(Arc::clone(&self.bytes)) })
+    }
+
+    fn is_in_memory(&self) -> bool {
+        true
     }
 
     fn layer<'a>(&'a self, _: &'a str) -> LayerFuture<'a> {

@@ -186,8 +186,15 @@ impl Artifact for CachedContent {
         Box::pin(async { Ok(Bytes::clone(&self.content.bytes)) })
     }
 
+    fn is_in_memory(&self) -> bool {
+        true
+    }
+
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
-        let found = (media_type == self.content.media_type).then(|| held(self.content.clone()));
+        // Its digest is known already.
+        let this =
+            || Arc::new(Self { digest: self.digest.clone(), content: self.content.clone() }) as Arc<dyn Artifact>;
+        let found = (media_type == self.content.media_type).then(this);
         Box::pin(async { Ok(found) })
     }
 }
@@ -215,6 +222,10 @@ impl Artifact for OfRepository {
 
     fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
         self.chart.content()
+    }
+
+    fn is_in_memory(&self) -> bool {
+        true
     }
 
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {

@@ -210,3 +210,26 @@ async fn components_read_through_the_same_clusters() {
     let unknown = ObjectKey { kind: "Nope".into(), ..key("x") };
     assert!(matches!(Clusters::get(&clusters, &on, &unknown).await, Err(orangery_core::error::Fault::Invalid(_))));
 }
+
+/// Each has room alone, and they have none together.
+#[tokio::test]
+async fn c_201_objects_that_a_component_reads_at_once_hold_their_memory_until_all_are_there() {
+    let mut world = World::new().await;
+    let text = "x".repeat(300 << 10);
+    world.run("j", &proposal(json!({"stages": [stage(&["a", "b", "c"].map(|name| write(name, &text)))]}))).await;
+    world.restart_with(1_500 << 10);
+    let clusters = world.clusters();
+    let key = |name: &str| ObjectKey {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some("default".into()),
+        name: name.into(),
+    };
+    let read = async |names: &[&str]| {
+        let keys: Vec<ObjectKey> = names.iter().map(|name| key(name)).collect();
+        Clusters::get_many(&clusters, &ClusterRef::Target, &keys).await.map(|found| found.iter().flatten().count())
+    };
+    let refused = read(&["a", "b", "c"]).await.unwrap_err();
+    assert!(matches!(refused, orangery_core::error::Fault::Later(_)), "{refused:?}");
+    assert_eq!((read(&["a"]).await, read(&["c"]).await), (Ok(1), Ok(1)), "what was given up holds nothing");
+}

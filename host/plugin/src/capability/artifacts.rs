@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orangery_core::error::{Code, Fault};
-use orangery_ocm::{ComponentSource, ResourceKey};
+use orangery_ocm::{Artifact, ComponentSource, ResourceKey};
 use orangery_proposal::{
     deployer::Reads,
     grant::{Grants, Refusal},
@@ -87,9 +87,19 @@ impl<'a> ArtifactsView<'a> {
     /// Waits for what is looked for, and hands it out.
     async fn find(&mut self, found: orangery_ocm::ArtifactFuture<'_>) -> ArtifactCallResult<Resource<HeldArtifact>> {
         match self.meter.wait(found).await {
-            Ok(found) => Ok(Ok(self.table.push(HeldArtifact { found, content: None })?)),
+            Ok(found) => self.hand_out(found).await.map(Ok),
             Err(fault) => refused(fault),
         }
+    }
+
+    /// Hands out what was found. What is in memory with that counts from now on, whether it is read or not.
+    async fn hand_out(&mut self, found: Arc<dyn Artifact>) -> wasmtime::Result<Resource<HeldArtifact>> {
+        let mut content = None;
+        if found.is_in_memory() {
+            self.meter.carry(usize::try_from(found.size()).unwrap_or(usize::MAX))?;
+            content = self.meter.wait(found.content()).await.ok();
+        }
+        Ok(self.table.push(HeldArtifact { found, content })?)
     }
 }
 
@@ -210,7 +220,7 @@ impl HostArtifact for ArtifactsView<'_> {
         self.meter.host_call(media_type.len())?;
         let of = Arc::clone(&self.table.get(&artifact)?.found);
         match self.meter.wait(of.layer(&media_type)).await {
-            Ok(Some(found)) => Ok(Ok(Some(self.table.push(HeldArtifact { found, content: None })?))),
+            Ok(Some(found)) => self.hand_out(found).await.map(|held| Ok(Some(held))),
             Ok(None) => Ok(Ok(None)),
             Err(fault) => refused(fault),
         }
