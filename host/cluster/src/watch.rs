@@ -344,24 +344,29 @@ impl Shared {
         AnswerRoom::new(self.held.lock().unwrap_or_else(PoisonError::into_inner).none())
     }
 
-    /// Whoever is woken from now on watches its own object.
-    pub(crate) fn crowd(&self) {
+    /// There is no room for what the watch knows, or is told: it knows nothing from now on, and says why. Whoever is woken watches its
+    /// own object.
+    pub(crate) fn without_room(&self, trouble: &str) {
         if let Some((all, crowded)) = &self.crowded {
             crowded.insert(all.clone());
         }
+        self.change(|known| known.give_up(trouble.to_owned()));
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let _nothing_has_room = held.set(0);
     }
 
     /// Gives the watch up, and answers why, where there is no room for its objects.
     pub(crate) fn give_up_without_room(&self) -> Option<String> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = self.lock().bytes();
-        if held.set(bytes) {
-            return None;
-        }
-        let trouble = NoRoomToWatch { limit: share_of(held.of()) }.to_string();
-        self.crowd();
-        self.change(|known| known.give_up(trouble.clone()));
-        let _nothing_has_room = held.set(0);
+        let limit = {
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let bytes = self.lock().bytes();
+            if held.set(bytes) {
+                return None;
+            }
+            share_of(held.of())
+        };
+        let trouble = NoRoomToWatch { limit }.to_string();
+        self.without_room(&trouble);
         Some(trouble)
     }
 

@@ -77,8 +77,8 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
     }
 }
 
-/// Follows a scope until the server lets it be watched no longer, where it did; then a list has to say anew what there is. `false`
-/// where it is given up.
+/// Follows a scope until the server lets it be watched no longer, where it did, or until there is no room for what it tells; then a
+/// list has to say anew what there is. `false` where it is given up.
 async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> bool {
     let room = known.answers();
     let mut events = pin!(events((&client, &room), scope, PAGE));
@@ -87,17 +87,17 @@ async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> 
         if let Some(turn) = turn_of(&event, &known.pace) {
             sleep_until(turn).await;
         }
-        let (bytes, no_room) = (bytes_of(&event), event.as_ref().err().and_then(|_| room.failed()));
-        if no_room.is_some() {
-            known.crowd();
+        // What it knows would not be told of any more, and takes the room: a list says anew what there is.
+        if let Some(trouble) = event.as_ref().err().and_then(|_| room.failed()) {
+            tracing::debug!(kind = %scope.resource.kind, "a watch broke off and begins anew: {trouble}");
+            known.without_room(&trouble);
+            return true;
         }
+        let bytes = bytes_of(&event);
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
                 tracing::debug!(kind = %scope.resource.kind, %error, "a watch broke off and is taken up again");
-                if let Some(no_room) = no_room {
-                    return known.failed(no_room);
-                }
                 let Some(refusal) = refusal(&error) else { return known.failed(error.to_string()) };
                 let (was_known, concerned) = known.refused(refusal);
                 is_lost = was_known;
@@ -326,9 +326,11 @@ impl<'de> Visitor<'de> for Levels {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use http::{Request, Response};
     use kube::{Config, client::Body};
-    use tokio::time::advance;
+    use tokio::{sync::Semaphore, time::advance};
     use tower::{BoxError, service_fn};
 
     use super::*;
@@ -337,6 +339,15 @@ mod tests {
         shares::ClusterShares,
         watch::{NamespacedName, Observed, Watches},
     };
+
+    fn config_maps() -> ApiResource {
+        ApiResource {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+            namespaced: true,
+        }
+    }
 
     /// A client that is told of one ConfigMap in a list, and of another one after it.
     fn client() -> Client {
@@ -358,12 +369,7 @@ mod tests {
         let shares = ClusterShares::new(1 << 30);
         let spent = shares.paces.of(&Some("n".into()));
         assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
-        let resource = ApiResource {
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            plural: "configmaps".into(),
-            namespaced: true,
-        };
+        let resource = config_maps();
         let watches = Watches::new(Arc::new(|_| {}), shares);
         let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
         let begun = Instant::now();
@@ -396,12 +402,7 @@ mod tests {
         let shares = ClusterShares::new(16 << 20);
         let spent = shares.paces.of(&Some("n".into()));
         assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
-        let resource = ApiResource {
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            plural: "configmaps".into(),
-            namespaced: true,
-        };
+        let resource = config_maps();
         let watches = Watches::new(Arc::new(|_| {}), shares.clone());
         let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
         let _handle = watches.watch(&client_of_large(), Scope::all(&resource, Some("n".into())), &waiter, None);
@@ -417,6 +418,47 @@ mod tests {
         }
         assert!((1 << 20..1_100_000).contains(&counted), "{counted}");
         assert!((1 << 20..1_100_000).contains(&shares.objects.taken()), "{}", shares.objects.taken());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_88_a_watch_without_room_for_what_it_is_told_forgets_what_it_knew_and_says_so() {
+        let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"},
+            "items": [{"metadata": {"namespace": "n", "name": "x", "resourceVersion": "1"}}]});
+        let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"text": "x".repeat(600 << 10)},
+            "metadata": {"namespace": "n", "name": "y", "resourceVersion": "2"}});
+        let (lists, events) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (asked, permits) = (Arc::clone(&lists), Arc::clone(&events));
+        let service = service_fn(move |request: Request<Body>| {
+            let is_watch = request.uri().query().unwrap_or_default().contains("watch=");
+            asked.fetch_add(usize::from(!is_watch), Ordering::SeqCst);
+            let event = json!({"type": "ADDED", "object": large});
+            let answer = if is_watch { format!("{event}\n") } else { list.to_string() };
+            let permits = Arc::clone(&permits);
+            async move {
+                if is_watch {
+                    permits.acquire().await.unwrap().forget();
+                }
+                Ok::<_, BoxError>(Response::new(Body::from(answer.into_bytes())))
+            }
+        });
+        let shares = ClusterShares::new(1 << 20);
+        let watches = Watches::new(Arc::new(|_| {}), shares.clone());
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
+        let scope = Scope::all(&config_maps(), Some("n".into()));
+        let handle = watches.watch(&Client::new(service, "default"), scope, &waiter, None);
+        let place = NamespacedName { namespace: Some("n".into()), name: "x".into() };
+        let told = async |known: bool| {
+            while known != matches!(handle.observed(&place), Observed::Present(_)) {
+                advance(Duration::from_millis(10)).await;
+            }
+            (handle.observed(&place), shares.objects.taken(), lists.load(Ordering::SeqCst))
+        };
+        assert!(matches!(told(true).await, (Observed::Present(_), _, 1)));
+        events.add_permits(1);
+        let why = "its objects take more than the 524288 bytes of memory, shared with other namespaces, that are allowed; select \
+                   fewer, or delete some";
+        assert_eq!(told(false).await, (Observed::Forbidden(why.to_owned()), 0, 1));
+        assert!(matches!(told(true).await, (Observed::Present(_), _, 2)), "it is listed anew after a while");
     }
 
     #[tokio::test]
