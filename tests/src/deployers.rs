@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
+use orangery_ocm::Artifact;
 use orangery_proposal::deployer::Deployer;
 
 /// The deployers that a function answers by the type of items, and no template engine.
@@ -17,7 +18,7 @@ impl<F: Fn(&str) -> Option<Arc<dyn Deployer>> + Send + Sync> Plugins for Deploye
         None
     }
 
-    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, _: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint is rendered here")
     }
 

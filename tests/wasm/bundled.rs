@@ -3,10 +3,12 @@
 use std::{path::Path, sync::Arc};
 
 use orangery_blueprint::{
+    ComponentFile,
     plugins::Plugins,
     rendering::{RenderFailure, Rendered},
     template_engine::{TemplateContext, TemplateEngine},
 };
+use orangery_ocm::{Artifact, Files};
 use orangery_plugin::{
     CallIsolation, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig, WorkerCommand,
 };
@@ -36,8 +38,27 @@ fn set(registered: Vec<Registered>) -> PluginSet {
     PluginSet::load(registered, &sandbox()).unwrap()
 }
 
+/// A file of a blueprint.
+pub(super) fn component(bytes: Vec<u8>) -> Arc<dyn Artifact> {
+    let files: Arc<dyn Files> = Arc::new(ComponentBytes(bytes));
+    Arc::new(ComponentFile::of(&files, "render.wasm").unwrap())
+}
+
+/// A blueprint of one file, whatever it is called.
+struct ComponentBytes(Vec<u8>);
+
+impl Files for ComponentBytes {
+    fn read(&self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(self.0.clone())
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<String>, String> {
+        unreachable!("it is read by its name")
+    }
+}
+
 async fn render(set: &PluginSet, bytes: Vec<u8>, template: &str) -> Result<Rendered, RenderFailure> {
-    set.bundled_engine("render.wasm", bytes).render(&request(template), &context(None)).await
+    set.bundled_engine("render.wasm", component(bytes)).render(&request(template), &context(None)).await
 }
 
 /// What is told of bytes that render nothing.
@@ -151,7 +172,7 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
     let cache = folder.path().join("cache");
     let render = async |set: &PluginSet, name: &str| {
         let around: TemplateContext = context(None);
-        set.bundled_engine(name, bytes("renders")).render(&request("file answer"), &around).await
+        set.bundled_engine(name, component(bytes("renders"))).render(&request("file answer"), &around).await
     };
     let first = PluginSet::load(vec![], &sandbox_with(cache.clone())).unwrap();
     assert_eq!(text(render(&first, "a.wasm").await), "Bonjour");
@@ -160,7 +181,7 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
             std::fs::read_dir(folder).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
         files.filter(|name| name.ends_with(".cwasm")).count()
     };
-    assert_eq!((compiled(&cache), compiled(&cache.join("of-blueprints"))), (0, 1));
+    assert_eq!((compiled(&cache), compiled(&cache.join("of-blueprints/compiled"))), (0, 1));
     std::fs::remove_dir_all(cache.join("of-blueprints")).unwrap();
     assert_eq!(text(render(&first, "b.wasm").await), "Bonjour", "it is still loaded");
 
@@ -175,7 +196,7 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
 
 #[tokio::test]
 async fn a_component_is_called_by_its_name_and_digest() {
-    let engine = set(vec![]).bundled_engine("templates/render.wasm", bytes("renders"));
+    let engine = set(vec![]).bundled_engine("templates/render.wasm", component(bytes("renders")));
     let identity = TemplateEngine::identity(engine.as_ref());
     assert_eq!(identity.digest, orangery_core::digest::sha256(&bytes("renders")));
     assert_eq!(identity.to_string(), format!("templates/render.wasm {}", &identity.digest[..19]));

@@ -15,6 +15,7 @@ use orangery_tests::own_template;
 use serde_json::json;
 
 use super::{
+    bundled::component,
     fixtures::sandbox,
     template_context::{OneFile, request},
 };
@@ -25,7 +26,7 @@ fn tmp() -> PathBuf {
     folder
 }
 
-async fn check(component: Vec<u8>) {
+async fn check(bytes: Vec<u8>) {
     let set = PluginSet::load(vec![], &sandbox()).unwrap();
     let trees = json!([
         {"name": "orange", "kilograms": 35}, {"name": "lemon", "kilograms": 24}, {"name": "kumquat", "kilograms": 1},
@@ -33,7 +34,7 @@ async fn check(component: Vec<u8>) {
     let request =
         RenderRequest { inputs: json!({"imports": {"trees": trees}}), file: Some("render.wasm".into()), ..request("") };
     let around = |path| TemplateContext::of_files(Arc::new(OneFile(path, b"autumn\n".to_vec())));
-    let engine = set.bundled_engine("render.wasm", component);
+    let engine = set.bundled_engine("render.wasm", component(bytes));
     let rendered = engine.render(&request, &around("season.txt")).await.unwrap();
     let item = own_template::item(json!({"import": "cluster"}));
     assert_eq!(rendered.output, Output::Document(json!({"deployItems": [item]})));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
-use orangery_core::listing::NameListing;
+use orangery_core::{digest, listing::NameListing};
 use orangery_ocm::Files;
 
 /// The files of one blueprint.
@@ -195,6 +195,14 @@ impl FileSystem {
         parent.get(*name)
     }
 
+    /// What is in a file.
+    fn content(&self, path: &str) -> Result<&[u8], String> {
+        match self.find(path)? {
+            FileSystemEntry::File(content) => Ok(content),
+            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => Err(is_a_folder(path)),
+        }
+    }
+
     /// The paths of the first files, for messages, and how many more there are.
     fn known(&self) -> String {
         let mut listing = NameListing::default();
@@ -285,17 +293,15 @@ fn is_a_folder(path: &str) -> String {
 
 impl Files for FileSystem {
     fn check(&self, path: &str) -> Result<(), String> {
-        match self.find(path)? {
-            FileSystemEntry::File(_) => Ok(()),
-            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => Err(is_a_folder(path)),
-        }
+        self.content(path).map(drop)
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        match self.find(path)? {
-            FileSystemEntry::File(content) => Ok(content.clone()),
-            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => Err(is_a_folder(path)),
-        }
+        self.content(path).map(<[u8]>::to_vec)
+    }
+
+    fn digest(&self, path: &str) -> Result<(String, u64), String> {
+        self.content(path).map(|content| (digest::sha256(content), content.len() as u64))
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, String> {

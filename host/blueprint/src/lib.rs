@@ -30,7 +30,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use serde_json::Value;
 
 pub use self::{
-    bundled::{BUNDLED_ENGINE, OwnComponent},
+    bundled::{BUNDLED_ENGINE, ComponentFile, OwnComponent},
     choice::{ChoiceError, TargetChoice, check_gate_expression},
     definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
     fault::BlueprintFault,

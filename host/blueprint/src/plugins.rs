@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{gate::GateResult, template_engine::TemplateEngine};
 use orangery_core::{error::Fault, name::Namespace, plan::plugin::ClaimRank, port::BoxFuture, workflow::GateKind};
+use orangery_ocm::Artifact;
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
 /// What a gate expression asks of a component.
@@ -57,8 +58,8 @@ pub trait Plugins: Send + Sync {
     /// The engine of a template type, such as `Jinja`, in a namespace; `None` stands for outside of a cluster.
     fn template_engine(&self, template_type: &str, namespace: Option<&Namespace>) -> Option<Arc<dyn TemplateEngine>>;
     /// The engine that an execution of type `Wasm` brings along. `name` is where the component comes from: a file of the
-    /// blueprint, or a reference. Whether the bytes are an engine is found out when it is called.
-    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine>;
+    /// blueprint, or a reference. It is read when the engine is called; whether it is one is found out then.
+    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine>;
     /// The memory that one call of such an engine may take, in MiB.
     fn bundled_memory_mib(&self) -> u64 {
         0

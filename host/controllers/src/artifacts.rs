@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::{Code, Fault},
-    port::BoxFuture,
     step::Halt,
 };
 use orangery_ocm::{ArtifactFuture, Artifacts, ComponentReference};
@@ -48,7 +47,7 @@ impl ContextArtifacts {
 }
 
 impl Artifacts for ContextArtifacts {
-    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> ArtifactFuture<'a> {
         Box::pin(async move { self.opened().await?.component(reference).await })
     }
 

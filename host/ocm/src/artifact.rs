@@ -36,8 +36,8 @@ pub type ArtifactFuture<'a> = BoxFuture<'a, Result<Arc<dyn Artifact>, Fault>>;
 /// Content of registries and web servers, asked for with the credentials of one Context. Grants are checked by the caller.
 pub trait Artifacts: Send + Sync {
     /// The WebAssembly component of an artifact: its layer of media type `application/wasm`. The manifest has the digest
-    /// of the reference, and the layer the digest that the manifest says, or the answer is a fault.
-    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
+    /// of the reference, or the answer is a fault.
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> ArtifactFuture<'a>;
     /// An artifact of a registry, as it is now: a chart where it has one, else its first layer.
     fn oci<'a>(&'a self, reference: &'a str) -> ArtifactFuture<'a>;
     /// A file of a web server.

@@ -2,12 +2,16 @@
 
 use serde_json::Value;
 
-use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_core::{digest, error::Fault, port::BoxFuture};
 
 /// The files of one blueprint, by slash-separated path without a leading slash.
 pub trait Files: Send + Sync {
     /// A file's content. The error is one sentence.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
+    /// The `sha256:…` of a file's content, and its length in bytes.
+    fn digest(&self, path: &str) -> Result<(String, u64), String> {
+        self.read(path).map(|content| (digest::sha256(&content), content.len() as u64))
+    }
     /// That there is such a file.
     fn check(&self, path: &str) -> Result<(), String> {
         self.read(path).map(drop)

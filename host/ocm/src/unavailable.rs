@@ -49,7 +49,7 @@ impl Components for Unavailable {
 }
 
 impl Artifacts for Unavailable {
-    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> ArtifactFuture<'a> {
         Box::pin(async move {
             Err(Fault::invalid(
                 Code::ConfigurationProblem,

@@ -1,8 +1,13 @@
 //! Components that blueprints bring along: what they may do and spend, and the few of them that stay loaded.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use orangery_proposal::grant::Grants;
+use orangery_turns::Tenant;
 
 use crate::{budget::Budget, component::Slot, registration::Registration};
 
@@ -40,12 +45,66 @@ impl BundledTerms {
     }
 }
 
-/// The components of blueprints that stay loaded, by digest, the one used last at the end.
+/// What namespaces keep, what was used longest ago first. Where it is too much, something goes of whoever keeps the most: nobody empties
+/// what others keep (C-301).
+#[derive(Default)]
+pub(crate) struct Shares {
+    /// Whose it is, and how much; `None` where it has gone.
+    entries: Vec<Option<(Tenant, u64)>>,
+    by_tenant: BTreeMap<Tenant, u64>,
+    sum: u64,
+}
+
+impl Shares {
+    /// Something that was used after all others.
+    pub(crate) fn add(&mut self, tenant: Tenant, size: u64) {
+        self.entries.push(Some((tenant.clone(), size)));
+        self.add_newest(tenant, size);
+    }
+
+    /// What counts as the others do, and stays.
+    pub(crate) fn add_newest(&mut self, tenant: Tenant, size: u64) {
+        let own = self.by_tenant.entry(tenant).or_default();
+        *own = own.saturating_add(size);
+        self.sum = self.sum.saturating_add(size);
+    }
+
+    /// All of it.
+    pub(crate) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Takes out what was used longest ago of those that have something to give, of whoever keeps the most; answers the how-manyth it was.
+    pub(crate) fn take_one(&mut self) -> Option<usize> {
+        let entries = self.entries.iter().enumerate();
+        let present = entries.filter_map(|(at, entry)| entry.as_ref().map(|(tenant, size)| (at, tenant, *size)));
+        // The first of those that are equal: the one that was used longest ago.
+        let of = |tenant: &Tenant| self.by_tenant.get(tenant).copied().unwrap_or_default();
+        let (at, tenant, size) = present.min_by_key(|(_, tenant, _)| Reverse(of(tenant)))?;
+        let tenant = tenant.clone();
+        if let Some(own) = self.by_tenant.get_mut(&tenant) {
+            *own = own.saturating_sub(size);
+        }
+        self.sum = self.sum.saturating_sub(size);
+        self.entries.get_mut(at)?.take();
+        Some(at)
+    }
+}
+
+/// The components of blueprints that stay loaded, the one used last at the end.
 pub(crate) struct Recent {
     /// Bytes of their code; the one that was used last stays whatever its size.
     most_code: usize,
     /// Protects the list; held for one look-up.
-    slots: Mutex<Vec<(String, Arc<Slot>)>>,
+    slots: Mutex<Vec<RecentSlot>>,
+}
+
+/// A component that stays loaded.
+struct RecentSlot {
+    digest: String,
+    /// The namespace whose blueprint brought it first.
+    tenant: Tenant,
+    slot: Arc<Slot>,
 }
 
 impl Recent {
@@ -54,37 +113,58 @@ impl Recent {
     }
 
     /// Where the component of this digest is kept, whichever blueprint brings it.
-    pub(crate) fn slot(&self, digest: &str) -> Arc<Slot> {
-        self.slot_within(digest, MOST_LOADED, self.most_code)
+    pub(crate) fn slot(&self, digest: &str, tenant: &Tenant) -> Arc<Slot> {
+        self.slot_within(digest, tenant, MOST_LOADED, self.most_code)
     }
 
-    fn slot_within(&self, digest: &str, most: usize, most_code: usize) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = slots.iter().position(|(known, _)| known == digest).map(|at| slots.remove(at).1);
-        let slot = known.unwrap_or_default();
-        let mut code = slot.code();
-        let mut keep = slots.len();
-        while let Some((_, older)) = keep.checked_sub(1).and_then(|last| slots.get(last)) {
-            code = code.saturating_add(older.code());
-            if code > most_code || slots.len() - keep + 2 > most {
-                break;
+    /// Whether it is known what becomes of the component of this digest.
+    pub(crate) fn knows(&self, digest: &str) -> bool {
+        self.slots().iter().any(|known| known.digest == digest && known.slot.is_known())
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<RecentSlot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot_within(&self, digest: &str, tenant: &Tenant, most: usize, most_code: usize) -> Arc<Slot> {
+        let mut slots = self.slots();
+        let known = slots.iter().position(|known| known.digest == digest).map(|at| slots.remove(at));
+        let newest = known.unwrap_or_else(|| RecentSlot {
+            digest: digest.to_owned(),
+            tenant: tenant.clone(),
+            slot: Arc::default(),
+        });
+        for (most, weight) in [(most, (|_| 1) as fn(&Slot) -> usize), (most_code, Slot::code)] {
+            let mut shares = Shares::default();
+            for kept in &*slots {
+                shares.add(kept.tenant.clone(), weight(&kept.slot) as u64);
             }
-            keep -= 1;
+            shares.add_newest(newest.tenant.clone(), weight(&newest.slot) as u64);
+            let mut gone = BTreeSet::new();
+            while shares.sum() > most as u64
+                && let Some(at) = shares.take_one()
+            {
+                gone.insert(at);
+            }
+            let mut at = 0..;
+            slots.retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
         }
-        slots.drain(..keep);
-        slots.push((digest.to_owned(), slot.clone()));
+        let slot = Arc::clone(&newest.slot);
+        slots.push(newest);
         slot
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use orangery_core::name::Namespace;
+
     use super::*;
 
     #[test]
     fn those_used_last_stay() {
         let recent = Recent::new(MOST_CODE);
-        let slot = |digest: &str| recent.slot_within(digest, 2, 100);
+        let slot = |digest: &str| recent.slot_within(digest, &None, 2, 100);
         let (first, second) = (slot("a"), slot("b"));
         assert!(Arc::ptr_eq(&slot("a"), &first));
         let third = slot("c");
@@ -95,7 +175,7 @@ mod tests {
     #[test]
     fn their_code_is_bounded_and_the_one_that_is_used_stays_whatever_its_size() {
         let recent = Recent::new(MOST_CODE);
-        let slot = |digest: &str| recent.slot_within(digest, 10, 100);
+        let slot = |digest: &str| recent.slot_within(digest, &None, 10, 100);
         let first = slot("a");
         first.pretend(60);
         let second = slot("b");
@@ -110,33 +190,56 @@ mod tests {
     #[test]
     fn limits_components_so_many_of_blueprints_stay_loaded_and_so_much_of_their_code() {
         let recent = Recent::new(MOST_CODE);
-        let first = recent.slot("0");
+        let first = recent.slot("0", &None);
         for other in 1..MOST_LOADED {
-            recent.slot(&other.to_string());
+            recent.slot(&other.to_string(), &None);
         }
-        assert!(Arc::ptr_eq(&recent.slot("0"), &first), "{MOST_LOADED} stay");
+        assert!(Arc::ptr_eq(&recent.slot("0", &None), &first), "{MOST_LOADED} stay");
         for other in 1..=MOST_LOADED {
-            recent.slot(&other.to_string());
+            recent.slot(&other.to_string(), &None);
         }
-        assert!(!Arc::ptr_eq(&recent.slot("0"), &first), "one more does not");
+        assert!(!Arc::ptr_eq(&recent.slot("0", &None), &first), "one more does not");
 
         let recent = Recent::new(MOST_CODE);
-        let first = recent.slot("a");
+        let first = recent.slot("a", &None);
         first.pretend(MOST_CODE);
-        recent.slot("b");
-        assert!(Arc::ptr_eq(&recent.slot("a"), &first), "so much stays");
-        recent.slot("b").pretend(1);
-        recent.slot("b");
-        assert!(!Arc::ptr_eq(&recent.slot("a"), &first), "a byte more does not");
+        recent.slot("b", &None);
+        assert!(Arc::ptr_eq(&recent.slot("a", &None), &first), "so much stays");
+        recent.slot("b", &None).pretend(1);
+        recent.slot("b", &None);
+        assert!(!Arc::ptr_eq(&recent.slot("a", &None), &first), "a byte more does not");
     }
 
     #[test]
     fn c_88_limits_components_with_less_memory_less_code_stays() {
         let recent = Recent::new(100);
-        let first = recent.slot("a");
+        let first = recent.slot("a", &None);
         first.pretend(60);
-        recent.slot("b").pretend(41);
-        recent.slot("b");
-        assert!(!Arc::ptr_eq(&recent.slot("a"), &first));
+        recent.slot("b", &None).pretend(41);
+        recent.slot("b", &None);
+        assert!(!Arc::ptr_eq(&recent.slot("a", &None), &first));
+    }
+
+    #[test]
+    fn c_301_what_goes_is_of_the_namespace_that_has_the_most_loaded() {
+        let recent = Recent::new(100);
+        let (greedy, other) = (Some(Namespace::from_static("greedy")), Some(Namespace::from_static("other")));
+        let first = recent.slot("a", &other);
+        first.pretend(40);
+        for digest in ["b", "c", "d"] {
+            recent.slot(digest, &greedy).pretend(50);
+        }
+        let kept: Vec<_> = recent.slots().iter().map(|kept| kept.digest.clone()).collect();
+        assert_eq!(kept, ["a", "c", "d"], "what is loaded counts when the next one comes");
+        recent.slot("d", &greedy);
+        let kept: Vec<_> = recent.slots().iter().map(|kept| kept.digest.clone()).collect();
+        assert_eq!(kept, ["a", "d"]);
+        assert!(Arc::ptr_eq(&recent.slot("a", &greedy), &first));
+        let by_count = Recent::new(100);
+        for (digest, tenant) in [("a", &other), ("b", &greedy), ("c", &greedy), ("d", &other)] {
+            by_count.slot_within(digest, tenant, 3, 100);
+        }
+        let kept: Vec<_> = by_count.slots().iter().map(|kept| kept.digest.clone()).collect();
+        assert_eq!(kept, ["b", "c", "d"], "of two that have as many, what was used longest ago");
     }
 }

@@ -5,18 +5,22 @@
 //! that was moved under the name of another component. What does not match its seal is compiled again.
 
 use std::{
+    collections::BTreeMap,
+    ffi::OsString,
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use orangery_core::digest;
+use orangery_turns::Tenant;
 use wasmtime::Engine;
 
-use crate::error::CacheError;
+use crate::{bundled::Shares, error::CacheError};
 
 /// A folder of compiled components.
 pub(crate) struct CompilationCache {
@@ -24,6 +28,8 @@ pub(crate) struct CompilationCache {
     engine: String,
     /// The most bytes of code in the folder; `None` where those who fill it are trusted.
     most: Option<u64>,
+    /// Protects whose the files are, by name: a namespace's whose component it was first, since the start. Held for one look-up.
+    whose: Mutex<BTreeMap<OsString, Tenant>>,
 }
 
 impl CompilationCache {
@@ -52,7 +58,7 @@ impl CompilationCache {
         }
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        Ok(Self { folder, engine: format!("{:016x}", hasher.finish()), most })
+        Ok(Self { folder, engine: format!("{:016x}", hasher.finish()), most, whose: Mutex::default() })
     }
 
     /// Where the code of a component is or would be.
@@ -60,14 +66,20 @@ impl CompilationCache {
         self.folder.join(self.name(digest))
     }
 
-    /// The code of a component; `None` where there is none, or it is damaged, which is logged.
-    pub(crate) fn get(&self, digest: &str) -> Option<Vec<u8>> {
+    /// Bytes of the code of a component; `None` where there is none.
+    pub(crate) fn size(&self, digest: &str) -> Option<u64> {
+        fs::metadata(self.file(digest)).ok().map(|found| found.len())
+    }
+
+    /// The code of a component for one of a namespace; `None` where there is none, or it is damaged, which is logged.
+    pub(crate) fn get(&self, digest: &str, tenant: &Tenant) -> Option<Vec<u8>> {
         let file = self.file(digest);
         let code = fs::read(&file).ok()?;
         match fs::read_to_string(seal_of(&file)) {
             Ok(seal) if seal == self.seal(digest, &code) => {
                 if self.most.is_some() {
                     touch(&file);
+                    self.is_of(digest, tenant);
                 }
                 Some(code)
             }
@@ -78,9 +90,12 @@ impl CompilationCache {
         }
     }
 
-    /// Keeps the code of a component. A reader sees it whole or not at all.
-    pub(crate) fn put(&self, digest: &str, code: &[u8]) -> Result<(), CacheError> {
+    /// Keeps the code of a component of a namespace. A reader sees it whole or not at all.
+    pub(crate) fn put(&self, digest: &str, tenant: &Tenant, code: &[u8]) -> Result<(), CacheError> {
         let file = self.file(digest);
+        if self.most.is_some() {
+            self.is_of(digest, tenant);
+        }
         let written = replace(&seal_of(&file), self.seal(digest, code).as_bytes()).and_then(|()| replace(&file, code));
         written.and_then(|()| self.make_room(&file)).map_err(|error| self.unusable(&error))
     }
@@ -89,29 +104,42 @@ impl CompilationCache {
         CacheError { folder: self.folder.clone(), why: error.to_string() }
     }
 
-    /// Removes what was used longest ago until the rest is small enough; `newest` stays.
+    /// The code of this component is a namespace's, unless it is one's already.
+    fn is_of(&self, digest: &str, tenant: &Tenant) {
+        self.whose().entry(self.name(digest).into()).or_insert_with(|| tenant.clone());
+    }
+
+    fn whose(&self) -> MutexGuard<'_, BTreeMap<OsString, Tenant>> {
+        self.whose.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what is one too many, as [`Shares`] says it, until the rest is small enough; `newest` stays.
     fn make_room(&self, newest: &Path) -> io::Result<()> {
         let Some(most) = self.most else { return Ok(()) };
-        let mut others = Vec::new();
-        let mut sum = fs::metadata(newest)?.len();
+        let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             let path = entry.path();
             if path.extension().is_some_and(|ending| ending == "cwasm") && path != newest {
                 let found = entry.metadata()?;
-                sum += found.len();
-                others.push((found.modified()?, found.len(), path));
+                files.push((found.modified()?, found.len(), path));
             }
         }
-        others.sort();
-        for (_, size, path) in others {
-            if sum <= most {
-                break;
-            }
+        files.sort();
+        let whose = |path: &Path| self.whose().get(path.file_name()?).cloned().flatten();
+        let mut shares = Shares::default();
+        for (_, size, path) in &files {
+            shares.add(whose(path), *size);
+        }
+        shares.add_newest(whose(newest), fs::metadata(newest)?.len());
+        while shares.sum() > most
+            && let Some(at) = shares.take_one()
+            && let Some((_, _, path)) = files.get(at)
+        {
             // The code first: a seal without code is no entry.
-            fs::remove_file(&path)?;
-            fs::remove_file(seal_of(&path)).or_else(absent_is_fine)?;
-            sum -= size;
+            fs::remove_file(path)?;
+            fs::remove_file(seal_of(path)).or_else(absent_is_fine)?;
+            path.file_name().and_then(|name| self.whose().remove(name));
         }
         Ok(())
     }
@@ -158,6 +186,8 @@ fn replace(place: &Path, content: &[u8]) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use orangery_core::name::Namespace;
+
     use super::*;
 
     fn open(folder: &Path) -> Result<CompilationCache, CacheError> {
@@ -169,9 +199,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = open(&folder.path().join("made/for/us")).unwrap();
         assert_eq!(fs::metadata(folder.path().join("made/for/us")).unwrap().mode() & 0o777, 0o700);
-        cache.put("sha256:aa", b"code").unwrap();
-        assert_eq!(cache.get("sha256:aa"), Some(b"code".to_vec()));
-        assert_eq!(cache.get("sha256:bb"), None);
+        cache.put("sha256:aa", &None, b"code").unwrap();
+        assert_eq!(cache.get("sha256:aa", &None), Some(b"code".to_vec()));
+        assert_eq!(cache.get("sha256:bb", &None), None);
         let names: Vec<_> = fs::read_dir(&cache.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
     }
@@ -181,17 +211,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = CompilationCache::open(folder.path().join("cache"), &Engine::default(), Some(10)).unwrap();
         for digest in ["sha256:aa", "sha256:bb"] {
-            cache.put(digest, b"four").unwrap();
+            cache.put(digest, &None, b"four").unwrap();
             // Seconds are enough to tell them apart on every file system.
             age(&cache.file(digest), if digest == "sha256:aa" { 200 } else { 100 });
         }
-        assert!(cache.get("sha256:aa").is_some());
-        cache.put("sha256:cc", b"four").unwrap();
-        let there = |digest: &str| cache.get(digest).is_some();
+        assert!(cache.get("sha256:aa", &None).is_some());
+        cache.put("sha256:cc", &None, b"four").unwrap();
+        let there = |digest: &str| cache.get(digest, &None).is_some();
         assert!(there("sha256:aa") && there("sha256:cc") && !there("sha256:bb"));
         assert!(!seal_of(&cache.file("sha256:bb")).exists());
-        cache.put("sha256:dd", b"more than fits at all").unwrap();
+        cache.put("sha256:dd", &None, b"more than fits at all").unwrap();
         assert!(there("sha256:dd") && !there("sha256:aa") && !there("sha256:cc"));
+    }
+
+    #[test]
+    fn c_301_what_goes_is_of_the_namespace_that_keeps_the_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CompilationCache::open(folder.path().join("cache"), &Engine::default(), Some(10)).unwrap();
+        let (greedy, other) = (Some(Namespace::from_static("greedy")), Some(Namespace::from_static("other")));
+        let there = || ["aa", "bb", "cc", "dd"].map(|hex| cache.size(&format!("sha256:{hex}")).is_some());
+        cache.put("sha256:aa", &other, b"four").unwrap();
+        age(&cache.file("sha256:aa"), 300);
+        cache.put("sha256:bb", &greedy, b"four").unwrap();
+        age(&cache.file("sha256:bb"), 200);
+        cache.put("sha256:cc", &greedy, b"four").unwrap();
+        assert_eq!(there(), [true, false, true, false], "its own goes, though another one was used longer ago");
+        // What an earlier start has left is of nobody, until somebody uses it.
+        let again = CompilationCache::open(folder.path().join("cache"), &Engine::default(), Some(8)).unwrap();
+        assert_eq!(again.get("sha256:cc", &other), Some(b"four".to_vec()));
+        again.put("sha256:dd", &other, b"four").unwrap();
+        assert_eq!(there(), [true, false, false, true], "what the other namespace uses now counts as its own");
     }
 
     /// Has the file last used this many seconds ago, as seen from the file's own time.
@@ -205,15 +254,15 @@ mod tests {
     fn code_that_was_changed_or_moved_is_not_got() {
         let folder = tempfile::tempdir().unwrap();
         let cache = open(&folder.path().join("cache")).unwrap();
-        cache.put("sha256:aa", b"code").unwrap();
+        cache.put("sha256:aa", &None, b"code").unwrap();
         fs::write(cache.file("sha256:aa"), b"evil").unwrap();
-        assert_eq!(cache.get("sha256:aa"), None);
-        cache.put("sha256:aa", b"code").unwrap();
+        assert_eq!(cache.get("sha256:aa", &None), None);
+        cache.put("sha256:aa", &None, b"code").unwrap();
         fs::copy(cache.file("sha256:aa"), cache.file("sha256:bb")).unwrap();
         fs::copy(seal_of(&cache.file("sha256:aa")), seal_of(&cache.file("sha256:bb"))).unwrap();
-        assert_eq!(cache.get("sha256:bb"), None);
+        assert_eq!(cache.get("sha256:bb", &None), None);
         fs::remove_file(seal_of(&cache.file("sha256:aa"))).unwrap();
-        assert_eq!(cache.get("sha256:aa"), None);
+        assert_eq!(cache.get("sha256:aa", &None), None);
     }
 
     #[test]

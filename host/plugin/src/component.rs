@@ -155,6 +155,11 @@ impl Slot {
         self.known.get().and_then(|known| known.as_ref().ok()).map_or(0, |component| component.code)
     }
 
+    /// Whether it is known what becomes of it.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known.initialized()
+    }
+
     /// Holds this many bytes of code from now on, as far as [`Slot::code`] is asked.
     #[cfg(test)]
     pub(crate) fn pretend(&self, code: usize) {

@@ -33,6 +33,9 @@ pub enum Error {
     /// The component is to be installed, and is not there yet.
     #[error("{}", .0.problem())]
     NotInstalled(Fault),
+    /// The component could not be read from where it is.
+    #[error("{}", .0.problem())]
+    NotRead(Fault),
     /// The namespace has no place for the call under its quotas, for long.
     #[error("{}", .0.problem())]
     NoPlace(Fault),
@@ -289,7 +292,7 @@ impl Error {
     pub fn fault(&self, who: &PluginIdentity) -> Fault {
         let message = format!("{who}: {self}");
         match self {
-            Error::NoPlace(fault) | Error::NotInstalled(fault) => fault.clone(),
+            Error::NoPlace(fault) | Error::NotInstalled(fault) | Error::NotRead(fault) => fault.clone(),
             // The cluster may have been slow: the next call may be in time.
             Error::Limit { limit: BudgetLimit::Wall, .. }
             | Error::CompileTime { .. }
@@ -330,6 +333,7 @@ impl Error {
             Error::Busy { .. }
             | Error::NoPlace(_)
             | Error::NotInstalled(_)
+            | Error::NotRead(_)
             | Error::CompileTime { .. }
             | Error::CompileKilled
             | Error::CompileLater { .. }

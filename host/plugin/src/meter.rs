@@ -40,6 +40,11 @@ impl SharedMemory {
         Self { used: AtomicUsize::new(0), total }
     }
 
+    /// Bytes that there are.
+    pub(crate) fn total(&self) -> usize {
+        self.total
+    }
+
     /// Bytes in use.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)

@@ -15,12 +15,13 @@ use orangery_blueprint::{
     template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_ocm::Artifact;
 use orangery_proposal::{
     Item, Proposal,
     deployer::{Deployer, PluginIdentity, Reads},
     grant::Grants,
 };
-use orangery_turns::Tenant;
+use orangery_turns::{Tenant, off_the_executor};
 use serde_json::Value;
 
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
     error::Error,
     export::{ExportAnswer, ExportRequest, Interface},
     registration::{ComponentBytes, Registered},
-    sandbox::{AskedComponent, ComponentOrigin, LARGE_COMPONENT, Sandbox},
+    sandbox::{AskedComponent, BundledComponent, ComponentOrigin, LARGE_COMPONENT, LoadedComponent, Sandbox},
     transcript::Transcript,
 };
 
@@ -48,10 +49,16 @@ pub struct Plugin {
     ownership_labels: Vec<String>,
     /// What its registration says under `configuration`.
     configuration: Option<Value>,
-    content: ComponentBytes,
-    origin: ComponentOrigin,
-    slot: Arc<Slot>,
+    content: PluginContent,
     sandbox: Arc<Sandbox>,
+}
+
+/// Where the component of a plugin is.
+enum PluginContent {
+    /// Here, and loaded once for all.
+    Registered { bytes: ComponentBytes, origin: ComponentOrigin, slot: Arc<Slot> },
+    /// Where its blueprint says.
+    OfBlueprint(Arc<dyn Artifact>),
 }
 
 /// As much of a digest as people compare.
@@ -70,9 +77,7 @@ impl Plugin {
             grants: Arc::new(spec.grants),
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
-            content,
-            origin,
-            slot: sandbox.slot(origin, &digest),
+            content: PluginContent::Registered { bytes: content, origin, slot: sandbox.slot(origin, &digest) },
             identity: PluginIdentity { name: name.clone(), version: spec.version, digest, is_pinned },
             name: name.into(),
             sandbox,
@@ -80,17 +85,20 @@ impl Plugin {
     }
 
     /// The engine that a blueprint brings along. `name` is its file or its reference.
-    pub(crate) fn of_blueprint(name: &str, bytes: Vec<u8>, terms: &BundledTerms, sandbox: Arc<Sandbox>) -> Self {
-        let content = ComponentBytes::read(bytes);
-        let digest = content.digest();
+    pub(crate) fn of_blueprint(
+        name: &str,
+        component: Arc<dyn Artifact>,
+        terms: &BundledTerms,
+        sandbox: Arc<Sandbox>,
+    ) -> Self {
+        // A file of the blueprint is read for it.
+        let digest = off_the_executor(|| component.digest().to_owned());
         Self {
             grants: terms.grants.clone(),
             budget: terms.budget.clone(),
             ownership_labels: Vec::new(),
             configuration: None,
-            content,
-            origin: ComponentOrigin::Blueprint,
-            slot: sandbox.slot(ComponentOrigin::Blueprint, &digest),
+            content: PluginContent::OfBlueprint(component),
             // A digest is ASCII, so that every length is a boundary.
             identity: PluginIdentity {
                 name: name.to_owned(),
@@ -114,30 +122,36 @@ impl Plugin {
     ///
     /// Why it is unusable.
     pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
-        self.component_for(&None).await
+        self.component_for(&None).await.map(|loaded| loaded.component)
     }
 
-    /// The same for a call of a namespace, which waits for its turn where it is to be compiled.
-    async fn component_for(&self, tenant: &Tenant) -> Result<Arc<Component>, Arc<Error>> {
+    /// The same for a call of a namespace, which waits for its turn where it is to be compiled. It is held until the call has ended.
+    async fn component_for(&self, tenant: &Tenant) -> Result<LoadedComponent, Arc<Error>> {
+        let (identity, budget) = (&self.identity, &self.budget);
         match &self.content {
-            ComponentBytes::Bytes { bytes, .. } => {
-                let asked = AskedComponent {
-                    slot: &self.slot,
-                    origin: self.origin,
-                    tenant,
-                    identity: &self.identity,
-                    budget: &self.budget,
-                    bytes,
-                };
-                self.slot.get_or_load(&self.origin.whose(tenant), || self.sandbox.load(asked)).await
+            PluginContent::Registered { bytes: ComponentBytes::Bytes { bytes, .. }, origin, slot } => {
+                let asked = AskedComponent { slot, origin: *origin, tenant, identity, budget, bytes };
+                let loaded = slot.get_or_load(&origin.whose(tenant), || self.sandbox.load(asked)).await;
+                loaded.map(LoadedComponent::registered)
             }
-            ComponentBytes::Missing(error) => Err(error.clone()),
+            PluginContent::Registered { bytes: ComponentBytes::Missing(error), .. } => Err(error.clone()),
+            PluginContent::OfBlueprint(content) => {
+                let asked = BundledComponent { tenant, identity, budget, content: content.as_ref() };
+                self.sandbox.load_bundled(asked).await
+            }
         }
     }
 
     /// Whether to wait with it until something uses it: compiling it takes both processors and seconds.
     pub(crate) fn is_large(&self) -> bool {
-        matches!(&self.content, ComponentBytes::Bytes { bytes, .. } if bytes.size() > LARGE_COMPONENT)
+        match &self.content {
+            PluginContent::Registered { bytes: ComponentBytes::Bytes { bytes, .. }, .. } => {
+                bytes.size() > LARGE_COMPONENT
+            }
+            PluginContent::Registered { bytes: ComponentBytes::Missing(_), .. } | PluginContent::OfBlueprint(_) => {
+                false
+            }
+        }
     }
 
     /// What the item needs, as the component says it.
@@ -290,7 +304,7 @@ impl Plugin {
 
     fn fault(&self, error: &Error) -> Fault {
         let mut fault = error.fault(&self.identity);
-        if let (ComponentOrigin::Blueprint, Error::Limit { .. }) = (self.origin, error)
+        if let (PluginContent::OfBlueprint(_), Error::Limit { .. }) = (&self.content, error)
             && let Fault::Invalid(text) | Fault::Later(text) | Fault::Denied(text) = &mut fault
         {
             text.message.push_str("; components of blueprints are registered as the template type Wasm");

@@ -11,6 +11,7 @@ use orangery_blueprint::{
     template_engine::TemplateEngine,
 };
 use orangery_core::name::Namespace;
+use orangery_ocm::Artifact;
 use orangery_proposal::deployer::Deployer;
 
 use crate::{
@@ -148,8 +149,8 @@ impl Plugins for PluginSet {
         found.map(|plugin| plugin as Arc<dyn TemplateEngine>)
     }
 
-    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
-        Arc::new(Plugin::of_blueprint(name, bytes, &self.own, self.sandbox.clone()))
+    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
+        Arc::new(Plugin::of_blueprint(name, component, &self.own, self.sandbox.clone()))
     }
 
     fn bundled_memory_mib(&self) -> u64 {

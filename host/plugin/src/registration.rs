@@ -144,7 +144,7 @@ pub(crate) enum ComponentBytes {
 #[derive(Clone, Debug)]
 pub(crate) enum StoredBytes {
     /// As they are.
-    Plain(Vec<u8>),
+    Plain(Arc<Vec<u8>>),
     /// In the binary: unpacked where they are read, and not kept then (C-185).
     Packed { packed: &'static [u8], size: usize },
 }
@@ -159,9 +159,9 @@ impl StoredBytes {
     }
 
     /// The bytes. Those that are packed are unpacked anew, which takes a tenth of a second for a large component.
-    pub(crate) fn read(&self) -> Result<ReadBytes<'_>, Error> {
+    pub(crate) fn read(&self) -> Result<ReadBytes, Error> {
         match self {
-            StoredBytes::Plain(bytes) => Ok(ReadBytes::Plain(bytes)),
+            StoredBytes::Plain(bytes) => Ok(ReadBytes::Plain(Arc::clone(bytes))),
             StoredBytes::Packed { packed, size } => unpacked(packed, *size).map(ReadBytes::Unpacked),
         }
     }
@@ -169,12 +169,12 @@ impl StoredBytes {
 
 /// A component's bytes while they are read.
 #[derive(Debug)]
-pub(crate) enum ReadBytes<'a> {
-    Plain(&'a [u8]),
+pub(crate) enum ReadBytes {
+    Plain(Arc<Vec<u8>>),
     Unpacked(Pages),
 }
 
-impl AsRef<[u8]> for ReadBytes<'_> {
+impl AsRef<[u8]> for ReadBytes {
     fn as_ref(&self) -> &[u8] {
         match self {
             ReadBytes::Plain(bytes) => bytes,
@@ -226,7 +226,7 @@ impl ComponentBytes {
     }
 
     pub(crate) fn read(bytes: Vec<u8>) -> Self {
-        ComponentBytes::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: StoredBytes::Plain(bytes) }
+        ComponentBytes::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: StoredBytes::Plain(Arc::new(bytes)) }
     }
 }
 

@@ -3,6 +3,8 @@
 mod engine;
 mod load;
 mod share;
+#[cfg(test)]
+mod tests;
 mod ticker;
 
 use std::{
@@ -13,12 +15,12 @@ use std::{
 
 use orangery_blueprint::plugins::CallQuotas;
 use orangery_proposal::deployer::PluginIdentity;
-use orangery_turns::{Tenant, Turn, Turns};
+use orangery_turns::{SharedBytes, Tenant, Turn, Turns};
 use wasmtime::{Engine, component::Linker};
 
 pub use engine::Allocator;
 pub(crate) use engine::{one_call_engine, settings};
-pub(crate) use load::AskedComponent;
+pub(crate) use load::{AskedComponent, BundledComponent, LoadedComponent};
 pub use share::{CacheShares, MemoryShares};
 pub(crate) use ticker::{Ticker, Ticking};
 
@@ -123,6 +125,8 @@ pub struct Sandbox {
     /// Protects the registered components, usable or not, by digest. With the last of a version goes what is kept of it.
     components: Mutex<BTreeMap<(ComponentOrigin, String), Weak<Slot>>>,
     recent: Recent,
+    /// Of what calls share, what components of blueprints take that are loaded or called (C-302).
+    of_blueprints: Arc<SharedBytes>,
 }
 
 /// Where a component comes from.
@@ -162,8 +166,11 @@ const LARGE_MEMORY_MIB: u64 = 128;
 /// One in so many rooms is for large calls.
 const LARGE_SHARE: u32 = 8;
 
-/// The folder below the cache for components of blueprints.
-const OF_BLUEPRINTS: &str = "of-blueprints";
+/// Components of blueprints that are loaded or called take one in so many of the bytes that calls share.
+const OF_BLUEPRINTS_SHARE: usize = 2;
+
+/// The folder below the cache for components of blueprints: in one that may be a volume of its own, and then is not ours alone.
+const OF_BLUEPRINTS: &str = "of-blueprints/compiled";
 /// Bytes on disk of the compiled components of blueprints; those used longest ago go.
 const MOST_OF_BLUEPRINTS: u64 = 2 << 30;
 
@@ -219,6 +226,7 @@ impl Sandbox {
             own,
             notice,
             recent: Recent::new(code),
+            of_blueprints: SharedBytes::new((memory / OF_BLUEPRINTS_SHARE) as u64),
             quotas: RwLock::default(),
             components: Mutex::default(),
         }))
@@ -246,11 +254,8 @@ impl Sandbox {
         }
     }
 
-    /// Where the component of this digest is kept, whoever asks for it.
+    /// Where the registered component of this digest is kept, whoever asks for it.
     pub(crate) fn slot(&self, origin: ComponentOrigin, digest: &str) -> Arc<Slot> {
-        if origin == ComponentOrigin::Blueprint {
-            return self.recent.slot(digest);
-        }
         let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (origin, digest.to_owned());
         if let Some(slot) = components.get(&key).and_then(Weak::upgrade) {
@@ -321,160 +326,4 @@ pub(crate) struct RunningCall {
     _room: Turn,
     _large: Option<Turn>,
     _admitted: Option<Box<dyn Send + Sync>>,
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use orangery_core::name::Namespace;
-
-    use super::*;
-    use crate::{component::UncheckedCode, inspect, registration::StoredBytes, worker::CompiledCode};
-
-    #[test]
-    fn c_88_as_many_large_calls_run_at_once_as_have_memory() {
-        let rooms = [(64, 1 << 30), (64, 512 << 20), (64, 96 << 20), (8, 1 << 30), (1, 1 << 30)];
-        assert_eq!(rooms.map(|(calls, memory)| large_rooms(calls, memory)), [8, 4, 1, 1, 1]);
-    }
-
-    /// What is compiled, in its order, where one namespace has four components in its blueprints and another has one. The
-    /// first takes as long as the registered component where both are compiled at once.
-    async fn compiled(compilers: usize) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let waits = "n=0; until /bin/grep -q registered $0 || [ $n = 500 ]; do n=$((n+1)); /bin/sleep 0.01; done";
-        let script = format!("t=$(/bin/cat); if [ \"$t\" = first ]; then {waits}; fi; echo $t >> $0");
-        let args = vec!["-c".into(), script.into(), log.clone().into()];
-        let worker = WorkerCommand { program: "/bin/sh".into(), args };
-        let sandbox = Sandbox::start(SandboxConfig { compilers, ..SandboxConfig::new(worker, None) }).unwrap();
-        let (greedy, other) = (Some(Namespace::from_static("greedy")), Some(Namespace::from_static("other")));
-        let first = if compilers == 1 { "only" } else { "first" };
-        let of_blueprints = [(&greedy, first), (&greedy, "2"), (&greedy, "3"), (&greedy, "4"), (&other, "other")];
-        let compile = async |of_origin: &OriginCompiler, tenant: &Tenant, text: &str| {
-            let _turn = of_origin.compiling.acquire(&of_origin.origin.whose(tenant)).await;
-            sandbox.compile(of_origin, tenant, "a component", text.as_bytes()).await
-        };
-        let of_blueprints = of_blueprints.map(|(tenant, text)| compile(&sandbox.own, tenant, text));
-        let registered = compile(&sandbox.registered, &greedy, "registered");
-        let (of_blueprints, registered) = futures::join!(futures::future::join_all(of_blueprints), registered);
-        assert!(of_blueprints.iter().chain([&registered]).all(Result::is_ok));
-        fs::read_to_string(log).unwrap().lines().collect::<Vec<_>>().join(" ")
-    }
-
-    #[tokio::test]
-    async fn c_43_a_namespace_waits_for_one_compilation_of_another_and_a_registered_component_for_at_most_one() {
-        assert_eq!(compiled(1).await, "only registered other 2 3 4");
-        assert_eq!(compiled(2).await, "registered first other 2 3 4");
-    }
-
-    #[tokio::test]
-    async fn c_43_a_registered_component_waits_for_no_place_of_the_namespace_that_asked_first() {
-        let worker = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), "exit 1".into()] };
-        let sandbox = Sandbox::start(SandboxConfig { memory: 0, ..SandboxConfig::new(worker, None) }).unwrap();
-        let greedy = Some(Namespace::from_static("greedy"));
-        let empty = b"\0asm\x0d\0\x01\0";
-        let budget = Budget::default();
-        let code = || {
-            let code = CompiledCode::new("sha256:0", Vec::new(), b"").unwrap();
-            UncheckedCode::Worker { code: Arc::new(code), length: 0 }
-        };
-        let load = |origin| sandbox.link(origin, &greedy, &budget, inspect::inspect(empty).unwrap(), code());
-        // As many as one namespace gets of four.
-        let held = [sandbox.workers.place(&greedy).await, sandbox.workers.place(&greedy).await];
-        let mut own = Box::pin(load(ComponentOrigin::Blueprint));
-        assert!(futures::poll!(&mut own).is_pending());
-        let registered = load(ComponentOrigin::Registered).await;
-        assert!(matches!(registered, Err(Error::WorkerStart { .. })), "it did not wait");
-        assert!(futures::poll!(&mut own).is_pending());
-        drop(held);
-        assert!(matches!(own.await, Err(Error::WorkerStart { .. })));
-    }
-
-    /// A component that two namespaces ask for at once is compiled once, by whichever has its turn first; and one whose compiler was
-    /// killed is not compiled again when it is next asked for.
-    #[tokio::test]
-    async fn c_134_what_was_compiled_or_could_not_be_is_not_compiled_again_for_the_next_call() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let script = "t=$(/bin/cat); echo $t >> $0; if [ \"$t\" = killed ]; then kill -KILL $$; fi; echo code";
-        let worker =
-            WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into(), log.clone().into()] };
-        let sandbox = Sandbox::start(SandboxConfig::new(worker, None)).unwrap();
-        let (a, b) = (Some(Namespace::from_static("a")), Some(Namespace::from_static("b")));
-        let who = PluginIdentity { name: "it".into(), version: "1".into(), digest: String::new(), is_pinned: true };
-        let inspection = inspect::inspect(b"\0asm\x0d\0\x01\0").unwrap();
-        let (slot, budget) = (Slot::default(), Budget::default());
-        let compiled = async |tenant: &Option<Namespace>, text: &str, digest: &str| {
-            let bytes = StoredBytes::Plain(text.into());
-            let asked = AskedComponent {
-                slot: &slot,
-                origin: ComponentOrigin::Blueprint,
-                tenant,
-                identity: &who,
-                budget: &budget,
-                bytes: &bytes,
-            };
-            let inspection = inspect::Inspection { digest: digest.to_owned(), ..inspection.clone() };
-            let ended = slot.get_or_load(tenant, async || {
-                let ended = sandbox.compiled(asked, &inspection, false).await;
-                Err(ended.err().unwrap_or(Error::Busy { what: "end" }))
-            });
-            ended.await.err().unwrap().to_string()
-        };
-        let usable = "the host has no end left for another call; it is made again when there is";
-        let both = futures::join!(compiled(&a, "usable", "sha256:aa"), compiled(&b, "usable", "sha256:aa"));
-        assert_eq!(both, (usable.to_owned(), usable.to_owned()));
-        let both = futures::join!(compiled(&a, "killed", "sha256:bb"), compiled(&b, "killed", "sha256:bb"));
-        assert!(both.0.starts_with("the compiler of the component was killed") && both.0 == both.1, "{both:?}");
-        assert_eq!(compiled(&b, "killed", "sha256:bb").await, both.0);
-        assert_eq!(fs::read_to_string(&log).unwrap(), "usable\nkilled\n");
-        tokio::time::pause();
-        tokio::time::advance(std::time::Duration::from_secs(5 * 60)).await;
-        tokio::time::resume();
-        assert!(compiled(&b, "killed", "sha256:bb").await.contains("later than 10 min"));
-        assert_eq!(fs::read_to_string(&log).unwrap(), "usable\nkilled\nkilled\n");
-    }
-
-    #[test]
-    fn c_263_with_the_last_of_a_version_goes_what_is_kept_of_it() {
-        let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
-        let sandbox = Sandbox::start(SandboxConfig::new(worker, None)).unwrap();
-        let slot = |digest: &str| sandbox.slot(ComponentOrigin::Registered, digest);
-        let (old, again) = (slot("old"), slot("old"));
-        assert!(Arc::ptr_eq(&old, &again));
-        drop((old, again));
-        let new = slot("new");
-        assert_eq!(sandbox.components.lock().unwrap().len(), 1);
-        assert!(Arc::ptr_eq(&slot("new"), &new));
-    }
-
-    #[test]
-    fn the_version_of_the_engine_is_the_locked_one() {
-        let lock = include_str!("../../../Cargo.lock");
-        assert!(lock.contains(&format!("name = \"wasmtime\"\nversion = \"{WASMTIME_VERSION}\"\n")));
-    }
-
-    #[tokio::test]
-    async fn limits_components_so_much_code_of_blueprints_is_kept_on_disk() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
-        let sandbox = Sandbox::start(SandboxConfig::new(worker, Some(folder.path().join("cache")))).unwrap();
-        let cache = sandbox.own.cache.as_ref().unwrap();
-        let put = |digest: &str, length: u64, age: u64| {
-            cache.put(digest, b"").unwrap();
-            // A hole takes no room on the disk.
-            let file = fs::File::options().write(true).open(cache.file(digest)).unwrap();
-            file.set_len(length).unwrap();
-            let now = file.metadata().unwrap().modified().unwrap();
-            file.set_modified(now - std::time::Duration::from_secs(age)).unwrap();
-        };
-        put("sha256:aa", MOST_OF_BLUEPRINTS - 1, 200);
-        put("sha256:bb", 1, 100);
-        put("sha256:cc", 0, 50);
-        assert!(cache.file("sha256:aa").exists(), "so much stays");
-        cache.put("sha256:dd", b"x").unwrap();
-        let there = ["aa", "bb", "cc"].map(|name| cache.file(&format!("sha256:{name}")).exists());
-        assert_eq!(there, [false, true, true], "a byte more does not");
-    }
 }

@@ -25,7 +25,7 @@ const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 /// The media type of the layer.
 const LAYER: &str = "application/wasm";
 /// The most bytes of a component in a registry.
-const MOST_OF_A_COMPONENT: u64 = 64 << 20;
+pub(crate) const MOST_OF_A_COMPONENT: u64 = 64 << 20;
 /// The most signatures of an artifact that are looked at.
 const MOST_SIGNATURES: usize = 64;
 /// The most bytes of what a signature is over.

@@ -19,7 +19,7 @@ use orangery_core::{
     name::{JobId, Namespace},
     port::BoxFuture,
 };
-use orangery_ocm::ComponentVersion;
+use orangery_ocm::{Artifact, ComponentVersion};
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ mod state;
 struct Echo {
     identity: PluginIdentity,
     asked: Arc<Mutex<Vec<RenderRequest>>>,
-    own: Option<String>,
+    own: Option<Arc<dyn Artifact>>,
 }
 
 impl TemplateEngine for Echo {
@@ -48,9 +48,12 @@ impl TemplateEngine for Echo {
         _: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         self.asked.lock().unwrap().push(request.clone());
-        let text = self.own.clone().unwrap_or_else(|| request.template.clone());
         let reported = |warnings: &[&str]| warnings.iter().map(|text| (*text).to_owned()).collect();
         Box::pin(async move {
+            let text = match &self.own {
+                Some(own) => String::from_utf8(own.content().await.unwrap().to_vec()).unwrap(),
+                None => request.template.clone(),
+            };
             if let Some(message) = text.strip_prefix("fail: ") {
                 let transient = message == "later";
                 let file = request.file.clone();
@@ -109,10 +112,10 @@ impl Plugins for Engines {
         Some(Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: None }))
     }
 
-    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         let identity =
             PluginIdentity { name: name.to_owned(), version: "1".to_owned(), digest: String::new(), is_pinned: true };
-        Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: Some(String::from_utf8(bytes).unwrap()) })
+        Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: Some(component) })
     }
 
     fn template_types(&self) -> Vec<String> {

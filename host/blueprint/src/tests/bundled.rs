@@ -9,10 +9,11 @@ use crate::{
     template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::{
+    digest,
     error::{Code, Fault as Told},
     port::BoxFuture,
 };
-use orangery_ocm::{ComponentReference, ComponentReferenceError};
+use orangery_ocm::{Artifact, ComponentReference, ComponentReferenceError};
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
 const HEX: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -148,8 +149,8 @@ impl Plugins for Maker {
         None
     }
 
-    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
-        let digest = String::from_utf8(bytes).unwrap();
+    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
+        let digest = component.digest().to_owned();
         Arc::new(Named(PluginIdentity { name: name.to_owned(), version: String::new(), digest, is_pinned: true }))
     }
 
@@ -168,7 +169,7 @@ async fn made(execution: &TemplateExecution) -> Result<(String, String), Told> {
 fn the_engine_is_made_of_what_the_execution_names() {
     let own = |file| execution(Some(file), String::new());
     let ready = |execution: TemplateExecution| futures_of(made(&execution));
-    assert_eq!(ready(own("render.wasm")), Ok(("render.wasm".to_owned(), "bytes".to_owned())));
+    assert_eq!(ready(own("render.wasm")), Ok(("render.wasm".to_owned(), digest::sha256(b"bytes"))));
     let invalid = |message: &str| Err(Told::invalid(Code::ConfigurationProblem, message));
     assert_eq!(ready(own("other.wasm")), invalid("the blueprint has no file other.wasm; it has render.wasm"));
     let place = reference("ghcr.io", "acme/render", None);

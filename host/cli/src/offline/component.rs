@@ -9,7 +9,7 @@ use orangery_api::{
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_blueprint::template_engine::JobRandomness;
-use orangery_core::{error::Fault, name::Namespace, port::BoxFuture};
+use orangery_core::{error::Fault, name::Namespace};
 use orangery_ocm::{
     ArtifactFuture, Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Unavailable,
 };
@@ -116,7 +116,7 @@ impl OfflineVersions {
 struct Refused(Fault);
 
 impl Artifacts for Refused {
-    fn component<'a>(&'a self, _: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+    fn component<'a>(&'a self, _: &'a ComponentReference) -> ArtifactFuture<'a> {
         Box::pin(async { Err(self.0.clone()) })
     }
 

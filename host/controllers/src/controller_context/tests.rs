@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube::Config;
 use orangery_blueprint::template_engine::TemplateEngine;
 use orangery_core::name::JobId;
-use orangery_ocm::Unavailable;
+use orangery_ocm::{Artifact, Unavailable};
 use orangery_proposal::deployer::Deployer;
 
 use super::*;
@@ -40,7 +40,7 @@ impl Plugins for Still {
         None
     }
 
-    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, _: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no template is rendered here")
     }
 

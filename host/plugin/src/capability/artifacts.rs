@@ -243,7 +243,6 @@ fn part(content: &[u8], offset: u64, length: u32) -> &[u8] {
 mod tests {
     use std::sync::Mutex;
 
-    use orangery_core::port::BoxFuture;
     use orangery_ocm::{Artifacts, ComponentReference};
 
     use super::{super::cluster::tests::Everything, *};
@@ -261,7 +260,7 @@ mod tests {
     }
 
     impl Artifacts for Requested {
-        fn component<'a>(&'a self, _: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+        fn component<'a>(&'a self, _: &'a ComponentReference) -> orangery_ocm::ArtifactFuture<'a> {
             unreachable!("deployers read no components")
         }
 

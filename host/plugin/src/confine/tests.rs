@@ -12,6 +12,8 @@ use super::*;
 
 const LIMITS: ProcessLimits = ProcessLimits { cpu_seconds: 60, memory: 1 << 30 };
 
+const WRITTEN: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
 /// Set for the process that tries: what confines it, and a port that is open.
 const PROBE: &str = "ORANGERY_CONFINE_PROBE";
 
@@ -37,7 +39,7 @@ fn probe() {
         _ => {}
     }
     let port = port.parse().unwrap();
-    let tried: [(&str, io::Result<()>); 14] = [
+    let tried: [(&str, io::Result<()>); 16] = [
         ("reads a file", fs::read("/etc/passwd").map(drop)),
         ("lists a folder", fs::read_dir("/").map(drop)),
         ("writes a file", fs::write(env::temp_dir().join(format!("orangery-probe-{}", process::id())), "x")),
@@ -48,9 +50,11 @@ fn probe() {
         ("starts a program", Command::new("/bin/true").spawn().map(drop)),
         ("signals its parent", rustix::process::test_kill_process(parent).map_err(Into::into)),
         ("starts a thread", thread::Builder::new().spawn(|| ()).map(drop)),
-        ("makes memory code", mapped(4096, libc::PROT_READ | libc::PROT_EXEC)),
-        ("takes more memory than it may", mapped(LIMITS.memory + 4096, libc::PROT_READ | libc::PROT_WRITE)),
-        ("reserves more than it may", mapped(LIMITS.memory + MOST_MAPPED + 4096, libc::PROT_NONE)),
+        ("makes memory code", mapped(4096, libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE)),
+        ("takes more memory than it may", mapped(LIMITS.memory + 4096, WRITTEN, libc::MAP_PRIVATE)),
+        ("reserves more than it may", mapped(LIMITS.memory + MOST_MAPPED + 4096, libc::PROT_NONE, libc::MAP_PRIVATE)),
+        ("takes memory that is shared", mapped(4096, WRITTEN, libc::MAP_SHARED)),
+        ("takes memory that grows", mapped(4096, WRITTEN, libc::MAP_PRIVATE | libc::MAP_GROWSDOWN)),
         ("reads of itself", fs::read("/proc/self/status").map(drop)),
     ];
     // The line of the test harness ends.
@@ -64,8 +68,8 @@ fn probe() {
 
 /// Asks for memory, and does not touch it.
 #[expect(unsafe_code, reason = "nothing that is safe maps code")]
-fn mapped(bytes: u64, protection: i32) -> io::Result<()> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+fn mapped(bytes: u64, protection: i32, flags: i32) -> io::Result<()> {
+    let flags = flags | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address of the system's choice touches nothing that is there.
     let mapped = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -119,6 +123,8 @@ starts a thread: yes
 makes memory code: yes
 takes more memory than it may: yes
 reserves more than it may: yes
+takes memory that is shared: yes
+takes memory that grows: yes
 reads of itself: yes
 ";
 
@@ -153,6 +159,8 @@ fn c_70_while_it_loads_code_a_process_reaches_itself_alone() {
         .replace("thread: 38", "thread: yes")
         .replace("code: 38", "code: yes")
         .replace("it may: 38", "it may: yes")
+        .replace("shared: 38", "shared: yes")
+        .replace("grows: 38", "grows: yes")
         .replace("itself: 38", "itself: yes");
     assert_eq!(probed("loader"), expected);
 }

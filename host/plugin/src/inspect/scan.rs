@@ -14,6 +14,10 @@ const MOST_PARTS: u64 = 200;
 const MOST_FUNCTION_BYTES: u64 = 2 << 20;
 /// The most names that it imports or exports at the top.
 const MOST_NAMES: u64 = 1_000;
+/// Bytes of all these names.
+const MOST_NAME_BYTES: u64 = 64 << 10;
+/// Bytes of the contract level.
+const MOST_LEVEL_BYTES: u64 = 64;
 
 /// What a pass found.
 #[derive(Debug, Default)]
@@ -31,7 +35,7 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
         return Err(Error::NotAComponent { why: what.to_owned() });
     }
     let mut scan = Scan::default();
-    let (mut depth, mut parts) = (0_u64, 0_u64);
+    let (mut depth, mut parts, mut name_bytes) = (0_u64, 0_u64, 0_u64);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(broken)? {
             Payload::Version { encoding: Encoding::Component | Encoding::Module, .. } => {
@@ -48,13 +52,17 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
                 at_most("bytes in one function", body.range().len() as u64, MOST_FUNCTION_BYTES)?;
             }
             Payload::CustomSection(section) if section.name() == LEVEL_SECTION => {
+                at_most("bytes in the name of its contract level", section.data().len() as u64, MOST_LEVEL_BYTES)?;
                 scan.level = Some(String::from_utf8_lossy(section.data()).into_owned());
             }
             Payload::ComponentImportSection(imports) if depth == 1 => {
                 for import in imports {
                     let import = import.map_err(broken)?;
                     if import_matters(&import.ty) {
-                        scan.imports.push(full_name(&import.name));
+                        let name = full_name(&import.name);
+                        name_bytes += name.len() as u64;
+                        at_most("bytes of names", name_bytes, MOST_NAME_BYTES)?;
+                        scan.imports.push(name);
                         at_most("imports", scan.imports.len() as u64, MOST_NAMES)?;
                     }
                 }
@@ -63,7 +71,10 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
                 for export in exports {
                     let export = export.map_err(broken)?;
                     if export.kind == ComponentExternalKind::Instance {
-                        scan.exports.push(full_name(&export.name));
+                        let name = full_name(&export.name);
+                        name_bytes += name.len() as u64;
+                        at_most("bytes of names", name_bytes, MOST_NAME_BYTES)?;
+                        scan.exports.push(name);
                         at_most("exports", scan.exports.len() as u64, MOST_NAMES)?;
                     }
                 }
@@ -203,6 +214,28 @@ mod tests {
         check(
             &names(11, &export, MOST_NAMES + 1),
             "the component has 1001 exports, and at most 1000 are compiled; make it smaller",
+        );
+    }
+
+    #[test]
+    fn c_302_limits_components_names_and_the_contract_level_have_so_many_bytes() {
+        let name = vec![b'a'; MOST_NAME_BYTES as usize];
+        let named = |length: usize| {
+            let import = [&[0][..], &number(length as u64), &name[..length.min(name.len())], &[5, 0]].concat();
+            [HEADER, &section(10, &[&[2, 0, 1, b'a', 5, 0][..], &import].concat())].concat()
+        };
+        assert_eq!(scan(&named(name.len() - 1)).unwrap().imports.len(), 2);
+        check(
+            &named(name.len()),
+            "the component has 65537 bytes of names, and at most 65536 are compiled; make it smaller",
+        );
+        let level = |length: usize| {
+            [HEADER, &section(0, &[&[17][..], b"orangery:contract", &vec![b'7'; length]].concat())].concat()
+        };
+        assert_eq!(scan(&level(MOST_LEVEL_BYTES as usize)).unwrap().level.map(|level| level.len()), Some(64));
+        check(
+            &level(65),
+            "the component has 65 bytes in the name of its contract level, and at most 64 are compiled; make it smaller",
         );
     }
 

@@ -1,10 +1,11 @@
 //! Loading a component: from the cache, or compiled in a process of its own.
 
-use std::{io, path::PathBuf, sync::Arc, time::Instant};
+use std::{io, ops::Deref, path::PathBuf, sync::Arc, time::Instant};
 
 use orangery_core::digest;
+use orangery_ocm::Artifact;
 use orangery_proposal::deployer::PluginIdentity;
-use orangery_turns::{Tenant, off_the_executor};
+use orangery_turns::{HeldBytes, Tenant, off_the_executor};
 
 use super::{CallIsolation, ComponentOrigin, LARGE_COMPONENT, OriginCompiler, Sandbox};
 use crate::{
@@ -13,7 +14,8 @@ use crate::{
     component::{CallPlace, Component, Slot, UncheckedCode},
     error::{CacheError, Error},
     inspect::{self, Inspection},
-    registration::StoredBytes,
+    meter::{MemorySource as _, SharedMemory},
+    registration::{ReadBytes, StoredBytes},
     worker::CompiledCode,
 };
 
@@ -29,7 +31,125 @@ pub(crate) struct AskedComponent<'a> {
     pub(crate) bytes: &'a StoredBytes,
 }
 
+/// A component of a blueprint that is asked for, before it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct BundledComponent<'a> {
+    pub(crate) tenant: &'a Tenant,
+    pub(crate) identity: &'a PluginIdentity,
+    pub(crate) budget: &'a Budget,
+    pub(crate) content: &'a dyn Artifact,
+}
+
+impl BundledComponent<'_> {
+    async fn read(&self) -> Result<Arc<Vec<u8>>, Error> {
+        self.content.content().await.map_err(Error::NotRead)
+    }
+}
+
+/// A component that can be called, and the memory that is held for it until it is called no more.
+pub(crate) struct LoadedComponent {
+    pub(crate) component: Arc<Component>,
+    _memory: Option<BundledMemory>,
+}
+
+/// Memory that a component of a blueprint takes: of what calls share, and of what its namespace may take of that.
+struct BundledMemory {
+    held: HeldBytes,
+    shared: Arc<SharedMemory>,
+    taken: usize,
+}
+
+impl BundledMemory {
+    /// So much of it from now on.
+    fn shrink(&mut self, bytes: usize) {
+        self.held.put(bytes as u64);
+        self.shared.give(self.taken.saturating_sub(bytes));
+        self.taken = self.taken.min(bytes);
+    }
+}
+
+impl Drop for BundledMemory {
+    fn drop(&mut self) {
+        self.shared.give(self.taken);
+    }
+}
+
+impl LoadedComponent {
+    /// One that is kept whether it is called or not.
+    pub(crate) fn registered(component: Arc<Component>) -> Self {
+        Self { component, _memory: None }
+    }
+}
+
+impl Deref for LoadedComponent {
+    type Target = Component;
+
+    fn deref(&self) -> &Component {
+        &self.component
+    }
+}
+
+/// The most bytes of machine code of a component of a blueprint; an interpreter with its language has 40 MB.
+pub(super) const MOST_CODE_OF_ONE: usize = 128 << 20;
+/// Bytes of machine code for one of a component, where nothing tells how many there are.
+const CODE_OF_A_BYTE: u64 = 2;
+
 impl Sandbox {
+    /// Loads the component that a blueprint brings along, when its namespace has memory for it and for its code (C-302).
+    pub(crate) async fn load_bundled(&self, asked: BundledComponent<'_>) -> Result<LoadedComponent, Arc<Error>> {
+        let BundledComponent { tenant, identity, budget, content } = asked;
+        let ahead = self.compile_ahead(asked).await;
+        if let Err(Error::NotRead(fault)) = ahead {
+            return Err(Arc::new(Error::NotRead(fault)));
+        }
+        let (digest, size) = (identity.digest.as_str(), content.size());
+        let code = self.own.cache.as_ref().ok().and_then(|cache| cache.size(digest));
+        let code = code.unwrap_or(size.saturating_mul(CODE_OF_A_BYTE));
+        let mut memory = self.bundled_memory(tenant, size.saturating_add(code)).await?;
+        // Also where it is loaded already: what is in memory is for those who may read it.
+        let bytes = StoredBytes::Plain(asked.read().await?);
+        let slot = self.recent.slot(digest, tenant);
+        let loaded = slot.get_or_load(tenant, async || {
+            ahead?;
+            let origin = ComponentOrigin::Blueprint;
+            self.load(AskedComponent { slot: &slot, origin, tenant, identity, budget, bytes: &bytes }).await
+        });
+        let component = loaded.await?;
+        memory.shrink(component.code);
+        Ok(LoadedComponent { component, _memory: Some(memory) })
+    }
+
+    /// Memory for a component of a blueprint, when its namespace has its turn.
+    async fn bundled_memory(&self, tenant: &Tenant, bytes: u64) -> Result<BundledMemory, Error> {
+        let held = self.of_blueprints.acquire(tenant, bytes).await;
+        let (shared, taken) = (Arc::clone(&self.memory), usize::try_from(bytes).unwrap_or(usize::MAX));
+        // What is larger than all of it is loaded alone.
+        let taken = taken.min(shared.total());
+        if shared.take(taken) { Ok(BundledMemory { held, shared, taken }) } else { Err(Error::Busy { what: "memory" }) }
+    }
+
+    /// Compiles a component of a blueprint into the cache where it is not there: those that wait for the compiler have neither its
+    /// bytes nor its code in memory (C-302). Where there is no cache it is compiled when it is loaded.
+    async fn compile_ahead(&self, asked: BundledComponent<'_>) -> Result<(), Error> {
+        let BundledComponent { tenant, identity, .. } = asked;
+        let (own, digest) = (&self.own, identity.digest.as_str());
+        let Ok(cache) = &own.cache else { return Ok(()) };
+        let is_there = || self.recent.knows(digest) || cache.size(digest).is_some();
+        if is_there() {
+            return Ok(());
+        }
+        own.slow.may_begin(digest)?;
+        // What has to be fetched is on the disk from here on: with the turn of the compiler nobody's server is waited for.
+        drop(asked.read().await?);
+        let _turn = own.compiling.acquire(tenant).await;
+        if is_there() {
+            return Ok(());
+        }
+        let bytes = asked.read().await?;
+        off_the_executor(|| inspect::inspect(&bytes))?.check()?;
+        self.compile_and_keep(own, (tenant, identity), digest, ReadBytes::Plain(bytes)).await.map(drop)
+    }
+
     /// Compiles into the cache, for images that come with it filled. Answers the file.
     ///
     /// # Errors
@@ -39,9 +159,9 @@ impl Sandbox {
         inspect::inspect(bytes)?.check()?;
         let digest = digest::sha256(bytes);
         let cache = self.registered.cache.as_ref().map_err(CacheError::clone)?;
-        if cache.get(&digest).is_none() {
+        if cache.get(&digest, &None).is_none() {
             let _turn = self.registered.compiling.acquire(&None).await;
-            cache.put(&digest, &self.compile(&self.registered, &None, name, bytes).await?)?;
+            cache.put(&digest, &None, &self.compile(&self.registered, &None, name, bytes).await?)?;
         }
         Ok(cache.file(&digest))
     }
@@ -85,7 +205,7 @@ impl Sandbox {
         let cache = self.of_origin(asked.origin).cache.as_ref().ok().filter(|_| !is_damaged);
         let (None, Some(cache)) = (asked.slot.unchecked(), cache) else { return Ok(asked.slot.unchecked()) };
         let read = || {
-            let code = cache.get(&inspection.digest);
+            let code = cache.get(&inspection.digest, asked.tenant);
             code.map(|code| self.unchecked(asked.origin, inspection, code)).transpose()
         };
         let code = off_the_executor(read)?;
@@ -109,20 +229,35 @@ impl Sandbox {
         if let Some(code) = self.code_there(asked, inspection, is_damaged).await? {
             return Ok(code);
         }
-        of_origin.slow.may_begin(digest)?;
         let bytes = off_the_executor(|| bytes.read())?;
+        let compiled = self.compile_and_keep(of_origin, (tenant, identity), digest, bytes).await?;
+        let code = off_the_executor(|| self.unchecked(origin, inspection, compiled))?;
+        slot.keep_unchecked(&code);
+        Ok(code)
+    }
+
+    /// Compiles into the cache, where there is one. Whoever calls it has the turn of the origin.
+    pub(super) async fn compile_and_keep(
+        &self,
+        of_origin: &OriginCompiler,
+        (tenant, identity): (&Tenant, &PluginIdentity),
+        digest: &str,
+        bytes: ReadBytes,
+    ) -> Result<Vec<u8>, Error> {
+        // Who had the turn before may have found that it takes too long.
+        of_origin.slow.may_begin(digest)?;
         let compiled = self.compile(of_origin, tenant, &identity.to_string(), bytes).await;
         let compiled = of_origin.slow.ended(digest, compiled)?;
-        off_the_executor(|| {
-            if let Ok(cache) = &of_origin.cache
-                && let Err(error) = cache.put(digest, &compiled)
-            {
-                tracing::warn!(%error, "the next start compiles again");
-            }
-            let code = self.unchecked(origin, inspection, compiled)?;
-            slot.keep_unchecked(&code);
-            Ok(code)
-        })
+        if of_origin.origin == ComponentOrigin::Blueprint && compiled.len() > MOST_CODE_OF_ONE {
+            let (found, allowed) = (compiled.len() as u64, MOST_CODE_OF_ONE as u64);
+            return Err(Error::TooLarge { what: "bytes of machine code", found, allowed });
+        }
+        if let Ok(cache) = &of_origin.cache
+            && let Err(error) = off_the_executor(|| cache.put(digest, tenant, &compiled))
+        {
+            tracing::warn!(%error, "the next start compiles again");
+        }
+        Ok(compiled)
     }
 
     /// Compiled code where its calls run: in memory once.

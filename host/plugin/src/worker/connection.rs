@@ -46,6 +46,10 @@ pub(super) struct WorkerConnection {
     read: Vec<u8>,
 }
 
+fn framed(value: &impl Serialize) -> Result<Vec<u8>, Lost> {
+    frame::frame(value).map_err(|error| Lost::Nonsense(format!("a frame to it cannot be made: {error}")))
+}
+
 /// Bytes that are read at once.
 const READ: usize = 16 << 10;
 
@@ -65,8 +69,17 @@ impl WorkerConnection {
     }
 
     pub(super) async fn send(&mut self, value: &impl Serialize) -> Result<(), Lost> {
-        let frame =
-            frame::frame(value).map_err(|error| Lost::Nonsense(format!("a frame to it cannot be made: {error}")))?;
+        self.write(framed(value)?).await
+    }
+
+    /// The same of a value that is needed no more: while the worker reads it, it is in memory once.
+    pub(super) async fn hand_over(&mut self, value: impl Serialize) -> Result<(), Lost> {
+        let frame = framed(&value)?;
+        drop(value);
+        self.write(frame).await
+    }
+
+    async fn write(&mut self, frame: Vec<u8>) -> Result<(), Lost> {
         Ok(self.stream.write_all(&frame).await?)
     }
 

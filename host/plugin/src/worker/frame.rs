@@ -196,9 +196,12 @@ pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, postcard::Error>
 
 /// A whole frame with this value.
 pub(super) fn frame(value: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
-    let value = encode(value)?;
-    let length = u32::try_from(value.len()).map_err(|_| postcard::Error::SerializeBufferFull)?;
-    Ok([&length.to_be_bytes()[..], &value].concat())
+    let mut frame = postcard::to_extend(value, vec![0; PREFIX])?;
+    let length = u32::try_from(frame.len() - PREFIX).map_err(|_| postcard::Error::SerializeBufferFull)?;
+    if let Some(prefix) = frame.first_chunk_mut() {
+        *prefix = length.to_be_bytes();
+    }
+    Ok(frame)
 }
 
 /// A value that the host sent: it is trusted.

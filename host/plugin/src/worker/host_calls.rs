@@ -63,7 +63,7 @@ async fn answered(
                 return Err(Lost::Nonsense("it went on when its call was stopped".to_owned()));
             }
             WorkerFrame::Call(call) => match Box::pin(answer(capabilities, call)).await {
-                Ok(answer) => connection.send(&HostReply::Answer(Octets(answer))).await?,
+                Ok(answer) => connection.hand_over(HostReply::Answer(Octets(answer))).await?,
                 Err(NoReply::Call(end)) => {
                     stopped = Some(end);
                     connection.send(&HostReply::Stop).await?;

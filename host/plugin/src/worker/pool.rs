@@ -33,6 +33,9 @@ const LONGEST_USE: Duration = Duration::from_secs(MOST_CPU_SECONDS);
 /// How long a worker waits for its next call; then it is ended, whatever it does meanwhile.
 const LONGEST_IDLE: Duration = Duration::from_secs(50);
 
+/// The most bytes of code of a worker that waits for its next call; an interpreter with its language has 40 MB.
+const MOST_CODE_OF_IDLE: usize = 64 << 20;
+
 /// What a worker serves, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct WorkerKey {
@@ -169,9 +172,10 @@ impl Workers {
         WorkerProcess::start(&self.command, code, &key.budget).await
     }
 
-    /// Keeps a worker for the next call, unless that might be more than the system lets the process compute.
+    /// Keeps a worker for the next call, unless that might be more than the system lets the process compute, or its code takes what
+    /// others need.
     fn keep(&self, key: WorkerKey, process: WorkerProcess) {
-        if process.used >= LONGEST_USE {
+        if process.used >= LONGEST_USE || process.code > MOST_CODE_OF_IDLE {
             return;
         }
         let mut idle = self.idle();
@@ -232,14 +236,15 @@ async fn called(
 mod tests {
     use super::*;
 
-    /// Whether a worker is used again that was kept so long ago, and whose calls took so long.
-    fn is_used_again(since: Duration, used: Duration) -> bool {
+    /// Whether a worker is used again that was kept so long ago, whose calls took so long, and that has so much code.
+    fn is_used_again(since: Duration, used: Duration, code_of: usize) -> bool {
         let command = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), "exec sleep 60".into()] };
         let code = CompiledCode::new("sha256:0", vec![], b"").unwrap();
         let workers = Workers::new(command.clone(), 1);
         let key = WorkerKey { digest: code.digest.clone(), tenant: None, budget: Budget::default() };
         let mut process = WorkerProcess::spawn(&command, code.file().unwrap()).unwrap();
         process.used = used;
+        process.code = code_of;
         workers.keep(key.clone(), process);
         for worker in &mut workers.idle().waiting {
             worker.since -= since;
@@ -276,13 +281,20 @@ mod tests {
 
     #[tokio::test]
     async fn c_72_limits_workers_one_that_has_worked_for_long_makes_no_further_call() {
-        let used = [LONGEST_USE - SHORT, LONGEST_USE].map(|used| is_used_again(Duration::ZERO, used));
+        let used = [LONGEST_USE - SHORT, LONGEST_USE].map(|used| is_used_again(Duration::ZERO, used, 0));
         assert_eq!(used, [true, false]);
     }
 
     #[tokio::test]
     async fn c_72_limits_workers_one_that_has_waited_for_long_makes_no_further_call() {
-        let waited = [LONGEST_IDLE - SHORT, LONGEST_IDLE].map(|since| is_used_again(since, Duration::ZERO));
+        let waited = [LONGEST_IDLE - SHORT, LONGEST_IDLE].map(|since| is_used_again(since, Duration::ZERO, 0));
         assert_eq!(waited, [true, false]);
+    }
+
+    #[tokio::test]
+    async fn c_302_limits_workers_one_with_much_code_makes_no_further_call() {
+        let code =
+            [MOST_CODE_OF_IDLE, MOST_CODE_OF_IDLE + 1].map(|code| is_used_again(Duration::ZERO, Duration::ZERO, code));
+        assert_eq!(code, [true, false]);
     }
 }

@@ -68,6 +68,8 @@ impl WorkerCommand {
 pub(crate) struct CompiledCode {
     pub(super) digest: String,
     pub(super) interfaces: Vec<Interface>,
+    /// Bytes.
+    pub(super) length: usize,
     file: File,
 }
 
@@ -77,7 +79,7 @@ impl CompiledCode {
         let mut file = File::from(memfd_create("orangery-component", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.write_all(code)?;
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Ok(Self { digest: digest.to_owned(), interfaces, file })
+        Ok(Self { digest: digest.to_owned(), interfaces, length: code.len(), file })
     }
 
     /// The same memory, for one more process.
@@ -94,6 +96,8 @@ pub(super) struct WorkerProcess {
     stream: Option<UnixStream>,
     /// How long its calls took together.
     pub(super) used: Duration,
+    /// Bytes of the code that it has loaded.
+    pub(super) code: usize,
 }
 
 impl WorkerProcess {
@@ -105,6 +109,7 @@ impl WorkerProcess {
         let started = tokio::spawn(async move { Self::spawn(&started, file?) }).await;
         let started = started.map_err(io::Error::other).flatten();
         let mut worker = started.map_err(|error| unstarted(error.to_string()))?;
+        worker.code = code.length;
         let start = WorkerStart { interfaces: code.interfaces.clone(), budget: budget.clone() };
         let Ok(ready) = timeout(LONGEST_START, worker.get_ready(&start)).await else {
             return Err(unstarted(format!("it was not ready within {} s", LONGEST_START.as_secs())));
@@ -130,7 +135,7 @@ impl WorkerProcess {
             .stdout(code)
             .stderr(Stdio::piped())
             .spawn()?;
-        Ok(Self { child: Some(child), stream: Some(ours), used: Duration::ZERO })
+        Ok(Self { child: Some(child), stream: Some(ours), used: Duration::ZERO, code: 0 })
     }
 
     async fn get_ready(&mut self, start: &WorkerStart) -> Result<Result<(), LoadFailure>, Lost> {

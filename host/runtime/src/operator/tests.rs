@@ -18,6 +18,7 @@ use orangery_api::{
     job::Job as _,
 };
 use orangery_blueprint::template_engine::TemplateEngine;
+use orangery_ocm::Artifact;
 use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::Key;
 use serde_json::json;
@@ -40,7 +41,7 @@ impl Plugins for Bare {
         None
     }
 
-    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, _: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint is rendered here")
     }
 
@@ -71,7 +72,7 @@ impl Plugins for Panicking {
         Bare.template_engine(name, None)
     }
 
-    fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         Bare.bundled_engine(name, component)
     }
 
@@ -102,7 +103,7 @@ impl Plugins for Computing {
         Bare.template_engine(name, None)
     }
 
-    fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         Bare.bundled_engine(name, component)
     }
 

@@ -79,7 +79,7 @@ impl Artifact for ReadContent {
 }
 
 impl Artifacts for RecordedContent {
-    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> ArtifactFuture<'a> {
         Artifacts::component(&Unavailable, reference)
     }
 

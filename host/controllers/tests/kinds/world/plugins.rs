@@ -15,6 +15,7 @@ use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
 };
+use orangery_ocm::Artifact;
 use orangery_proposal::{
     Item, Proposal,
     deployer::{Deployer, PluginIdentity, Reads},
@@ -230,7 +231,7 @@ impl Plugins for TestPlugins {
         (template_type == ENGINE).then(|| Arc::clone(&self.engine) as Arc<dyn TemplateEngine>)
     }
 
-    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+    fn bundled_engine(&self, name: &str, _: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint brings an engine along")
     }
 
