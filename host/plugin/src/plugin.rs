@@ -34,7 +34,7 @@ use crate::{
     error::Error,
     export::{ExportAnswer, ExportRequest, Interface},
     registration::{ComponentBytes, Registered},
-    sandbox::{AskedComponent, BundledComponent, ComponentOrigin, LARGE_COMPONENT, LoadedComponent, Sandbox},
+    sandbox::{AskedComponent, BundledComponent, ComponentOrigin, HeldComponent, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
 };
 
@@ -49,12 +49,12 @@ pub struct Plugin {
     ownership_labels: Vec<String>,
     /// What its registration says under `configuration`.
     configuration: Option<Value>,
-    content: PluginContent,
+    content: PluginComponent,
     sandbox: Arc<Sandbox>,
 }
 
 /// Where the component of a plugin is.
-enum PluginContent {
+enum PluginComponent {
     /// Here, and loaded once for all.
     Registered { bytes: ComponentBytes, origin: ComponentOrigin, slot: Arc<Slot> },
     /// Where its blueprint says.
@@ -77,7 +77,7 @@ impl Plugin {
             grants: Arc::new(spec.grants),
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
-            content: PluginContent::Registered { bytes: content, origin, slot: sandbox.slot(origin, &digest) },
+            content: PluginComponent::Registered { bytes: content, origin, slot: sandbox.slot(origin, &digest) },
             identity: PluginIdentity { name: name.clone(), version: spec.version, digest, is_pinned },
             name: name.into(),
             sandbox,
@@ -98,7 +98,7 @@ impl Plugin {
             budget: terms.budget.clone(),
             ownership_labels: Vec::new(),
             configuration: None,
-            content: PluginContent::OfBlueprint(component),
+            content: PluginComponent::OfBlueprint(component),
             // A digest is ASCII, so that every length is a boundary.
             identity: PluginIdentity {
                 name: name.to_owned(),
@@ -126,16 +126,16 @@ impl Plugin {
     }
 
     /// The same for a call of a namespace, which waits for its turn where it is to be compiled. It is held until the call has ended.
-    async fn component_for(&self, tenant: &Tenant) -> Result<LoadedComponent, Arc<Error>> {
+    async fn component_for(&self, tenant: &Tenant) -> Result<HeldComponent, Arc<Error>> {
         let (identity, budget) = (&self.identity, &self.budget);
         match &self.content {
-            PluginContent::Registered { bytes: ComponentBytes::Bytes { bytes, .. }, origin, slot } => {
+            PluginComponent::Registered { bytes: ComponentBytes::Bytes { bytes, .. }, origin, slot } => {
                 let asked = AskedComponent { slot, origin: *origin, tenant, identity, budget, bytes };
                 let loaded = slot.get_or_load(&origin.whose(tenant), || self.sandbox.load(asked)).await;
-                loaded.map(LoadedComponent::registered)
+                loaded.map(HeldComponent::registered)
             }
-            PluginContent::Registered { bytes: ComponentBytes::Missing(error), .. } => Err(error.clone()),
-            PluginContent::OfBlueprint(content) => {
+            PluginComponent::Registered { bytes: ComponentBytes::Missing(error), .. } => Err(error.clone()),
+            PluginComponent::OfBlueprint(content) => {
                 let asked = BundledComponent { tenant, identity, budget, content: content.as_ref() };
                 self.sandbox.load_bundled(asked).await
             }
@@ -145,10 +145,10 @@ impl Plugin {
     /// Whether to wait with it until something uses it: compiling it takes both processors and seconds.
     pub(crate) fn is_large(&self) -> bool {
         match &self.content {
-            PluginContent::Registered { bytes: ComponentBytes::Bytes { bytes, .. }, .. } => {
+            PluginComponent::Registered { bytes: ComponentBytes::Bytes { bytes, .. }, .. } => {
                 bytes.size() > LARGE_COMPONENT
             }
-            PluginContent::Registered { bytes: ComponentBytes::Missing(_), .. } | PluginContent::OfBlueprint(_) => {
+            PluginComponent::Registered { bytes: ComponentBytes::Missing(_), .. } | PluginComponent::OfBlueprint(_) => {
                 false
             }
         }
@@ -304,7 +304,7 @@ impl Plugin {
 
     fn fault(&self, error: &Error) -> Fault {
         let mut fault = error.fault(&self.identity);
-        if let (PluginContent::OfBlueprint(_), Error::Limit { .. }) = (&self.content, error)
+        if let (PluginComponent::OfBlueprint(_), Error::Limit { .. }) = (&self.content, error)
             && let Fault::Invalid(text) | Fault::Later(text) | Fault::Denied(text) = &mut fault
         {
             text.message.push_str("; components of blueprints are registered as the template type Wasm");

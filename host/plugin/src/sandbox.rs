@@ -20,7 +20,7 @@ use wasmtime::{Engine, component::Linker};
 
 pub use engine::Allocator;
 pub(crate) use engine::{one_call_engine, settings};
-pub(crate) use load::{AskedComponent, BundledComponent, LoadedComponent};
+pub(crate) use load::{AskedComponent, BundledComponent, HeldComponent};
 pub use share::{CacheShares, MemoryShares};
 pub(crate) use ticker::{Ticker, Ticking};
 

@@ -47,7 +47,7 @@ impl BundledComponent<'_> {
 }
 
 /// A component that can be called, and the memory that is held for it until it is called no more.
-pub(crate) struct LoadedComponent {
+pub(crate) struct HeldComponent {
     pub(crate) component: Arc<Component>,
     _memory: Option<BundledMemory>,
 }
@@ -74,14 +74,14 @@ impl Drop for BundledMemory {
     }
 }
 
-impl LoadedComponent {
+impl HeldComponent {
     /// One that is kept whether it is called or not.
     pub(crate) fn registered(component: Arc<Component>) -> Self {
         Self { component, _memory: None }
     }
 }
 
-impl Deref for LoadedComponent {
+impl Deref for HeldComponent {
     type Target = Component;
 
     fn deref(&self) -> &Component {
@@ -96,7 +96,7 @@ const CODE_OF_A_BYTE: u64 = 2;
 
 impl Sandbox {
     /// Loads the component that a blueprint brings along, when its namespace has memory for it and for its code (C-302).
-    pub(crate) async fn load_bundled(&self, asked: BundledComponent<'_>) -> Result<LoadedComponent, Arc<Error>> {
+    pub(crate) async fn load_bundled(&self, asked: BundledComponent<'_>) -> Result<HeldComponent, Arc<Error>> {
         let BundledComponent { tenant, identity, budget, content } = asked;
         let ahead = self.compile_ahead(asked).await;
         if let Err(Error::NotRead(fault)) = ahead {
@@ -116,7 +116,7 @@ impl Sandbox {
         });
         let component = loaded.await?;
         memory.shrink(component.code);
-        Ok(LoadedComponent { component, _memory: Some(memory) })
+        Ok(HeldComponent { component, _memory: Some(memory) })
     }
 
     /// Memory for a component of a blueprint, when its namespace has its turn.
@@ -244,7 +244,7 @@ impl Sandbox {
         digest: &str,
         bytes: ReadBytes,
     ) -> Result<Vec<u8>, Error> {
-        // Who had the turn before may have found that it takes too long.
+        // The one that had the turn before may have found that it takes too long.
         of_origin.slow.may_begin(digest)?;
         let compiled = self.compile(of_origin, tenant, &identity.to_string(), bytes).await;
         let compiled = of_origin.slow.ended(digest, compiled)?;

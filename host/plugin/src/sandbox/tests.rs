@@ -205,9 +205,12 @@ impl Artifact for CountedComponent {
     }
 }
 
-/// An empty component and so many bytes of a section of its own.
+/// A component that exports the templates of the contract, and has so many bytes of a section of its own.
 fn component(bytes: u8) -> Vec<u8> {
-    [b"\0asm\x0d\0\x01\0".to_vec(), vec![0, bytes + 1, 0], vec![bytes; bytes.into()]].concat()
+    let name = b"orangery:template/template@0.1.0";
+    let export = [&[1, 0, name.len() as u8][..], name, &[5, 0, 0]].concat();
+    let (of_exports, own) = ([11, export.len() as u8], [0, bytes + 1, 0]);
+    [&b"\0asm\x0d\0\x01\0"[..], &of_exports, &export, &own, &vec![bytes; bytes.into()]].concat()
 }
 
 /// Loads components whose compiler answers a word, which is no code.
@@ -268,7 +271,7 @@ async fn c_302_a_namespace_loads_what_has_room_beside_what_it_has_loaded() {
 }
 
 #[tokio::test]
-async fn c_302_what_is_loaded_already_is_for_those_who_may_read_it() {
+async fn c_302_a_loaded_component_is_called_with_the_right_to_read_it() {
     let folder = tempfile::tempdir().unwrap();
     let sandbox = compiling(&folder.path().join("cache"));
     let (tenant, known) = (Some(Namespace::from_static("a")), CountedComponent::new(b"no component"));
@@ -278,7 +281,7 @@ async fn c_302_what_is_loaded_already_is_for_those_who_may_read_it() {
     let denied = CountedComponent { bytes: None, digest: known.digest.clone(), read: Mutex::default() };
     assert_eq!(load(&sandbox, &tenant, &denied).await, "it is not for you");
     assert_eq!(load(&sandbox, &tenant, &known).await, what_is_known);
-    assert_eq!(known.read(), (3, 0), "to be fetched and compiled, and once more");
+    assert_eq!(known.read(), (4, 0), "to be fetched, compiled and loaded, and once more");
 }
 
 #[tokio::test]
