@@ -16,6 +16,7 @@ use crate::{
     form::ResponseForm,
     identity::User,
     metrics::Series,
+    off_the_executor::LARGE,
     operation::{
         DeletionOptions, FieldValidation, ListQuery, ObjectPart, PatchCall, WatchQuery, WriteOutcome, WriteRequest,
         listing, watch,
@@ -28,9 +29,6 @@ use crate::{
 
 /// The largest body, as on the real server.
 const MOST_BYTES: usize = 3 << 20;
-
-/// Bytes from which on a body, or an object that is read and written anew, may take longer than a millisecond.
-const LARGE: u64 = 64 << 10;
 
 /// A request with its route and parameters read.
 pub(super) struct RoutedRequest {
@@ -98,7 +96,8 @@ impl RoutedRequest {
         if fits && has_status { Ok(()) } else { Err(Refusal::unknown_path()) }
     }
 
-    /// Whether the request may take long: a list, a long body or one whose length is not known, or an object that is long.
+    /// Whether the request may take long: a list, a long body or one whose length is not known, or an object that is long. What a
+    /// watch tells is made later, piece by piece.
     pub(super) fn may_take_long(&self, body: &Body) -> bool {
         let is_long = body.size_hint().exact().is_none_or(|length| length > LARGE);
         match &self.route.name {
