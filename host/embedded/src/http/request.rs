@@ -9,7 +9,11 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{respond, route::Route, strict};
+use super::{
+    respond,
+    route::{Route, SUBRESOURCES},
+    strict,
+};
 use crate::{
     builtin::{self, ProtobufError},
     cluster::{EmbeddedCluster, key},
@@ -58,6 +62,7 @@ impl RoutedRequest {
         self.route.namespace.as_deref().unwrap_or_default()
     }
 
+    /// What the request is counted under: names of others are no part of it (C-300).
     pub(super) fn series(&self) -> Series {
         let apply = self.content_type().starts_with("application/apply-patch");
         let verb = match (self.method.as_str(), self.route.name.is_some()) {
@@ -72,12 +77,14 @@ impl RoutedRequest {
             ("DELETE", false) => "DELETECOLLECTION",
             _ => "OTHER",
         };
+        let subresource = self.route.subresource.as_deref().unwrap_or_default();
+        let is_known = subresource.is_empty() || SUBRESOURCES.contains(&subresource);
         Series {
             verb,
             group: self.route.group.clone(),
             version: self.route.version.clone(),
             resource: self.route.plural.clone(),
-            subresource: self.route.subresource.clone().unwrap_or_default(),
+            subresource: if is_known { subresource } else { "other" }.to_owned(),
             code: 0,
         }
     }
