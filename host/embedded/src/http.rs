@@ -21,6 +21,7 @@ use axum::{
     routing::get,
 };
 
+use self::serve::ShownToken;
 pub(crate) use self::serve::accept;
 use crate::{
     cluster::EmbeddedCluster,
@@ -87,6 +88,9 @@ async fn authenticate(State(cluster): State<Arc<EmbeddedCluster>>, mut request: 
     let token = header.and_then(|value| value.strip_prefix("Bearer "));
     match token.and_then(|token| cluster.identity.user(token.trim(), cluster.now())) {
         Some(user) => {
+            if let Some(shown) = request.extensions().get::<ShownToken>() {
+                shown.accept();
+            }
             request.extensions_mut().insert(user);
             next.run(request).await
         }

@@ -17,6 +17,9 @@ use tokio::{
 /// How many are carried out at once for each processor. The others wait until it is their turn, in the order in which they came.
 const AT_ONCE_EACH: usize = 2;
 
+/// Bytes from which on a body, or objects that are read and written anew, may take longer than a millisecond.
+pub(crate) const LARGE: u64 = 64 << 10;
+
 /// The places of requests that may take long.
 #[derive(Debug)]
 pub(crate) struct LargeRequests(Arc<Semaphore>);

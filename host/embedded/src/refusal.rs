@@ -91,6 +91,11 @@ impl StatusCause {
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
+    /// The same of a value that nobody may see.
+    pub(crate) fn invalid_secret(field: impl Into<String>, more: &str) -> Self {
+        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {more}"), field: field.into() }
+    }
+
     /// A value that is none of those that there are.
     pub(crate) fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();

@@ -9,13 +9,18 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{respond, route::Route, strict};
+use super::{
+    respond,
+    route::{Route, SUBRESOURCES},
+    strict,
+};
 use crate::{
     builtin::{self, ProtobufError},
     cluster::{EmbeddedCluster, key},
     form::ResponseForm,
     identity::User,
     metrics::Series,
+    off_the_executor::LARGE,
     operation::{
         DeletionOptions, FieldValidation, ListQuery, ObjectPart, PatchCall, WatchQuery, WriteOutcome, WriteRequest,
         listing, watch,
@@ -28,9 +33,6 @@ use crate::{
 
 /// The largest body, as on the real server.
 const MOST_BYTES: usize = 3 << 20;
-
-/// Bytes from which on a body, or an object that is read and written anew, may take longer than a millisecond.
-const LARGE: u64 = 64 << 10;
 
 /// A request with its route and parameters read.
 pub(super) struct RoutedRequest {
@@ -60,6 +62,7 @@ impl RoutedRequest {
         self.route.namespace.as_deref().unwrap_or_default()
     }
 
+    /// What the request is counted under: names of others are no part of it (C-300).
     pub(super) fn series(&self) -> Series {
         let apply = self.content_type().starts_with("application/apply-patch");
         let verb = match (self.method.as_str(), self.route.name.is_some()) {
@@ -74,12 +77,14 @@ impl RoutedRequest {
             ("DELETE", false) => "DELETECOLLECTION",
             _ => "OTHER",
         };
+        let subresource = self.route.subresource.as_deref().unwrap_or_default();
+        let is_known = subresource.is_empty() || SUBRESOURCES.contains(&subresource);
         Series {
             verb,
             group: self.route.group.clone(),
             version: self.route.version.clone(),
             resource: self.route.plural.clone(),
-            subresource: self.route.subresource.clone().unwrap_or_default(),
+            subresource: if is_known { subresource } else { "other" }.to_owned(),
             code: 0,
         }
     }
@@ -98,7 +103,8 @@ impl RoutedRequest {
         if fits && has_status { Ok(()) } else { Err(Refusal::unknown_path()) }
     }
 
-    /// Whether the request may take long: a list, a long body or one whose length is not known, or an object that is long.
+    /// Whether the request may take long: a list, a long body or one whose length is not known, or an object that is long. What a
+    /// watch tells is made later, piece by piece.
     pub(super) fn may_take_long(&self, body: &Body) -> bool {
         let is_long = body.size_hint().exact().is_none_or(|length| length > LARGE);
         match &self.route.name {

@@ -1,5 +1,8 @@
 //! What a resource path names.
 
+/// The subresources that there are.
+pub(super) const SUBRESOURCES: [&str; 6] = ["eviction", "finalize", "log", "scale", "status", "token"];
+
 /// The parts of a path below `/api` or `/apis`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Route {

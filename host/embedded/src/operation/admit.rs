@@ -97,7 +97,7 @@ fn secret(cluster: &EmbeddedCluster, secret: &mut Value, causes: &mut Vec<Status
     if let Some(Value::Object(plain)) = object::take(secret, &["stringData"]) {
         for (name, value) in plain {
             let Value::String(text) = value else {
-                causes.push(StatusCause::invalid(format!("stringData.{name}"), &value, "must be a string"));
+                causes.push(StatusCause::invalid_secret(format!("stringData.{name}"), "must be a string"));
                 continue;
             };
             object::set(secret, &["data", &name], json!(data_encoding::BASE64.encode(text.as_bytes())));

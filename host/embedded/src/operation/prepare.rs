@@ -1,5 +1,7 @@
 //! What every new form of an object goes through, whoever made it.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{Draft, FieldValidation, ObjectPart, WriteRequest, admit};
@@ -195,7 +197,7 @@ fn metadata_problems(new: &Value, old: Option<&Value>) -> Vec<StatusCause> {
         }
     }
     if let Some(old) = old.filter(|old| object::deleting(old)) {
-        let known = object::finalizers(old);
+        let known: HashSet<&str> = object::finalizers(old).into_iter().collect();
         let fresh: Vec<&str> = object::finalizers(new).into_iter().filter(|name| !known.contains(name)).collect();
         if !fresh.is_empty() {
             let why = format!(
@@ -301,4 +303,21 @@ pub(super) fn check_identity(call: &WriteRequest, body: &mut Value, name: Option
 pub(super) fn establish(cluster: &EmbeddedCluster, definition: &mut Value) {
     let taken = cluster.catalog().taken(&crd::resource(definition));
     crd::establish(definition, taken.as_deref(), &cluster.stamp());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_295_finalizers_of_an_object_that_goes_are_looked_up() {
+        let names: Vec<String> = (0..200_000).map(|number| format!("a/{number}")).collect();
+        let old = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": names}});
+        assert_eq!(metadata_problems(&old, Some(&old)), []);
+        let more = [names.as_slice(), &["b/c".to_owned()]].concat();
+        let new = json!({"metadata": {"finalizers": more}});
+        let why =
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{\"b/c\"}";
+        assert_eq!(metadata_problems(&new, Some(&old)), [StatusCause::forbidden("metadata.finalizers", why)]);
+    }
 }

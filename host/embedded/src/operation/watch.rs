@@ -1,6 +1,6 @@
 //! Watching: a stream of changes from a revision on.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, mem, sync::Arc, vec::IntoIter};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
@@ -14,16 +14,21 @@ use super::list::too_new;
 use crate::{
     cluster::EmbeddedCluster,
     form::ResponseForm,
+    off_the_executor::LARGE,
     refusal::Refusal,
     resource::Served,
     selector::ListSelector,
-    store::{EventType, ObjectVersion, StoreChange},
+    store::{EventType, ObjectName, ObjectVersion, StoreChange},
 };
 
 /// After so many changes that it is not told, a watch is told where it stands, if it wants bookmarks.
 const BOOKMARK_EVERY: usize = 256;
 /// How many changes are taken at a time.
 const BATCH: usize = 256;
+/// How many of the objects that are there at the begin are taken at a time …
+const MOST_INITIAL: usize = 64;
+/// … and after how many bytes a piece of either ends (C-300).
+const MOST_PIECE_BYTES: usize = 1 << 20;
 
 /// What a watch asks for.
 #[derive(Clone, Debug)]
@@ -38,11 +43,19 @@ pub(crate) struct WatchQuery {
     pub(crate) form: ResponseForm,
 }
 
+/// The objects that are there at the begin and are not yet in what is sent.
+enum InitialObjects {
+    Unlisted,
+    Listed(IntoIter<(ObjectName, Arc<ObjectVersion>)>),
+    Sent,
+}
+
 struct Watching {
     cluster: Arc<EmbeddedCluster>,
     served: Served,
     query: WatchQuery,
     bell: Receiver<u64>,
+    initial: InitialObjects,
     /// The last revision that was looked at.
     seen: u64,
     /// Changes looked at since the last that was told.
@@ -71,6 +84,7 @@ pub(crate) fn watch(
     // What is beyond the clock does not end.
     let deadline = query.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut watching = Watching {
+        initial: InitialObjects::Sent,
         seen: asked,
         skipped: 0,
         ready: VecDeque::new(),
@@ -82,9 +96,9 @@ pub(crate) fn watch(
         deadline,
     };
     match watching.query.initial_events {
-        Some(true) => watching.send_initial(),
+        Some(true) => watching.initial = InitialObjects::Unlisted,
         Some(false) if asked == 0 => watching.seen = current,
-        None if asked == 0 => watching.send_initial(),
+        None if asked == 0 => watching.initial = InitialObjects::Unlisted,
         Some(false) | None => {
             // The first look finds out whether the history reaches back so far.
             let history = watching.cluster.store.changes_after(watching.served.label(), asked, 0);
@@ -98,16 +112,29 @@ pub(crate) fn watch(
 }
 
 impl Watching {
+    /// Makes the next piece of what is there at the begin.
     fn send_initial(&mut self) {
-        let page = self.cluster.store.list(self.served.label(), self.query.namespace.as_deref(), None);
-        self.seen = page.revision;
+        let mut left = match mem::replace(&mut self.initial, InitialObjects::Sent) {
+            InitialObjects::Unlisted => {
+                let page = self.cluster.store.list(self.served.label(), self.query.namespace.as_deref(), None);
+                self.seen = page.revision;
+                page.entries.into_iter()
+            }
+            InitialObjects::Listed(left) => left,
+            InitialObjects::Sent => return,
+        };
         let mut frames = BytesMut::new();
-        for (name, entry) in &page.entries {
-            if self.query.selector.matches(name, entry) {
-                self.frame(&mut frames, "ADDED", entry);
+        for (name, entry) in left.by_ref().take(MOST_INITIAL) {
+            if self.query.selector.matches(&name, &entry) {
+                self.frame(&mut frames, "ADDED", &entry);
+            }
+            if frames.len() >= MOST_PIECE_BYTES {
+                break;
             }
         }
-        if self.query.initial_events == Some(true) && self.query.bookmarks {
+        if left.len() > 0 {
+            self.initial = InitialObjects::Listed(left);
+        } else if self.query.initial_events == Some(true) && self.query.bookmarks {
             let annotations = json!({"k8s.io/initial-events-end": "true"});
             frames.put(self.bookmark(Some(annotations)));
         }
@@ -117,6 +144,7 @@ impl Watching {
     }
 
     async fn next(&mut self) -> Option<Bytes> {
+        let cluster = Arc::clone(&self.cluster);
         loop {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
@@ -124,9 +152,15 @@ impl Watching {
             if self.over {
                 return None;
             }
+            // As a list, it may take long, however long the single objects are.
+            if !matches!(self.initial, InitialObjects::Sent) {
+                cluster.large.carry_out(async { self.send_initial() }).await;
+                continue;
+            }
             self.bell.mark_unchanged();
             match self.cluster.store.changes_after(self.served.label(), self.seen, BATCH) {
                 Ok(changes) if changes.is_empty() => self.wait().await,
+                Ok(changes) if is_long(&changes) => cluster.large.carry_out(async { self.tell(&changes) }).await,
                 Ok(changes) => self.tell(&changes),
                 Err(oldest) => {
                     let status = Refusal::expired(self.seen, oldest).status();
@@ -159,9 +193,13 @@ impl Watching {
         }
     }
 
+    /// Tells changes, or the first of them: the others are taken again.
     fn tell(&mut self, changes: &[Arc<StoreChange>]) {
         let mut frames = BytesMut::new();
         for change in changes {
+            if frames.len() >= MOST_PIECE_BYTES {
+                break;
+            }
             self.seen = change.entry.revision;
             match self.seen_as(change) {
                 Some(word) => {
@@ -216,6 +254,11 @@ impl Watching {
         let object = self.query.form.bookmark(&self.served, metadata);
         line(&json!({"type": "BOOKMARK", "object": object}))
     }
+}
+
+/// Whether it may take long to tell changes.
+fn is_long(changes: &[Arc<StoreChange>]) -> bool {
+    changes.iter().map(|change| change.entry.bytes.len() as u64).sum::<u64>() > LARGE
 }
 
 fn line(event: &Value) -> Bytes {

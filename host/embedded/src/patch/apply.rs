@@ -1,5 +1,7 @@
 //! Server-side apply: the caller says what it wants of an object, and owns exactly that.
 
+use std::collections::{HashMap, VecDeque};
+
 use serde_json::{Value, json};
 
 use super::{
@@ -39,7 +41,7 @@ pub(crate) fn apply(
         bare
     });
     let mut merged = match &bare {
-        Some(bare) => merge(bare, wanted, shape),
+        Some(bare) => merge(bare.clone(), wanted, shape),
         None => wanted.clone(),
     };
     let mut changed = bare.as_ref().map(|bare| compare(bare, &merged, shape).changed).unwrap_or_default();
@@ -110,54 +112,70 @@ fn refused(conflicts: &[(String, Vec<String>)]) -> Refusal {
     Refusal::apply_conflict(message, &causes.collect::<Vec<_>>())
 }
 
-/// The live value with the wanted one laid over it.
-fn merge<'a>(live: &Value, wanted: &'a Value, shape: Shape<'a>) -> Value {
+/// The live value with the wanted one laid over it. Entries of lists are looked up by their keys (C-295).
+fn merge<'a>(live: Value, wanted: &'a Value, shape: Shape<'a>) -> Value {
     match (live, wanted) {
-        (Value::Object(old), Value::Object(new)) if !shape.is_atomic_map() => {
-            let mut merged = old.clone();
+        (Value::Object(mut merged), Value::Object(new)) if !shape.is_atomic_map() => {
             for (name, new) in new {
-                let value = match old.get(name) {
-                    Some(old) => merge(old, new, shape.field(name)),
-                    None => new.clone(),
-                };
-                merged.insert(name.clone(), value);
+                match merged.get_mut(name) {
+                    Some(old) => *old = merge(old.take(), new, shape.field(name)),
+                    None => {
+                        merged.insert(name.clone(), new.clone());
+                    }
+                }
             }
             Value::Object(merged)
         }
         (Value::Array(old), Value::Array(new)) if shape.listing() != ListMerge::Atomic => {
-            let mut merged = old.clone();
-            for entry in new {
-                let key = step(entry, shape);
-                let known = merged.iter_mut().find(|old| step(old, shape) == key);
-                match known {
-                    Some(known) => *known = merge(known, entry, shape.entry()),
-                    None => merged.push(entry.clone()),
-                }
-            }
-            Value::Array(merged)
+            Value::Array(merge_entries(old, new, shape))
         }
         (_, wanted) => wanted.clone(),
     }
 }
 
+fn merge_entries<'a>(mut merged: Vec<Value>, wanted: &'a [Value], shape: Shape<'a>) -> Vec<Value> {
+    let (mut known, mut keyless) = (HashMap::new(), VecDeque::new());
+    for (at, old) in merged.iter().enumerate() {
+        match step(old, shape) {
+            Some(key) => {
+                known.entry(key).or_insert(at);
+            }
+            None => keyless.push_back(at),
+        }
+    }
+    for entry in wanted {
+        let end = merged.len();
+        let at = match step(entry, shape) {
+            Some(key) => *known.entry(key).or_insert(end),
+            // Entries without a key are told apart by their order.
+            None => keyless.pop_front().unwrap_or(end),
+        };
+        match merged.get_mut(at) {
+            Some(old) => *old = merge(old.take(), entry, shape.entry()),
+            None => merged.push(entry.clone()),
+        }
+    }
+    merged
+}
+
 /// Removes what its owner no longer wants and nobody else owns; containers that become empty by it go too.
 fn remove(value: &mut Value, dropped: &FieldSet, kept: &FieldSet, shape: Shape<'_>) {
-    for (key, below) in &dropped.below {
-        let kept_below = kept.below.get(key);
-        match (value.as_object_mut(), key.strip_prefix("f:")) {
-            (Some(fields), Some(name)) => {
+    match value {
+        Value::Object(fields) => {
+            for (key, below) in &dropped.below {
+                let Some(name) = key.strip_prefix("f:") else { continue };
                 let Some(child) = fields.get_mut(name) else { continue };
-                if remove_below(child, below, kept_below, shape.field(name)) {
+                if remove_below(child, below, kept.below.get(key), shape.field(name)) {
                     fields.remove(name);
                 }
             }
-            _ => {
-                let Some(entries) = value.as_array_mut() else { continue };
-                entries.retain_mut(|entry| {
-                    step(entry, shape).as_ref() != Some(key) || !remove_below(entry, below, kept_below, shape.entry())
-                });
-            }
         }
+        Value::Array(entries) if !dropped.below.is_empty() => entries.retain_mut(|entry| {
+            let key = step(entry, shape);
+            let below = key.as_ref().and_then(|key| Some((dropped.below.get(key)?, kept.below.get(key))));
+            below.is_none_or(|(below, kept)| !remove_below(entry, below, kept, shape.entry()))
+        }),
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -238,6 +256,30 @@ mod tests {
             by("a", Some(&second), json!({"metadata": {}, "spec": {"containers": [container("y", "2")]}})).unwrap();
         let expected = json!({"metadata": {}, "spec": {"containers": [container("y", "2"), container("z", "1")]}});
         assert_eq!(bare(third), expected);
+    }
+
+    #[test]
+    fn c_295_entries_of_long_lists_are_looked_up_when_they_are_applied() {
+        const ENTRIES: usize = 10_000;
+        let owners = |from: usize| -> Vec<Value> {
+            let owner = |number: usize| json!({"uid": format!("uid-{number}")});
+            (from..from + ENTRIES).map(owner).collect()
+        };
+        let names = |from: usize| (from..from + ENTRIES).map(|number| format!("a/{number}")).collect::<Vec<_>>();
+        let wanted =
+            |from: usize| json!({"metadata": {"finalizers": names(from), "ownerReferences": owners(from)}, "data": {}});
+        let first = by("a", None, wanted(0)).unwrap();
+        // Half of the entries stay, half go, and half are new.
+        let second = by("a", Some(&first), wanted(ENTRIES / 2)).unwrap();
+        assert!(bare(second) == wanted(ENTRIES / 2), "the entries are those that were applied last");
+    }
+
+    #[test]
+    fn entries_without_a_key_are_told_apart_by_their_order() {
+        let wanted = |value: &str| json!({"metadata": {}, "spec": {"env": [{"value": value}, {"value": "y"}]}});
+        let first = by("a", None, wanted("x")).unwrap();
+        let second = by("a", Some(&first), wanted("z")).unwrap();
+        assert_eq!(bare(second), wanted("z"));
     }
 
     #[test]

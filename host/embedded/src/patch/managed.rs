@@ -113,15 +113,14 @@ pub(super) fn write(object: &mut Value, mut entries: Vec<ManagedFields>) {
     }
 }
 
+/// Of entries in their order, in which those of updates are the last.
 fn forget_ancient(entries: &mut Vec<ManagedFields>) {
-    while entries.iter().filter(|entry| entry.operation == ManagedOperation::Update).count() > MOST_UPDATERS {
-        let mut updaters = entries.iter().enumerate().filter(|(_, entry)| entry.operation == ManagedOperation::Update);
-        let (Some((oldest, _)), Some((next, _))) = (updaters.next(), updaters.next()) else { return };
-        let old = entries.remove(oldest);
-        if let Some(heir) = entries.get_mut(next - 1) {
-            heir.fields.unite(&old.fields);
-            heir.manager = ANCIENT.to_owned();
-        }
+    let first = entries.partition_point(|entry| entry.operation == ManagedOperation::Apply);
+    let Some(many) = (entries.len() - first).checked_sub(MOST_UPDATERS).filter(|many| *many > 0) else { return };
+    let ancient: Vec<ManagedFields> = entries.drain(first..first + many).collect();
+    if let Some(heir) = entries.get_mut(first) {
+        ancient.iter().for_each(|old| heir.fields.unite(&old.fields));
+        heir.manager = ANCIENT.to_owned();
     }
 }
 
@@ -198,5 +197,36 @@ fn updated(author: &Author, fields: FieldSet) -> ManagedFields {
         subresource: author.subresource.to_owned(),
         time: author.now.clone(),
         fields,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_295_managers_that_only_update_are_united_in_one_go() {
+        const MANAGERS: usize = 50_000;
+        let entry = |number: usize| {
+            let fields = json!({"f:data": {format!("f:{number:06}"): {}}});
+            json!({"manager": format!("m-{number:06}"), "operation": "Update", "time": "t", "fieldsType": "FieldsV1", "fieldsV1": fields})
+        };
+        let old = json!({"metadata": {}, "data": {}});
+        let mut new = old.clone();
+        object::set(&mut new, &["metadata", "managedFields"], (0..MANAGERS).map(entry).collect());
+        let author = Author {
+            manager: "m".to_owned(),
+            api_version: "v1".to_owned(),
+            subresource: "",
+            status_apart: false,
+            now: "t".to_owned(),
+        };
+        track_update(Some(&old), &mut new, &author, Shape::BUILTIN);
+        let kept = read(&new);
+        let managers: Vec<&str> = kept.iter().map(|entry| entry.manager.as_str()).collect();
+        let last = (MANAGERS - MOST_UPDATERS + 1..MANAGERS).map(|number| format!("m-{number:06}"));
+        assert_eq!(managers, [vec![ANCIENT.to_owned()], last.collect()].concat());
+        let of_the_ancient = kept[0].fields.below["f:data"].below.len();
+        assert_eq!(of_the_ancient, MANAGERS - MOST_UPDATERS + 1);
     }
 }

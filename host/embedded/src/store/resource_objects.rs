@@ -11,9 +11,11 @@ use super::{ObjectName, ObjectVersion};
 
 /// A collection remembers at most this many changes …
 const MOST_CHANGES: usize = 8192;
-/// … and at most this many bytes of them, but always the last few.
+/// … and at most this many bytes of them, but the last few …
 const MOST_BYTES: usize = 4 << 20;
 const FEWEST_CHANGES: usize = 64;
+/// … as long as these have no more bytes than that, and the last one always (C-300).
+const MOST_BYTES_OF_FEW: usize = 16 << 20;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +67,19 @@ impl ResourceObjects {
         self.bytes += change.entry.bytes.len();
         let revision = change.entry.revision;
         self.changes.push_back(change);
-        while self.changes.len() > MOST_CHANGES || (self.bytes > MOST_BYTES && self.changes.len() > FEWEST_CHANGES) {
+        while self.remembers_too_much() {
             let Some(oldest) = self.changes.pop_front() else { break };
             self.bytes -= oldest.entry.bytes.len();
             self.floor = oldest.entry.revision;
         }
         self.bell.send_replace(revision);
+    }
+
+    fn remembers_too_much(&self) -> bool {
+        let (count, bytes) = (self.changes.len(), self.bytes);
+        count > MOST_CHANGES
+            || (bytes > MOST_BYTES && count > FEWEST_CHANGES)
+            || (bytes > MOST_BYTES_OF_FEW && count > 1)
     }
 
     /// At most `most` changes after a revision, or the oldest revision one can still start from.
@@ -96,5 +105,35 @@ impl ResourceObjects {
         };
         let inside = move |name: &ObjectName| namespace.is_none_or(|namespace| &*name.namespace == namespace);
         self.objects.range((start, Unbounded)).take_while(move |(name, _)| inside(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::store::ObjectHead;
+
+    /// How many changes are remembered of those to objects of these lengths, one after the other.
+    fn remembered(lengths: impl IntoIterator<Item = usize>) -> usize {
+        let mut objects = ResourceObjects::new(0);
+        for (revision, length) in (1..).zip(lengths) {
+            let bytes = Bytes::from(vec![b' '; length]);
+            let entry = Arc::new(ObjectVersion { revision, head: ObjectHead::default(), bytes });
+            let name = ObjectName::new("", "name");
+            objects.record(Arc::new(StoreChange { event_type: EventType::Modified, name, entry, previous: None }));
+        }
+        let floor = objects.changes_after(0, 0).err().unwrap_or_default();
+        objects.changes_after(floor, usize::MAX).unwrap().len()
+    }
+
+    #[test]
+    fn c_300_limits_embedded_what_a_kind_remembers_has_bytes() {
+        let few = FEWEST_CHANGES;
+        assert_eq!(remembered(vec![1; MOST_CHANGES + 1]), MOST_CHANGES);
+        assert_eq!(remembered(vec![100 << 10; few + 1]), few, "the last few, beyond 4 MiB");
+        assert_eq!(remembered(vec![3 << 20; few]), 5, "but no more than 16 MiB");
+        assert_eq!(remembered([1, MOST_BYTES_OF_FEW + 1]), 1, "and the last one however long it is");
     }
 }

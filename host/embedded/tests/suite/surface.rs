@@ -284,3 +284,37 @@ async fn a_path_that_names_nothing_is_not_found() {
     }
     server.stop().await;
 }
+
+#[tokio::test]
+async fn c_300_limits_embedded_requests_are_counted_by_the_subresources_that_there_are() {
+    let (server, _client) = serve().await;
+    let router = server.router();
+    let get =
+        |path: &str| Request::get(format!("/api/v1/namespaces/default/pods/p/{path}")).body(Body::empty()).unwrap();
+    for path in ["unknown", "other%22%0aone", "status"] {
+        assert_eq!(ask(&router, get(path)).await.0, StatusCode::NOT_FOUND, "{path}");
+    }
+    let (_, text) = ask(&router, Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    let of_pods = |subresource: &str, count: usize| {
+        format!(
+            "apiserver_request_total{{verb=\"GET\",group=\"\",version=\"v1\",resource=\"pods\",subresource=\"{subresource}\",code=\"404\"}} {count}"
+        )
+    };
+    let found: Vec<&str> = text.lines().filter(|line| line.contains(",resource=\"pods\",")).collect();
+    assert_eq!(found, [of_pods("other", 2), of_pods("status", 1)]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn c_300_a_refusal_quotes_no_value_of_a_secret() {
+    let (server, _client) = serve().await;
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"pin": 12_345_678}});
+    let request = Request::post("/api/v1/namespaces/default/secrets").header("content-type", "application/json");
+    let (status, text) = ask(&server.router(), request.body(Body::from(secret.to_string())).unwrap()).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    let sentence = "Secret \"s\" is invalid: stringData.pin: Invalid value: must be a string";
+    assert_eq!((status, &answer["message"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!(sentence)));
+    assert!(!text.contains("12345678"), "{text}");
+    server.stop().await;
+}

@@ -1,12 +1,18 @@
 //! Watching: from a version on, with selectors, bookmarks and initial events; and what is too old.
 
+use axum::{
+    body::{Body, BodyDataStream},
+    http::Request,
+};
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams},
     runtime::{WatchStreamExt, watcher},
 };
+use orangery_embedded::Server;
 use serde_json::json;
+use tower::ServiceExt as _;
 
 use crate::scaffold::*;
 
@@ -144,5 +150,47 @@ async fn metadata_alone_is_listed_and_watched() {
     assert!(
         matches!(event, WatchEvent::Added(object) if object.types.as_ref().unwrap().kind == "PartialObjectMetadata")
     );
+    server.stop().await;
+}
+
+/// A watch of the Secrets of a namespace.
+async fn watched(server: &Server, namespace: &str, more: &str) -> BodyDataStream {
+    let path = format!("/api/v1/namespaces/{namespace}/secrets?watch=true{more}");
+    let answer = server.router().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+    answer.into_body().into_data_stream()
+}
+
+/// How many events each of the first pieces has, of so many events in all.
+async fn pieces(mut watch: BodyDataStream, events: usize) -> Vec<usize> {
+    let mut pieces = Vec::new();
+    while pieces.iter().sum::<usize>() < events {
+        let piece = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap().unwrap();
+        pieces.push(piece.iter().filter(|byte| **byte == b'\n').count());
+    }
+    pieces
+}
+
+#[tokio::test]
+async fn c_300_limits_embedded_what_a_watch_tells_is_made_in_pieces() {
+    let (server, client) = serve().await;
+    let secrets = |namespace: &str| dynamic(&client, "", "v1", "Secret", Some(namespace));
+    for (of, count, length) in [("many", 130, 1), ("long", 3, 700_000)] {
+        namespace(&client, of).await;
+        for number in 0..count {
+            let metadata = json!({"name": format!("s-{number}")});
+            let data = json!({"k": "x".repeat(length)});
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+            create(&secrets(of), secret).await.unwrap();
+        }
+    }
+    assert_eq!(pieces(watched(&server, "many", "").await, 130).await, [64, 64, 2]);
+    assert_eq!(pieces(watched(&server, "long", "").await, 3).await, [2, 1]);
+    // What changes is told in the same way.
+    let later = watched(&server, "long", "&sendInitialEvents=false").await;
+    for number in 0..3 {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"l": "v"}}}));
+        secrets("long").patch(&format!("s-{number}"), &PatchParams::default(), &patch).await.unwrap();
+    }
+    assert_eq!(pieces(later, 3).await, [2, 1]);
     server.stop().await;
 }
