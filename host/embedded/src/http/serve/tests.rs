@@ -1,5 +1,8 @@
 //! Connections without a token, which are few and short, and those with one, which stay.
 
+use std::pin::pin;
+
+use futures::poll;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, duplex},
@@ -74,12 +77,25 @@ async fn c_300_limits_embedded_a_connection_without_a_token_ends_and_one_with_a_
     ];
     assert_eq!(statuses, ["HTTP/1.1 200", "HTTP/1.1 401", "HTTP/1.1 200", "HTTP/1.1 200"]);
     assert_eq!(begun.elapsed().as_secs(), 0);
-    tokio::join!(rest(&mut silent), rest(&mut idle), rest(&mut healthy), rest(&mut wrong));
+    let all = async { tokio::join!(rest(&mut silent), rest(&mut idle), rest(&mut healthy), rest(&mut wrong)) };
+    timeout(HOUR, all).await.expect("those without a token end");
     assert_eq!(begun.elapsed().as_secs(), LONGEST_ANONYMOUS.as_secs());
     // One that asks for nothing more ends after a while, one that is answered does not.
-    rest(&mut listing).await;
+    timeout(HOUR, rest(&mut listing)).await.expect("an idle one ends");
     assert_eq!(begun.elapsed().as_secs(), LONGEST_HEAD.as_secs());
     assert!(timeout(HOUR, rest(&mut watching)).await.is_err(), "a watch stays");
+}
+
+#[tokio::test]
+async fn c_300_a_connection_counts_until_a_token_is_shown_on_it() {
+    let (end, shown) = (Arc::new(Notify::new()), ShownToken::none());
+    let counted = Arc::downgrade(&end);
+    let mut connection = pin!(stay_anonymous(end, shown.clone(), HOUR));
+    assert!(poll!(connection.as_mut()).is_pending());
+    assert_eq!(counted.strong_count(), 1);
+    shown.accept();
+    assert!(poll!(connection.as_mut()).is_pending());
+    assert_eq!(counted.strong_count(), 0);
 }
 
 #[tokio::test]
