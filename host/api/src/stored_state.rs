@@ -13,6 +13,10 @@ pub const STORED_CONTENT: &str = "proposal";
 /// The largest content that is read back, in bytes: more than the check of a proposal lets through.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
+/// The most bytes of memory, of its text and its values, that a content takes that no seal of the operator names: whoever may write a
+/// status and Secrets chooses it (C-132).
+pub const MOST_UNSEALED: u64 = 64 << 20;
+
 /// The most Secrets that a state lies in: the largest content, were it not compressed, has fewer pieces.
 const MOST_SECRETS: usize = 128;
 /// Bytes that are unpacked at a time to be measured.
@@ -43,8 +47,12 @@ impl StoredState {
         provider_status.is_some_and(|status| status.pointer("/orangery/large").is_some())
     }
 
-    /// The inventory in the pieces, put together: the list `managedResources`. `None` where it is another content, or none.
+    /// The inventory in the pieces, put together: the list `managedResources`. `None` where it is another content, or none, or takes
+    /// more memory than a content that anybody may have written.
     pub fn managed_resources(&self, compressed: &[u8]) -> Option<Value> {
+        if unpacked_memory(compressed) > MOST_UNSEALED {
+            return None;
+        }
         let mut content: Value = serde_json::from_slice(&unpack(compressed, &self.digest)?).ok()?;
         content.get_mut("managedResources").map(Value::take)
     }
@@ -104,6 +112,27 @@ mod tests {
         let memory = unpacked_memory(&pack(content.as_bytes()).unwrap());
         assert_eq!(memory, orangery_core::memory::of_json(&content) + content.len() as u64);
         assert_eq!(unpacked_memory(b"no zlib"), orangery_core::memory::of_json(""));
+    }
+
+    #[test]
+    fn c_132_limits_state_one_that_anybody_may_have_written_takes_so_much() {
+        let of = |bytes: u64| {
+            let text = "x".repeat(bytes as usize);
+            let content = json!({"managedResources": [], "x": text}).to_string();
+            let packed = pack(content.as_bytes()).unwrap();
+            let stored = StoredState { digest: sha256(content.as_bytes()), secrets: Vec::new() };
+            (unpacked_memory(&packed), stored.managed_resources(&packed).is_some())
+        };
+        // The text counts twice, as it is and as a value.
+        let beside = of(0).0;
+        let most = (MOST_UNSEALED - beside) / 2;
+        assert_eq!(
+            [of(most), of(most + 1)],
+            [
+                (MOST_UNSEALED - (MOST_UNSEALED - beside) % 2, true),
+                (MOST_UNSEALED + 2 - (MOST_UNSEALED - beside) % 2, false)
+            ]
+        );
     }
 
     #[test]

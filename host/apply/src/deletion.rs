@@ -295,7 +295,14 @@ impl JobObjects<'_> {
             // The server may still carry out a write that it never answered: it is asked itself (C-213).
             Some(Observed::Absent | Observed::Gone(_)) if what.is_answered() => return Ok(DeletionState::Gone),
             Some(Observed::Present(live)) => Some(live),
-            Some(Observed::Absent | Observed::Gone(_) | Observed::Unknown | Observed::Forbidden(_)) | None => None,
+            Some(
+                Observed::Absent
+                | Observed::Gone(_)
+                | Observed::Unknown
+                | Observed::Forbidden(_)
+                | Observed::Unwatched(_),
+            )
+            | None => None,
         };
         for _ in 0..ATTEMPTS {
             let live = match known.take() {

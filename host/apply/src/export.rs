@@ -177,7 +177,9 @@ impl JobObjects<'_> {
         match handle.observed() {
             Some(Observed::Present(object)) => Ok(Some(object)),
             Some(Observed::Absent | Observed::Gone(_)) => Ok(None),
-            Some(Observed::Unknown | Observed::Forbidden(_)) | None => Ok(handle.get().await?.map(Arc::new)),
+            Some(Observed::Unknown | Observed::Forbidden(_) | Observed::Unwatched(_)) | None => {
+                Ok(handle.get().await?.map(Arc::new))
+            }
         }
     }
 }

@@ -212,7 +212,7 @@ impl<'a> JobObjects<'a> {
             Observed::Present(object) => Ok(SeenObject::There(object)),
             Observed::Gone(last) => Ok(SeenObject::Gone(last)),
             Observed::Absent => Ok(SeenObject::Absent),
-            observed @ (Observed::Unknown | Observed::Forbidden(_)) => {
+            observed @ (Observed::Unknown | Observed::Forbidden(_) | Observed::Unwatched(_)) => {
                 Err(unobserved(&handle.cluster, &handle.resource, observed, handle.key.waiting(Until::Exists)).into())
             }
         }

@@ -157,6 +157,11 @@ impl Cluster {
         })
     }
 
+    /// Bytes of memory that objects of one namespace may take, on all clusters.
+    pub fn most_objects_of_one(&self) -> u64 {
+        self.server.objects.most_of_one()
+    }
+
     /// Whether both are the same server, and share what is known of it.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.server, &other.server)

@@ -174,7 +174,7 @@ impl ClusterSet {
 /// What it means that a watch does not know yet.
 pub fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, waiting: Waiting) -> Halt {
     match observed {
-        Observed::Forbidden(message) => unwatched(cluster, resource, message).into(),
+        Observed::Forbidden(message) | Observed::Unwatched(message) => unwatched(cluster, resource, message).into(),
         Observed::Unknown | Observed::Absent | Observed::Gone(_) | Observed::Present(_) => Halt::from(waiting),
     }
 }

@@ -15,7 +15,7 @@ use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use orangery_turns::{HeldBytes, SharedBytes, Tenant};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::follow::PAGE;
 use self::{crowded::CrowdedScopes, follow::follow, known::KnownObjects, live::LiveEntries};
@@ -173,6 +173,8 @@ pub(crate) struct Shared {
     pace: Arc<EventPace>,
     /// Where it is told that all objects of a kind have no room.
     crowded: Option<(Scope, Arc<CrowdedScopes>)>,
+    /// Tells the follower that the answer of a write had no room.
+    without_room: Notify,
 }
 
 /// One waiter's hold on a watch: while it lives, the watch does, and the waiter is woken.
@@ -239,7 +241,8 @@ impl Watches {
             scopes.filter_map(|scope| live.get(&scope)).collect()
         };
         let mut observed = watches.iter().map(|watch| watch.known.lock().observed(place));
-        observed.find(|observed| !matches!(observed, Observed::Unknown | Observed::Forbidden(_)))
+        observed
+            .find(|observed| !matches!(observed, Observed::Unknown | Observed::Forbidden(_) | Observed::Unwatched(_)))
     }
 
     /// Takes in what a write has answered.
@@ -254,7 +257,7 @@ impl Watches {
             concerned.map(|(_, watch)| watch).collect()
         };
         for watch in watches {
-            watch.known.lock().upsert(object);
+            watch.known.upsert(object);
         }
     }
 
@@ -276,7 +279,14 @@ impl Watch {
         let known = Mutex::new(KnownObjects::of(scope.namespace.clone()));
         let is_all = scope.labels.is_none() && scope.fields.is_none();
         let crowded = is_all.then(|| (scope.clone(), Arc::clone(crowded)));
-        let known = Arc::new(Shared { known, wake: Arc::clone(wake), held: Mutex::new(held), pace, crowded });
+        let known = Arc::new(Shared {
+            known,
+            wake: Arc::clone(wake),
+            held: Mutex::new(held),
+            pace,
+            crowded,
+            without_room: Notify::new(),
+        });
         Self { client, scope, known, state: Mutex::default() }
     }
 
@@ -292,7 +302,7 @@ impl Watch {
             return;
         }
         // Those who wait are answered with this when they ask, which the one for whom it should have begun does now.
-        drop(self.known.lock().failed(no_watch_left(places)));
+        drop(self.known.lock().failed(no_watch_left(places), false));
         if let WatchState::Idle = *state {
             let (watch, places, tenant) = (Arc::downgrade(self), Arc::clone(places), tenant.clone());
             let task = tokio::spawn(async move {
@@ -329,7 +339,7 @@ impl Watch {
 
 impl Follower {
     fn start(client: &Client, scope: &Scope, known: &Arc<Shared>) -> Self {
-        let task = tokio::spawn(follow(client.clone(), scope.clone(), Arc::clone(known)));
+        let task = tokio::spawn(follow(client.clone(), scope.clone(), Arc::clone(known), known.begin_follower()));
         Self { since: Instant::now(), _task: EndingTask(task.abort_handle()) }
     }
 }
@@ -344,9 +354,24 @@ impl Shared {
         AnswerRoom::new(self.held.lock().unwrap_or_else(PoisonError::into_inner).none())
     }
 
+    /// The number of a new follower: what an earlier one is told does not count any more.
+    fn begin_follower(&self) -> u64 {
+        self.lock().begin_follower()
+    }
+
+    /// Takes in what a write has answered. It counts as what the server tells does; where it has no room, a list says anew what there
+    /// is.
+    fn upsert(&self, object: &Value) {
+        self.lock().upsert(object);
+        if let Some(trouble) = self.give_up_without_room() {
+            tracing::debug!("a watch begins anew: {trouble}");
+            self.without_room.notify_one();
+        }
+    }
+
     /// There is no room for what the watch knows, or is told: it knows nothing from now on, and says why. Whoever is woken watches its
     /// own object.
-    pub(crate) fn without_room(&self, trouble: &str) {
+    pub(crate) fn give_up(&self, trouble: &str) {
         if let Some((all, crowded)) = &self.crowded {
             crowded.insert(all.clone());
         }
@@ -366,8 +391,13 @@ impl Shared {
             share_of(held.of())
         };
         let trouble = NoRoomToWatch { limit }.to_string();
-        self.without_room(&trouble);
+        self.give_up(&trouble);
         Some(trouble)
+    }
+
+    /// Changes what is known by what this follower was told, then wakes those whom that concerns.
+    fn change_by(&self, number: u64, change: impl FnOnce(&mut KnownObjects) -> Vec<Waiter>) {
+        self.change(|known| if known.is_followed_by(number) { change(known) } else { Vec::new() });
     }
 
     /// Changes what is known, then wakes those whom the change concerns.

@@ -141,7 +141,7 @@ mod tests {
         let (sender, mut wakes) = mpsc::unbounded_channel();
         let watcher = pool.object_watcher(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
         let refused =
-            |name: &str| matches!(watcher.keep(&waiter(name), &[config_map(name)])[..], [Observed::Forbidden(_)]);
+            |name: &str| matches!(watcher.keep(&waiter(name), &[config_map(name)])[..], [Observed::Unwatched(_)]);
         assert!(["gone", "a", "b"].map(refused).iter().all(|is_refused| *is_refused));
         assert!(refused("a"), "and once more");
         watcher.release(&waiter("gone"));

@@ -102,7 +102,7 @@ pub(crate) struct Recent {
 /// A component that stays loaded.
 struct RecentSlot {
     digest: String,
-    /// The namespace whose blueprint brought it first.
+    /// The namespace whose blueprints bring it; `None` where several do.
     tenant: Tenant,
     slot: Arc<Slot>,
 }
@@ -129,11 +129,14 @@ impl Recent {
     fn slot_within(&self, digest: &str, tenant: &Tenant, most: usize, most_code: usize) -> Arc<Slot> {
         let mut slots = self.slots();
         let known = slots.iter().position(|known| known.digest == digest).map(|at| slots.remove(at));
-        let newest = known.unwrap_or_else(|| RecentSlot {
+        let mut newest = known.unwrap_or_else(|| RecentSlot {
             digest: digest.to_owned(),
             tenant: tenant.clone(),
             slot: Arc::default(),
         });
+        if newest.tenant != *tenant {
+            newest.tenant = None;
+        }
         for (most, weight) in [(most, (|_| 1) as fn(&Slot) -> usize), (most_code, Slot::code)] {
             let mut shares = Shares::default();
             for kept in &*slots {

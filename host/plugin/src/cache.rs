@@ -104,9 +104,22 @@ impl CompilationCache {
         CacheError { folder: self.folder.clone(), why: error.to_string() }
     }
 
-    /// The code of this component is a namespace's, unless it is one's already.
+    /// The code of a component is used by a namespace, which may have it in memory.
+    pub(crate) fn used(&self, digest: &str, tenant: &Tenant) {
+        let file = self.file(digest);
+        if file.exists() {
+            touch(&file);
+            self.is_of(digest, tenant);
+        }
+    }
+
+    /// The code of this component is a namespace's; where it is another one's already, it is everybody's from now on.
     fn is_of(&self, digest: &str, tenant: &Tenant) {
-        self.whose().entry(self.name(digest).into()).or_insert_with(|| tenant.clone());
+        let mut whose = self.whose();
+        let of = whose.entry(self.name(digest).into()).or_insert_with(|| tenant.clone());
+        if of != tenant {
+            *of = None;
+        }
     }
 
     fn whose(&self) -> MutexGuard<'_, BTreeMap<OsString, Tenant>> {

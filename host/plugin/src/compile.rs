@@ -33,15 +33,15 @@ const WALL: Duration = Duration::from_secs(180);
 /// Processor seconds of the compiler.
 const CPU_SECONDS: u64 = 240;
 /// The most code of a component. The largest built-in one, Helm, has 70 MiB.
-const MOST_CODE: u64 = 256 << 20;
+pub(crate) const MOST_CODE: u64 = 256 << 20;
 /// The most that is read of what the compiler says.
 const MOST_WORDS: u64 = 4 << 10;
 
 /// In how many parts of a second Linux tells what a process has computed, on every processor.
 const TICKS: u64 = 100;
 
-/// Compiles a component, whose bytes go when the compiler has read them.
-pub(crate) async fn compile(command: &WorkerCommand, bytes: impl AsRef<[u8]>) -> Result<Vec<u8>, Error> {
+/// Compiles a component, whose bytes go when the compiler has read them, to at most so many bytes of code.
+pub(crate) async fn compile(command: &WorkerCommand, bytes: impl AsRef<[u8]>, most: u64) -> Result<Vec<u8>, Error> {
     let did_not_start = |source: io::Error| Error::Compiler { program: command.program.clone(), source };
     let started = command.clone();
     // By the executor: what a thread of low priority starts would have its priority (C-96).
@@ -57,7 +57,7 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: impl AsRef<[u8]>) ->
             }
             drop(bytes);
         };
-        let ((), code, words) = futures::join!(fed, all_of(stdout, MOST_CODE + 1), all_of(stderr, MOST_WORDS));
+        let ((), code, words) = futures::join!(fed, all_of(stdout, most + 1), all_of(stderr, MOST_WORDS));
         Ok::<_, io::Error>((code?, words?, child.wait().await?))
     };
     let Ok(exchanged) = timeout(WALL, exchange).await else {
@@ -65,8 +65,8 @@ pub(crate) async fn compile(command: &WorkerCommand, bytes: impl AsRef<[u8]>) ->
         return Err(Error::CompileTime { seconds: WALL.as_secs(), computed });
     };
     let (code, words, status) = exchanged.map_err(did_not_start)?;
-    if code.len() as u64 > MOST_CODE {
-        return Err(Error::CompileLimit { limit: format!("{} MiB of code", MOST_CODE >> 20) });
+    if code.len() as u64 > most {
+        return Err(Error::CompileLimit { limit: format!("{} MiB of code", most >> 20) });
     }
     if status.success() {
         return Ok(code);
@@ -137,13 +137,13 @@ mod tests {
     }
 
     async fn message(script: &str) -> String {
-        compile(&shell(script), b"component").await.unwrap_err().to_string()
+        compile(&shell(script), b"component", MOST_CODE).await.unwrap_err().to_string()
     }
 
     #[tokio::test]
     async fn c_46_the_environment_of_a_compiler_is_the_word_to_its_allocator_alone() {
         assert_eq!(
-            compile(&shell("/usr/bin/env -u PWD -u SHLVL -u _"), b"component").await.unwrap(),
+            compile(&shell("/usr/bin/env -u PWD -u SHLVL -u _"), b"component", MOST_CODE).await.unwrap(),
             b"MIMALLOC_ARENA_EAGER_COMMIT=0\n"
         );
     }
@@ -154,7 +154,7 @@ mod tests {
         let executor = tokio::runtime::Handle::current();
         let asks = std::thread::spawn(move || {
             rustix::process::setpriority_process(None, 10).unwrap();
-            executor.block_on(async { compile(&shell("/usr/bin/nice"), b"").await })
+            executor.block_on(async { compile(&shell("/usr/bin/nice"), b"", MOST_CODE).await })
         });
         let told = tokio::task::block_in_place(|| asks.join()).unwrap().unwrap();
         assert_eq!(String::from_utf8(told).unwrap(), format!("{usual}\n"));
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_too_long_by_the_clock_and_what_was_killed_is_not_for_good() {
-        let error = compile(&shell("exec /bin/sleep 60"), b"component").await.unwrap_err();
+        let error = compile(&shell("exec /bin/sleep 60"), b"component", MOST_CODE).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "compiling the component took longer than 180 s, of which the compiler computed 0 s"
@@ -182,13 +182,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_compiler_answers_by_its_output() {
-        assert_eq!(compile(&shell("/bin/cat"), b"component").await.unwrap(), b"component");
+        assert_eq!(compile(&shell("/bin/cat"), b"component", MOST_CODE).await.unwrap(), b"component");
     }
 
     #[tokio::test]
     async fn a_compiler_that_does_not_read_all_is_heard() {
         let large = vec![0; 1 << 20];
-        let error = compile(&shell("echo 'bad magic' >&2; exit 1"), &large).await.unwrap_err();
+        let error = compile(&shell("echo 'bad magic' >&2; exit 1"), &large, MOST_CODE).await.unwrap_err();
         assert_eq!(error.to_string(), "the component does not compile: bad magic");
     }
 
@@ -218,7 +218,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_compiler_that_does_not_start_may_start_later() {
-        let error = compile(&WorkerCommand { program: "/nowhere".into(), args: vec![] }, b"").await.unwrap_err();
+        let error =
+            compile(&WorkerCommand { program: "/nowhere".into(), args: vec![] }, b"", MOST_CODE).await.unwrap_err();
         assert_eq!(error.to_string(), "the compiler /nowhere did not start: No such file or directory (os error 2)");
         assert!(error.is_transient());
     }

@@ -166,8 +166,9 @@ const LARGE_MEMORY_MIB: u64 = 128;
 /// One in so many rooms is for large calls.
 const LARGE_SHARE: u32 = 8;
 
-/// Components of blueprints that are loaded or called take one in so many of the bytes that calls share.
-const OF_BLUEPRINTS_SHARE: usize = 2;
+/// Components of blueprints that are loaded or called take so many quarters of the bytes that calls share: with one of the largest
+/// there is room for an interpreter of another namespace.
+const OF_BLUEPRINTS_QUARTERS: usize = 3;
 
 /// The folder below the cache for components of blueprints: in one that may be a volume of its own, and then is not ours alone.
 const OF_BLUEPRINTS: &str = "of-blueprints/compiled";
@@ -226,7 +227,7 @@ impl Sandbox {
             own,
             notice,
             recent: Recent::new(code),
-            of_blueprints: SharedBytes::new((memory / OF_BLUEPRINTS_SHARE) as u64),
+            of_blueprints: SharedBytes::new((memory / 4 * OF_BLUEPRINTS_QUARTERS) as u64),
             quotas: RwLock::default(),
             components: Mutex::default(),
         }))

@@ -8,7 +8,7 @@ use std::{
 use futures::{StreamExt, future::ready, stream};
 use orangery_cluster::{Cluster, Error, FeedEvent, KeptObjects, NamespacedName, Observer, SMALL_COMPARISON};
 use orangery_core::{
-    error::Failure,
+    error::{Code, Failure},
     name::{ApiVersion, Kind, Namespace},
     port::BoxFuture,
     step::{Halt, Step},
@@ -33,6 +33,7 @@ type KindIn = (ClusterRef, ApiVersion, Kind, Option<Namespace>);
 /// A cluster cannot be asked, or does not serve a kind in any version.
 pub async fn watch(job: &Job<'_>, tracked: &Arc<TrackedManifest>) -> Step<()> {
     tracked.check_clusters(job).await?;
+    check_sizes(job, tracked).await?;
     let mut unlisted: Vec<LocatedObject> = Vec::new();
     for (number, ((on, api_version, kind, namespace), objects)) in by_kind(tracked.objects()).into_iter().enumerate() {
         let cluster = job.clusters.cluster(&on).await?;
@@ -85,6 +86,29 @@ pub async fn ask(job: &Job<'_>, tracked: &TrackedManifest) -> Step<()> {
         Ok(())
     });
     all(stream::iter(asking).buffer_unordered(AT_ONCE).collect().await)
+}
+
+/// What takes more memory to be compared than a namespace gets is not: whoever can change it would have it compared as often.
+///
+/// # Errors
+/// An object does.
+async fn check_sizes(job: &Job<'_>, tracked: &TrackedManifest) -> Step<()> {
+    for located in tracked.objects() {
+        let bytes = tracked.bytes_to_compare(&located);
+        if bytes <= SMALL_COMPARISON {
+            continue;
+        }
+        let most = job.clusters.cluster(&located.on).await?.most_objects_of_one();
+        if bytes > most {
+            let message = format!(
+                "what was written of {} takes {bytes} bytes of memory to be compared, and a namespace has {most}; make the object smaller, \
+                 or look for no drift of the item",
+                located.key
+            );
+            return Err(Halt::Stall(Failure::new("Drift", "TooLarge", message).with_code(Code::LimitExceeded)));
+        }
+    }
+    Ok(())
 }
 
 /// What it takes to compare an object, held of what the objects of all clusters share as long as this lives (C-295).

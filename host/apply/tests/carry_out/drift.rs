@@ -113,6 +113,20 @@ async fn c_35_c_321_drift_is_looked_for_in_the_cluster_that_was_written_to_and_i
     assert_eq!(why(watched(&world, &written).await), told);
 }
 
+#[tokio::test]
+async fn c_295_what_takes_more_memory_to_be_compared_than_a_namespace_has_is_told_and_not_watched() {
+    let written = proposal(json!({"stages": [stage(&[write("x", &"v".repeat(200_000))])]}));
+    let mut world = World::new().await;
+    world.run("j", &written).await;
+    world.restart_with(4 << 20);
+    assert_eq!(watched(&world, &written).await, Ok(vec![]));
+    world.restart_with(1 << 20);
+    let told = why(watched(&world, &written).await);
+    assert!(told.starts_with("what was written of ConfigMap default/x takes "), "{told}");
+    let how = "bytes of memory to be compared, and a namespace has 524288; make the object smaller, or look for no drift of the item";
+    assert!(told.ends_with(how), "{told}");
+}
+
 fn thing() -> Proposal {
     let thing =
         json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}});

@@ -19,12 +19,11 @@ use kube::{
 };
 use orangery_core::{memory, name::Namespace};
 use orangery_proposal::deployer::ApiResource;
-use orangery_turns::{HeldBytes, Tenant, off_the_executor};
+use orangery_turns::{HeldBytes, Tenant, Turn, Turns, off_the_executor};
 use serde_json::Value;
 use tokio::{
-    sync::Semaphore,
     task::AbortHandle,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use super::{
@@ -46,13 +45,13 @@ const FAILURES_IN_A_ROW: u32 = 3;
 /// one takes.
 const IN_A_ROW: Duration = Duration::from_secs(120);
 
-/// The most lists of feeds that are under way at once, on all clusters: each has a page in memory.
+/// The most lists of feeds that are under way at once, on all clusters: each has a page in memory. One namespace has one of them.
 const MOST_LISTS: usize = 2;
 
 /// Objects of a page of such a list.
 const PAGE: u32 = 20;
 
-/// How long a list keeps its turn while the server answers nothing.
+/// How long a list keeps its turn: then it goes on without one, as slow as its server is.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
 /// What a feed tells of one place.
@@ -95,11 +94,11 @@ impl<F: Fn(FeedEvent<'_>) + Send + Sync> Observer for F {
 pub type Observe = Arc<dyn Observer>;
 
 /// The turns of all lists of feeds.
-static LISTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST_LISTS)));
+static LISTS: LazyLock<Arc<Turns>> = LazyLock::new(|| Turns::new(MOST_LISTS));
 
 /// The feeds of one cluster that live.
 pub struct Feeds {
-    lists: Arc<Semaphore>,
+    lists: Arc<Turns>,
     shares: ClusterShares,
     /// Protects the list of feeds. Held for one look or one change.
     live: Mutex<LiveEntries<Feed>>,
@@ -111,7 +110,7 @@ struct Feed {
     observers: Arc<FeedObservers>,
     client: Client,
     scope: Scope,
-    lists: Arc<Semaphore>,
+    lists: Arc<Turns>,
     shares: ClusterShares,
     tenant: Tenant,
     /// Protects the task that follows the scope. Held to replace it.
@@ -238,7 +237,7 @@ struct FeedTask {
     client: Client,
     scope: Scope,
     observers: Arc<FeedObservers>,
-    lists: Arc<Semaphore>,
+    lists: Arc<Turns>,
     pace: Arc<EventPace>,
     shares: ClusterShares,
     tenant: Tenant,
@@ -246,7 +245,7 @@ struct FeedTask {
 
 impl FeedTask {
     /// Follows a scope until it is aborted, and lists anew as long as somebody came too late for the list. A list is read when it
-    /// is its turn, which it loses while the server answers nothing.
+    /// is its turn, which it loses where the server takes long.
     async fn run(self) {
         loop {
             let room = AnswerRoom::new(self.shares.objects.none_of(&self.tenant));
@@ -254,7 +253,7 @@ impl FeedTask {
             let mut turn = None;
             loop {
                 let told = match &turn {
-                    Some(_) => timeout(LONGEST_TURN, events.next()).await,
+                    Some((_, since)) => timeout_at(*since + LONGEST_TURN, events.next()).await,
                     None => Ok(events.next().await),
                 };
                 let Ok(told) = told else {
@@ -271,7 +270,7 @@ impl FeedTask {
                 let bytes = bytes_of(&event);
                 match event {
                     Ok(Event::Init) => {
-                        turn = self.lists.acquire().await.ok();
+                        turn = Some(self.turn().await);
                         self.observers.begin_list();
                     }
                     Ok(Event::InitDone) => {
@@ -290,10 +289,15 @@ impl FeedTask {
                 }
                 room.taken_in(bytes);
                 if had_turn {
-                    turn = self.lists.acquire().await.ok();
+                    turn = Some(self.turn().await);
                 }
             }
         }
+    }
+
+    /// The turn of a list, and since when it has it.
+    async fn turn(&self) -> (Turn, Instant) {
+        (self.lists.acquire(&self.tenant).await, Instant::now())
     }
 
     /// Tells of one object; where that takes so many bytes when it has its turn, and off the executor.

@@ -60,15 +60,22 @@ fn api(client: Client, scope: &Scope) -> Api<Watched> {
     }
 }
 
-/// Follows a scope until it is aborted.
-pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
+/// Why a list has to say anew what there is.
+enum FollowEnd {
+    /// The server does not let the scope be watched any longer.
+    Refused,
+    /// There is no room for what it tells.
+    NoRoom,
+}
+
+/// Follows a scope until it is aborted, as the follower of this number.
+pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>, number: u64) {
     let mut pause = FIRST_PAUSE;
     loop {
         let begun = Instant::now();
-        if !follow_until_refused(client.clone(), &scope, &known).await {
-            return;
-        }
-        if begun.elapsed() > PAUSE_CEILING {
+        let end = follow_until_lost((client.clone(), &scope), &known, number).await;
+        // What had no room may have none again, however late that shows.
+        if matches!(end, FollowEnd::Refused) && begun.elapsed() > PAUSE_CEILING {
             pause = FIRST_PAUSE;
         }
         // Whoever may list and not watch would be asked without end.
@@ -77,12 +84,18 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
     }
 }
 
-/// Follows a scope until the server lets it be watched no longer, where it did, or until there is no room for what it tells; then a
-/// list has to say anew what there is. `false` where it is given up.
-async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> bool {
+/// Follows a scope until the server lets it be watched no longer, where it did, or until there is no room for what it tells, or for
+/// what writes have answered.
+async fn follow_until_lost((client, scope): (Client, &Scope), known: &Shared, number: u64) -> FollowEnd {
     let room = known.answers();
     let mut events = pin!(events((&client, &room), scope, PAGE));
-    while let Some(event) = events.next().await {
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = known.without_room.notified() => return FollowEnd::NoRoom,
+            event = events.next() => event,
+        };
+        let Some(event) = event else { return FollowEnd::Refused };
         let mut is_lost = false;
         if let Some(turn) = turn_of(&event, &known.pace) {
             sleep_until(turn).await;
@@ -90,30 +103,33 @@ async fn follow_until_refused(client: Client, scope: &Scope, known: &Shared) -> 
         // What it knows would not be told of any more, and takes the room: a list says anew what there is.
         if let Some(trouble) = event.as_ref().err().and_then(|_| room.failed()) {
             tracing::debug!(kind = %scope.resource.kind, "a watch broke off and begins anew: {trouble}");
-            known.without_room(&trouble);
-            return true;
+            known.give_up(&trouble);
+            return FollowEnd::NoRoom;
         }
         let bytes = bytes_of(&event);
-        known.change(|known| match event {
+        known.change_by(number, |known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
                 tracing::debug!(kind = %scope.resource.kind, %error, "a watch broke off and is taken up again");
-                let Some(refusal) = refusal(&error) else { return known.failed(error.to_string()) };
-                let (was_known, concerned) = known.refused(refusal);
-                is_lost = was_known;
-                concerned
+                match refusal(&error) {
+                    None => known.failed(error.to_string(), is_lasting(&error)),
+                    Some(refusal) => {
+                        let (was_known, concerned) = known.refused(refusal);
+                        is_lost = was_known;
+                        concerned
+                    }
+                }
             }
         });
         room.taken_in(bytes);
         if let Some(trouble) = known.give_up_without_room() {
-            tracing::warn!(kind = %scope.resource.kind, "a watch is given up: {trouble}");
-            return false;
+            tracing::warn!(kind = %scope.resource.kind, "a watch begins anew: {trouble}");
+            return FollowEnd::NoRoom;
         }
         if is_lost {
-            return true;
+            return FollowEnd::Refused;
         }
     }
-    false
 }
 
 /// From when on an event may be taken in, where that is not now (C-273).
@@ -133,19 +149,28 @@ pub(super) fn bytes_of(event: &Result<Event<Watched>, watcher::Error>) -> u64 {
     }
 }
 
-/// What to say where the server refuses it for whom it is asked: the credentials or the rights of that one have gone.
-fn refusal(error: &watcher::Error) -> Option<String> {
-    let code = match error {
+/// The status that the server has answered with.
+fn code_of(error: &watcher::Error) -> Option<u16> {
+    match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code,
+        | watcher::Error::WatchError(status) => Some(status.code),
         watcher::Error::InitialListFailed(_)
         | watcher::Error::WatchStartFailed(_)
         | watcher::Error::WatchFailed(_)
-        | watcher::Error::NoResourceVersion => return None,
-    };
-    match code {
+        | watcher::Error::NoResourceVersion => None,
+    }
+}
+
+/// Whether the server does not know what is watched, which does not pass by itself.
+fn is_lasting(error: &watcher::Error) -> bool {
+    matches!(code_of(error), Some(404 | 405))
+}
+
+/// What to say where the server refuses it for whom it is asked: the credentials or the rights of that one have gone.
+fn refusal(error: &watcher::Error) -> Option<String> {
+    match code_of(error)? {
         401 => Some("it does not accept the credentials; renew them".to_owned()),
         403 => Some(error.to_string()),
         _ => None,
@@ -325,175 +350,4 @@ impl<'de> Visitor<'de> for Levels {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use http::{Request, Response};
-    use kube::{Config, client::Body};
-    use tokio::{sync::Semaphore, time::advance};
-    use tower::{BoxError, service_fn};
-
-    use super::*;
-    use crate::{
-        cluster::at,
-        shares::ClusterShares,
-        watch::{NamespacedName, Observed, Watches},
-    };
-
-    fn config_maps() -> ApiResource {
-        ApiResource {
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            plural: "configmaps".into(),
-            namespaced: true,
-        }
-    }
-
-    /// A client that is told of one ConfigMap in a list, and of another one after it.
-    fn client() -> Client {
-        let named = |name: &str| json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": "2"}});
-        let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": [named("x")]});
-        let mut added = named("y");
-        (added["apiVersion"], added["kind"]) = (json!("v1"), json!("ConfigMap"));
-        let event = format!("{}\n", json!({"type": "ADDED", "object": added}));
-        let service = service_fn(move |request: Request<Body>| {
-            let is_watch = request.uri().query().unwrap_or_default().contains("watch=");
-            let answer = if is_watch { event.clone() } else { list.to_string() };
-            async move { Ok::<_, BoxError>(Response::new(Body::from(answer.into_bytes()))) }
-        });
-        Client::new(service, "default")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_273_a_watch_is_read_on_when_its_namespace_has_its_turn() {
-        let shares = ClusterShares::new(1 << 30);
-        let spent = shares.paces.of(&Some("n".into()));
-        assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
-        let resource = config_maps();
-        let watches = Watches::new(Arc::new(|_| {}), shares);
-        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
-        let begun = Instant::now();
-        let _handle = watches.watch(&client(), Scope::all(&resource, Some("n".into())), &waiter, None);
-        for name in ["x", "y"] {
-            let place = NamespacedName { namespace: Some("n".into()), name: name.into() };
-            while !matches!(watches.observed(&resource, &place), Some(Observed::Present(_))) {
-                advance(Duration::from_millis(10)).await;
-            }
-            assert!(begun.elapsed() > Duration::from_secs(9), "{name}: {:?}", begun.elapsed());
-        }
-    }
-
-    /// A client that is told of one ConfigMap of a MiB in a list.
-    fn client_of_large() -> Client {
-        let service = service_fn(move |request: Request<Body>| async move {
-            if request.uri().query().unwrap_or_default().contains("watch=") {
-                std::future::pending::<()>().await;
-            }
-            let metadata = json!({"namespace": "n", "name": "x", "resourceVersion": "2"});
-            let item = json!({"metadata": metadata, "data": {"text": "x".repeat(1 << 20)}});
-            let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": [item]});
-            Ok::<_, BoxError>(Response::new(Body::from(list.to_string().into_bytes())))
-        });
-        Client::new(service, "default")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_88_what_waits_for_the_pace_of_its_namespace_is_counted_and_once_only_when_it_is_taken_in() {
-        let shares = ClusterShares::new(16 << 20);
-        let spent = shares.paces.of(&Some("n".into()));
-        assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
-        let resource = config_maps();
-        let watches = Watches::new(Arc::new(|_| {}), shares.clone());
-        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
-        let _handle = watches.watch(&client_of_large(), Scope::all(&resource, Some("n".into())), &waiter, None);
-        let place = NamespacedName { namespace: Some("n".into()), name: "x".into() };
-        let is_known = || matches!(watches.observed(&resource, &place), Some(Observed::Present(_)));
-        while shares.objects.taken() == 0 {
-            advance(Duration::from_millis(10)).await;
-        }
-        assert!(!is_known(), "it waits");
-        let counted = shares.objects.taken();
-        while !is_known() {
-            advance(Duration::from_millis(10)).await;
-        }
-        assert!((1 << 20..1_100_000).contains(&counted), "{counted}");
-        assert!((1 << 20..1_100_000).contains(&shares.objects.taken()), "{}", shares.objects.taken());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn c_88_a_watch_without_room_for_what_it_is_told_forgets_what_it_knew_and_says_so() {
-        let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"},
-            "items": [{"metadata": {"namespace": "n", "name": "x", "resourceVersion": "1"}}]});
-        let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"text": "x".repeat(600 << 10)},
-            "metadata": {"namespace": "n", "name": "y", "resourceVersion": "2"}});
-        let (lists, events) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
-        let (asked, permits) = (Arc::clone(&lists), Arc::clone(&events));
-        let service = service_fn(move |request: Request<Body>| {
-            let is_watch = request.uri().query().unwrap_or_default().contains("watch=");
-            asked.fetch_add(usize::from(!is_watch), Ordering::SeqCst);
-            let event = json!({"type": "ADDED", "object": large});
-            let answer = if is_watch { format!("{event}\n") } else { list.to_string() };
-            let permits = Arc::clone(&permits);
-            async move {
-                if is_watch {
-                    permits.acquire().await.unwrap().forget();
-                }
-                Ok::<_, BoxError>(Response::new(Body::from(answer.into_bytes())))
-            }
-        });
-        let shares = ClusterShares::new(1 << 20);
-        let watches = Watches::new(Arc::new(|_| {}), shares.clone());
-        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
-        let scope = Scope::all(&config_maps(), Some("n".into()));
-        let handle = watches.watch(&Client::new(service, "default"), scope, &waiter, None);
-        let place = NamespacedName { namespace: Some("n".into()), name: "x".into() };
-        let told = async |known: bool| {
-            while known != matches!(handle.observed(&place), Observed::Present(_)) {
-                advance(Duration::from_millis(10)).await;
-            }
-            (handle.observed(&place), shares.objects.taken(), lists.load(Ordering::SeqCst))
-        };
-        assert!(matches!(told(true).await, (Observed::Present(_), _, 1)));
-        events.add_permits(1);
-        let why = "its objects take more than the 524288 bytes of memory, shared with other namespaces, that are allowed; select \
-                   fewer, or delete some";
-        assert_eq!(told(false).await, (Observed::Forbidden(why.to_owned()), 0, 1));
-        assert!(matches!(told(true).await, (Observed::Present(_), _, 2)), "it is listed anew after a while");
-    }
-
-    #[tokio::test]
-    async fn c_167_a_watch_takes_the_path_of_the_requests_for_its_objects() {
-        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let parts = [
-            ("v1", "configmaps", "a"),
-            ("g.example.org/v1", "../secrets", "a"),
-            ("../v1", "things?x#", "../b"),
-            ("a/../../api/v1", "secrets", "a/.."),
-        ];
-        for (api_version, plural, namespace) in parts {
-            for namespaced in [true, false] {
-                let (api_version, plural) = (api_version.into(), plural.to_owned());
-                let resource = ApiResource { api_version, kind: "K".into(), plural, namespaced };
-                for namespace in [Some(namespace.into()), None] {
-                    let expected = at(&resource, namespace.as_ref()).url_path;
-                    let scope = Scope::all(&resource, namespace);
-                    assert_eq!(api(client.clone(), &scope).resource_url(), expected);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn c_153_an_object_that_is_too_deep_is_seen_without_what_is_so() {
-        let deep = format!("{}1{}", "[".repeat(3_000), "]".repeat(3_000));
-        let text = format!(
-            "{{\"metadata\": {{\"name\": \"a\", \"managedFields\": [{{\"fieldsV1\": {deep}}}]}}, \"data\": {{\"k\": \"v\"}}}}"
-        );
-        let watched: Watched = serde_json::from_str(&text).unwrap();
-        assert_eq!((watched.meta().name.as_deref(), &watched.object["data"]), (Some("a"), &json!({"k": "v"})));
-        let whole =
-            json!({"metadata": {"name": "a"}, "n": [null, true, -1, 18_446_744_073_709_551_615_u64, 1.5, "x", {}]});
-        let watched: Watched = serde_json::from_str(&whole.to_string()).unwrap();
-        assert_eq!(watched.object, whole);
-    }
-}
+mod tests;

@@ -19,8 +19,10 @@ const MOST_EMPTIED: usize = 10_000;
 pub enum Observed {
     /// The first list is not in yet.
     Unknown,
-    /// The watch cannot be brought about, and why.
+    /// The server does not let it be watched, and why.
     Forbidden(String),
+    /// It is not watched now, and why: there is no room for it, or the server cannot be reached.
+    Unwatched(String),
     /// It does not exist.
     Absent,
     /// It went while it was waited for: its last known version.
@@ -34,7 +36,9 @@ pub(crate) struct KnownObjects {
     /// The namespace that is watched; `None` for all.
     namespace: Option<Namespace>,
     synced: bool,
-    trouble: Option<String>,
+    trouble: Option<WatchTrouble>,
+    /// The follower that counts.
+    follower: u64,
     objects: BTreeMap<NamespacedName, Arc<Value>>,
     /// The last versions of those that went while somebody waited for them, until they are there again or nobody waits (C-107).
     gone: BTreeMap<NamespacedName, Arc<Value>>,
@@ -46,6 +50,21 @@ pub(crate) struct KnownObjects {
     emptied: BTreeMap<NamespacedName, u64>,
     /// The objects that wait for a place, or for anything, and how many times.
     waiters: BTreeMap<Option<NamespacedName>, BTreeMap<Waiter, usize>>,
+}
+
+/// Why a watch does not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct WatchTrouble {
+    why: String,
+    /// Whether the server says so, and would say so again.
+    is_lasting: bool,
+}
+
+impl WatchTrouble {
+    fn observed(&self) -> Observed {
+        let why = self.why.clone();
+        if self.is_lasting { Observed::Forbidden(why) } else { Observed::Unwatched(why) }
+    }
 }
 
 /// A list that is coming in. It says what there was when it began, whatever was known before: a server whose storage was
@@ -87,7 +106,7 @@ impl KnownObjects {
 
     pub(crate) fn observed(&self, place: &NamespacedName) -> Observed {
         match (self.synced, &self.trouble) {
-            (false, Some(trouble)) => Observed::Forbidden(trouble.clone()),
+            (false, Some(trouble)) => trouble.observed(),
             (false, None) => Observed::Unknown,
             (true, _) => match self.objects.get(place) {
                 Some(object) => Observed::Present(Arc::clone(object)),
@@ -98,7 +117,7 @@ impl KnownObjects {
 
     pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Observed> {
         match (self.synced, &self.trouble) {
-            (false, Some(trouble)) => Err(Observed::Forbidden(trouble.clone())),
+            (false, Some(trouble)) => Err(trouble.observed()),
             (false, None) => Err(Observed::Unknown),
             (true, _) => Ok(self.objects.values().cloned().collect()),
         }
@@ -113,6 +132,17 @@ impl KnownObjects {
             }
             self.put(place, object.clone());
         }
+    }
+
+    /// The number of a new follower.
+    pub(crate) fn begin_follower(&mut self) -> u64 {
+        self.follower += 1;
+        self.follower
+    }
+
+    /// Whether no other one has begun since.
+    pub(crate) fn is_followed_by(&self, number: u64) -> bool {
+        self.follower == number
     }
 
     pub(crate) fn begin_list(&mut self) {
@@ -134,7 +164,8 @@ impl KnownObjects {
     /// The list is complete: what it did not name is gone. After the first list everybody may go on, after a later one
     /// those whom its news concern.
     pub(crate) fn end_list(&mut self) -> Vec<Waiter> {
-        let Listing { named, mut news, written } = self.listing.take().unwrap_or_default();
+        // One that never began has named nothing, and takes nothing away.
+        let Some(Listing { named, mut news, written }) = self.listing.take() else { return Vec::new() };
         self.emptied.clear();
         let is_there = |place: &NamespacedName| named.contains(place) || written.contains(place);
         let gone: Vec<NamespacedName> = self.objects.keys().filter(|place| !is_there(place)).cloned().collect();
@@ -204,7 +235,7 @@ impl KnownObjects {
         self.gone.clear();
         self.emptied.clear();
         (self.bytes, self.synced, self.listing) = (0, false, None);
-        self.failed(trouble)
+        self.failed(trouble, false)
     }
 
     /// It is followed from now on: why it was not does not count any more.
@@ -212,8 +243,10 @@ impl KnownObjects {
         self.trouble = None;
     }
 
-    /// The watch does not come about, or broke off. What waits for the first list is woken.
-    pub(crate) fn failed(&mut self, trouble: String) -> Vec<Waiter> {
+    /// The watch does not come about, or broke off, for as long as the server says so or for now. What waits for the first list is
+    /// woken.
+    pub(crate) fn failed(&mut self, why: String, is_lasting: bool) -> Vec<Waiter> {
+        let trouble = WatchTrouble { why, is_lasting };
         if self.synced || self.trouble.as_ref() == Some(&trouble) {
             return Vec::new();
         }
@@ -225,7 +258,7 @@ impl KnownObjects {
     /// Whether it was known until now, and whom that concerns.
     pub(crate) fn refused(&mut self, trouble: String) -> (bool, Vec<Waiter>) {
         let was_synced = std::mem::replace(&mut self.synced, false);
-        (was_synced, self.failed(trouble))
+        (was_synced, self.failed(trouble, true))
     }
 
     /// Takes a version in, unless it is older than what is known; whether it is newer.

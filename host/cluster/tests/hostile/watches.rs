@@ -180,7 +180,7 @@ async fn c_164_limits_cluster_the_watches_of_all_clusters_have_a_sum_that_namesp
     }
     let why = "its namespace has as many watches as it may, at most 2048, shared with other namespaces; use fewer kinds, \
                namespaces and clusters at once";
-    assert_eq!(watch(&one, &x, MOST_WATCHES), Observed::Forbidden(why.to_owned()));
+    assert_eq!(watch(&one, &x, MOST_WATCHES), Observed::Unwatched(why.to_owned()));
     let refused = follow(&one, "more").map(drop).map_err(|error| error.to_string());
     assert_eq!(refused, Err(format!("x cannot be watched for v1 ConfigMap: {why}")));
     // What is watched already is told, and neighbours have places of their own, also for what was refused.

@@ -23,7 +23,7 @@ use orangery_proposal::{
 use super::dependencies;
 use super::{
     gather::{GatheredItem, ItemReconciliation},
-    status::{proposal_cache, provider_status::ReadStatus},
+    status::{ContentSeal, proposal_cache, provider_status::ReadStatus},
     timeout::in_time,
     trigger::of_an_orphan,
 };
@@ -349,7 +349,9 @@ impl ItemReconciliation {
         let GatheredItem { host, key, item, .. } = &self.gathered;
         let is_whole = writes_all(proposal, planned);
         let before = match &state.manifest {
-            Some(stored) if !is_whole => proposal_cache::read(&host.client, &key.namespace, stored).await?,
+            Some(stored) if !is_whole => {
+                proposal_cache::read(&host.client, &key.namespace, stored, ContentSeal::Good).await?
+            }
             Some(_) | None => None,
         };
         let is_wanted = DriftRules::of(item.spec.drift.as_ref(), item.spec.config.as_ref()).is_some();

@@ -35,6 +35,7 @@ use crate::{
     target_kubeconfig::TargetKubeconfig,
 };
 
+pub(super) use self::item_secrets::ContentSeal;
 use self::{large_state::LargeState, proposal_cache::PackedProposal, provider_status::WrittenStatus};
 
 mod exports;

@@ -184,7 +184,7 @@ impl<T: Sync> Evaluator<'_, T> {
             Observed::Present(object) => Ok(without_secrets(&object)),
             Observed::Absent | Observed::Gone(_) => Ok(Value::Null),
             Observed::Unknown => Err(GateResult::unknown(NOT_KNOWN_YET, format!("{kind} {text} is not known yet"))),
-            Observed::Forbidden(why) => {
+            Observed::Forbidden(why) | Observed::Unwatched(why) => {
                 let message = format!("{kind} {text} cannot be watched on {on}: {why}", on = on_name(&on));
                 Err(GateResult::unknown("ObjectNotVisible", message))
             }
@@ -195,7 +195,7 @@ impl<T: Sync> Evaluator<'_, T> {
         let on = cluster(definition.target.as_deref(), own)?;
         Ok(match self.clusters.definitions(&on).await.map_err(unanswered)? {
             Ok(known) => gate::is_defined(definition, known.iter().map(AsRef::as_ref)),
-            Err(Observed::Forbidden(why)) => {
+            Err(Observed::Forbidden(why) | Observed::Unwatched(why)) => {
                 let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
                 GateResult::unknown("ObjectNotVisible", message)
             }

@@ -1,11 +1,21 @@
 //! Loading a component: from the cache, or compiled in a process of its own.
 
-use std::{io, ops::Deref, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    io,
+    ops::Deref,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use orangery_core::digest;
+use orangery_core::{
+    digest,
+    error::{Code, Fault},
+};
 use orangery_ocm::Artifact;
 use orangery_proposal::deployer::PluginIdentity;
 use orangery_turns::{HeldBytes, Tenant, off_the_executor};
+use tokio::time::timeout;
 
 use super::{CallIsolation, ComponentOrigin, LARGE_COMPONENT, OriginCompiler, Sandbox};
 use crate::{
@@ -90,33 +100,99 @@ impl Deref for HeldComponent {
 }
 
 /// The most bytes of machine code of a component of a blueprint; an interpreter with its language has 40 MB.
-pub(super) const MOST_CODE_OF_ONE: usize = 128 << 20;
+pub(super) const MOST_CODE_OF_ONE: u64 = 128 << 20;
+/// How long others wait while a component of a blueprint is read from the disk.
+pub(super) const LONGEST_READ: Duration = Duration::from_secs(5);
+/// How often a component is tried to be loaded that had to be fetched or compiled anew meanwhile.
+const MOST_TRIES: usize = 2;
 /// Bytes of machine code for one of a component, where nothing tells how many there are.
 const CODE_OF_A_BYTE: u64 = 2;
 
 impl Sandbox {
     /// Loads the component that a blueprint brings along, when its namespace has memory for it and for its code (C-302).
     pub(crate) async fn load_bundled(&self, asked: BundledComponent<'_>) -> Result<HeldComponent, Arc<Error>> {
+        for _ in 0..MOST_TRIES {
+            if let Some(loaded) = self.try_to_load(asked).await? {
+                return Ok(loaded);
+            }
+        }
+        Err(Arc::new(Error::Busy { what: "memory" }))
+    }
+
+    /// The same; `None` where the server it comes from, or the compiler, would be waited for with memory that others need. It is there
+    /// the next time, most likely.
+    async fn try_to_load(&self, asked: BundledComponent<'_>) -> Result<Option<HeldComponent>, Arc<Error>> {
         let BundledComponent { tenant, identity, budget, content } = asked;
-        let ahead = self.compile_ahead(asked).await;
+        // Code is known by one sort of digest, whatever the registry calls the component.
+        let named = match identity.digest.starts_with("sha256:") {
+            true => identity.digest.clone(),
+            false => {
+                let bytes = asked.read().await?;
+                off_the_executor(|| digest::sha256(&bytes))
+            }
+        };
+        let digest = named.as_str();
+        let ahead = self.compile_ahead(asked, digest).await;
         if let Err(Error::NotRead(fault)) = ahead {
             return Err(Arc::new(Error::NotRead(fault)));
         }
-        let (digest, size) = (identity.digest.as_str(), content.size());
-        let code = self.own.cache.as_ref().ok().and_then(|cache| cache.size(digest));
-        let code = code.unwrap_or(size.saturating_mul(CODE_OF_A_BYTE));
+        let is_kept = matches!(ahead, Ok(true));
+        let of_code = || self.own.cache.as_ref().ok().and_then(|cache| cache.size(digest));
+        let size = content.size();
+        let code = of_code().unwrap_or(size.saturating_mul(CODE_OF_A_BYTE));
         let mut memory = self.bundled_memory(tenant, size.saturating_add(code)).await?;
         // Also where it is loaded already: what is in memory is for those who may read it.
-        let bytes = StoredBytes::Plain(asked.read().await?);
+        let Ok(bytes) = timeout(LONGEST_READ, asked.read()).await else {
+            drop(memory);
+            drop(asked.read().await?);
+            return Ok(None);
+        };
+        let bytes = StoredBytes::Plain(bytes?);
         let slot = self.recent.slot(digest, tenant);
+        if is_kept && !slot.is_known() && of_code().is_none() {
+            return Ok(None);
+        }
         let loaded = slot.get_or_load(tenant, async || {
             ahead?;
             let origin = ComponentOrigin::Blueprint;
             self.load(AskedComponent { slot: &slot, origin, tenant, identity, budget, bytes: &bytes }).await
         });
         let component = loaded.await?;
+        if let Ok(cache) = &self.own.cache {
+            cache.used(digest, tenant);
+        }
         memory.shrink(component.code);
-        Ok(HeldComponent { component, _memory: Some(memory) })
+        Ok(Some(HeldComponent { component, _memory: Some(memory) }))
+    }
+
+    /// Compiles a component of a blueprint into the cache where it is not there: those that wait for the compiler have neither its
+    /// bytes nor its code in memory (C-302). Where there is no cache, or it cannot be written, it is compiled when it is loaded.
+    /// Whether it is there.
+    async fn compile_ahead(&self, asked: BundledComponent<'_>, digest: &str) -> Result<bool, Error> {
+        let BundledComponent { tenant, identity, .. } = asked;
+        let own = &self.own;
+        let Ok(cache) = &own.cache else { return Ok(false) };
+        let is_there = || self.recent.knows(digest) || cache.size(digest).is_some();
+        if is_there() {
+            return Ok(true);
+        }
+        own.slow.may_begin(digest)?;
+        // What has to be fetched is on the disk from here on: with the turn of the compiler nobody's server is waited for.
+        drop(asked.read().await?);
+        let _turn = own.compiling.acquire(tenant).await;
+        if is_there() {
+            return Ok(true);
+        }
+        let Ok(bytes) = timeout(LONGEST_READ, asked.read()).await else { return Err(Error::Busy { what: "memory" }) };
+        let bytes = bytes?;
+        let inspection = off_the_executor(|| inspect::inspect(&bytes))?;
+        inspection.check()?;
+        if inspection.digest != digest {
+            let message = format!("{} has changed while it was read; it is read again", identity.name);
+            return Err(Error::NotRead(Fault::later(Code::ConfigurationProblem, message)));
+        }
+        self.compile_and_keep(own, (tenant, identity), digest, ReadBytes::Plain(bytes)).await?;
+        Ok(is_there())
     }
 
     /// Memory for a component of a blueprint, when its namespace has its turn.
@@ -126,28 +202,6 @@ impl Sandbox {
         // What is larger than all of it is loaded alone.
         let taken = taken.min(shared.total());
         if shared.take(taken) { Ok(BundledMemory { held, shared, taken }) } else { Err(Error::Busy { what: "memory" }) }
-    }
-
-    /// Compiles a component of a blueprint into the cache where it is not there: those that wait for the compiler have neither its
-    /// bytes nor its code in memory (C-302). Where there is no cache it is compiled when it is loaded.
-    async fn compile_ahead(&self, asked: BundledComponent<'_>) -> Result<(), Error> {
-        let BundledComponent { tenant, identity, .. } = asked;
-        let (own, digest) = (&self.own, identity.digest.as_str());
-        let Ok(cache) = &own.cache else { return Ok(()) };
-        let is_there = || self.recent.knows(digest) || cache.size(digest).is_some();
-        if is_there() {
-            return Ok(());
-        }
-        own.slow.may_begin(digest)?;
-        // What has to be fetched is on the disk from here on: with the turn of the compiler nobody's server is waited for.
-        drop(asked.read().await?);
-        let _turn = own.compiling.acquire(tenant).await;
-        if is_there() {
-            return Ok(());
-        }
-        let bytes = asked.read().await?;
-        off_the_executor(|| inspect::inspect(&bytes))?.check()?;
-        self.compile_and_keep(own, (tenant, identity), digest, ReadBytes::Plain(bytes)).await.map(drop)
     }
 
     /// Compiles into the cache, for images that come with it filled. Answers the file.
@@ -248,10 +302,6 @@ impl Sandbox {
         of_origin.slow.may_begin(digest)?;
         let compiled = self.compile(of_origin, tenant, &identity.to_string(), bytes).await;
         let compiled = of_origin.slow.ended(digest, compiled)?;
-        if of_origin.origin == ComponentOrigin::Blueprint && compiled.len() > MOST_CODE_OF_ONE {
-            let (found, allowed) = (compiled.len() as u64, MOST_CODE_OF_ONE as u64);
-            return Err(Error::TooLarge { what: "bytes of machine code", found, allowed });
-        }
         if let Ok(cache) = &of_origin.cache
             && let Err(error) = off_the_executor(|| cache.put(digest, tenant, &compiled))
         {
@@ -309,14 +359,18 @@ impl Sandbox {
         bytes: impl AsRef<[u8]>,
     ) -> Result<Vec<u8>, Error> {
         let _share = self.compilers.acquire(&of_origin.origin.whose(tenant)).await;
+        let most = match of_origin.origin {
+            ComponentOrigin::Builtin | ComponentOrigin::Registered => compile::MOST_CODE,
+            ComponentOrigin::Blueprint => MOST_CODE_OF_ONE,
+        };
         if bytes.as_ref().len() <= LARGE_COMPONENT {
-            return compile::compile(&self.worker, bytes).await;
+            return compile::compile(&self.worker, bytes, most).await;
         }
         (self.notice)(&format!(
             "compiling {name}, once for this version of it and of this host; that takes some seconds"
         ));
         let begin = Instant::now();
-        let compiled = compile::compile(&self.worker, bytes).await?;
+        let compiled = compile::compile(&self.worker, bytes, most).await?;
         (self.notice)(&format!("compiled {name} in {:.1} s", begin.elapsed().as_secs_f64()));
         Ok(compiled)
     }

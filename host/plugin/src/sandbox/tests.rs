@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use orangery_core::{digest, error::Fault, name::Namespace, port::BoxFuture};
 use orangery_ocm::{Artifact, LayerFuture};
 
-use super::{load::MOST_CODE_OF_ONE, *};
+use super::{
+    load::{LONGEST_READ, MOST_CODE_OF_ONE},
+    *,
+};
 use crate::{
     component::UncheckedCode,
     inspect,
@@ -257,7 +260,7 @@ async fn c_302_a_namespace_loads_what_has_room_beside_what_it_has_loaded() {
     let component = CountedComponent::new(&component(1));
     sandbox.own.cache.as_ref().unwrap().put(&component.digest, &greedy, b"code").unwrap();
     let share = &sandbox.of_blueprints;
-    assert_eq!(share.most_of_one(), sandbox.memory.total() as u64 / 4, "as much for all as calls have half of");
+    assert_eq!(share.most_of_one(), sandbox.memory.total() as u64 / 8 * 3, "half of three quarters");
     let held = share.acquire(&greedy, share.most_of_one()).await;
     let mut waits = Box::pin(load(&sandbox, &greedy, &component));
     assert!(futures::poll!(&mut waits).is_pending());
@@ -287,16 +290,97 @@ async fn c_302_a_loaded_component_is_called_with_the_right_to_read_it() {
 #[tokio::test]
 async fn c_302_limits_components_of_a_blueprint_have_so_much_code() {
     let identity = PluginIdentity { name: "it".into(), version: "1".into(), digest: String::new(), is_pinned: true };
-    let compiled = async |bytes: usize| {
+    let compiled = async |bytes: u64| {
         let script = format!("/bin/cat > /dev/null; /usr/bin/head -c {bytes} /dev/zero");
         let worker = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] };
         let sandbox = Sandbox::start(SandboxConfig::new(worker, None)).unwrap();
         let bytes = ReadBytes::Plain(Arc::default());
         let compiled = sandbox.compile_and_keep(&sandbox.own, (&None, &identity), "sha256:aa", bytes).await;
-        compiled.map(|code| code.len()).map_err(|error| error.to_string())
+        compiled.map(|code| code.len() as u64).map_err(|error| error.to_string())
     };
     assert_eq!(compiled(MOST_CODE_OF_ONE).await, Ok(MOST_CODE_OF_ONE));
-    let refused =
-        "the component has 134217729 bytes of machine code, and at most 134217728 are compiled; make it smaller";
+    let refused = "compiling the component was stopped: it needs more than 128 MiB of code; make it smaller";
     assert_eq!(compiled(MOST_CODE_OF_ONE + 1).await, Err(refused.to_owned()));
+}
+
+/// A component whose server does not answer, once the compiler or memory is there for it.
+struct DrippingComponent<'a> {
+    component: CountedComponent,
+    /// How often it answers.
+    answers: usize,
+    sandbox: &'a Sandbox,
+    /// What components of blueprints held whenever it did not answer.
+    held: Mutex<Vec<u64>>,
+}
+
+impl Artifact for DrippingComponent<'_> {
+    fn digest(&self) -> &str {
+        self.component.digest()
+    }
+
+    fn media_type(&self) -> &str {
+        self.component.media_type()
+    }
+
+    fn size(&self) -> u64 {
+        self.component.size()
+    }
+
+    fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>> {
+        if self.component.read().0 < self.answers {
+            return self.component.content();
+        }
+        self.held.lock().unwrap().push(self.sandbox.of_blueprints.taken());
+        Box::pin(std::future::pending())
+    }
+
+    fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
+        self.component.layer(media_type)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_302_limits_components_memory_waits_for_no_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = compiling(&folder.path().join("cache"));
+    let dripping = |answers: usize| DrippingComponent {
+        component: CountedComponent::new(&component(1)),
+        answers,
+        sandbox: &sandbox,
+        held: Mutex::default(),
+    };
+    let digest = digest::sha256(&component(1));
+    let identity = PluginIdentity { name: "it".into(), version: "1".into(), digest, is_pinned: true };
+    let (identity, budget, tenant) = (&identity, &Budget::default(), &None);
+    let load = async |content: &DrippingComponent<'_>| {
+        let asked = BundledComponent { tenant, identity, budget, content };
+        tokio::time::timeout(2 * LONGEST_READ, sandbox.load_bundled(asked))
+            .await
+            .map(|loaded| loaded.err().map(|error| error.to_string()))
+    };
+    let busy = Some(Error::Busy { what: "memory" }.to_string());
+    // It was fetched, and is not there any more when it has the turn of the compiler.
+    assert_eq!(load(&dripping(1)).await, Ok(busy));
+    assert_eq!(sandbox.own.compiling.taken(), 0);
+    sandbox.own.cache.as_ref().unwrap().put(&identity.digest, tenant, b"code").unwrap();
+    let slow = dripping(0);
+    assert!(load(&slow).await.is_err(), "it is waited for");
+    let held = slow.held.lock().unwrap().iter().map(|held| *held > 0).collect::<Vec<_>>();
+    assert_eq!(held, [true, false], "with memory for a while, and then without");
+    assert_eq!(sandbox.of_blueprints.taken(), 0);
+}
+
+#[tokio::test]
+async fn c_302_a_component_is_compiled_once_whatever_digest_its_registry_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = compiling(&folder.path().join("cache"));
+    let component =
+        CountedComponent { digest: format!("sha512:{}", "0".repeat(128)), ..CountedComponent::new(&component(1)) };
+    assert!(load(&sandbox, &None, &component).await.contains("did not start"));
+    assert!(sandbox.own.cache.as_ref().unwrap().size(&digest::sha256(&super::tests::component(1))).is_some());
+    assert_eq!(
+        fs::read_dir(folder.path().join("cache/of-blueprints/compiled")).unwrap().count(),
+        2,
+        "code and its seal"
+    );
 }

@@ -1,6 +1,7 @@
 //! The workers of a host: those that make calls, and those that wait for the next one.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -33,8 +34,9 @@ const LONGEST_USE: Duration = Duration::from_secs(MOST_CPU_SECONDS);
 /// How long a worker waits for its next call; then it is ended, whatever it does meanwhile.
 const LONGEST_IDLE: Duration = Duration::from_secs(50);
 
-/// The most bytes of code of a worker that waits for its next call; an interpreter with its language has 40 MB.
-const MOST_CODE_OF_IDLE: usize = 64 << 20;
+/// The most bytes of code of all workers that wait for their next call, that of each component once; an interpreter with its language
+/// has 40 MB.
+const MOST_CODE_OF_IDLE: usize = 128 << 20;
 
 /// What a worker serves, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +65,15 @@ struct IdleWorkers {
     waiting: Vec<IdleWorker>,
     /// Ends those that have waited for long; there is one while any waits.
     ending: Option<JoinHandle<()>>,
+}
+
+impl IdleWorkers {
+    /// Bytes of their code, that of each component once.
+    fn code(&self) -> usize {
+        let code: BTreeMap<&str, usize> =
+            self.waiting.iter().map(|worker| (worker.key.digest.as_str(), worker.process.code)).collect();
+        code.values().sum()
+    }
 }
 
 /// The workers of a host.
@@ -172,14 +183,17 @@ impl Workers {
         WorkerProcess::start(&self.command, code, &key.budget).await
     }
 
-    /// Keeps a worker for the next call, unless that might be more than the system lets the process compute, or its code takes what
-    /// others need.
+    /// Keeps a worker for the next call, unless that might be more than the system lets the process compute. Those that have waited
+    /// for longest go where the code of all takes too much.
     fn keep(&self, key: WorkerKey, process: WorkerProcess) {
         if process.used >= LONGEST_USE || process.code > MOST_CODE_OF_IDLE {
             return;
         }
         let mut idle = self.idle();
         idle.waiting.push(IdleWorker { key, process, since: Instant::now() });
+        while idle.code() > MOST_CODE_OF_IDLE {
+            idle.waiting.remove(0);
+        }
         // Of an executor that has gone it is finished, too.
         if idle.ending.as_ref().is_none_or(JoinHandle::is_finished) {
             idle.ending = Some(tokio::spawn(end_idle(Arc::downgrade(&self.idle))));
@@ -289,6 +303,22 @@ mod tests {
     async fn c_72_limits_workers_one_that_has_waited_for_long_makes_no_further_call() {
         let waited = [LONGEST_IDLE - SHORT, LONGEST_IDLE].map(|since| is_used_again(since, Duration::ZERO, 0));
         assert_eq!(waited, [true, false]);
+    }
+
+    #[tokio::test]
+    async fn c_302_limits_workers_those_that_wait_have_so_much_code_together() {
+        let command = WorkerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), "exec sleep 60".into()] };
+        let code = CompiledCode::new("sha256:0", vec![], b"").unwrap();
+        let workers = Workers::new(command.clone(), 8);
+        for (digest, code_of) in
+            [("a", MOST_CODE_OF_IDLE / 2), ("b", MOST_CODE_OF_IDLE / 2), ("b", MOST_CODE_OF_IDLE / 2), ("c", 1)]
+        {
+            let mut process = WorkerProcess::spawn(&command, code.file().unwrap()).unwrap();
+            process.code = code_of;
+            workers.keep(WorkerKey { digest: digest.to_owned(), tenant: None, budget: Budget::default() }, process);
+        }
+        let waiting: Vec<_> = workers.idle().waiting.iter().map(|worker| worker.key.digest.clone()).collect();
+        assert_eq!(waiting, ["b", "b", "c"], "the code of one component counts once, and the first goes");
     }
 
     #[tokio::test]

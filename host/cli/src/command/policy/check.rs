@@ -12,7 +12,7 @@ use orangery_api::{
     installation::Installation,
     marks::Marks,
     namespace_policy::POLICY_GROUP,
-    stored_state::{STORED_CONTENT, StoredState},
+    stored_state::{MOST_UNSEALED, STORED_CONTENT, StoredState},
     target::Target,
 };
 use orangery_cluster::server_of;
@@ -153,7 +153,11 @@ async fn pieces(client: &Client, item: &DeployItem, stored: &StoredState) -> Res
     }
     match stored.managed_resources(&compressed) {
         Some(_) => Ok(compressed),
-        None => Err(format!("Secrets {} are not what was stored", stored.secrets.join(", "))),
+        None => Err(format!(
+            "Secrets {} are not what was stored, or take more than {} MiB of memory",
+            stored.secrets.join(", "),
+            MOST_UNSEALED >> 20
+        )),
     }
 }
 

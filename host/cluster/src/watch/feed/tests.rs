@@ -1,5 +1,8 @@
 use serde_json::json;
-use tokio::time::advance;
+use tokio::{
+    sync::Semaphore,
+    time::{advance, timeout},
+};
 use tower::{BoxError, service_fn};
 
 use super::*;
@@ -151,8 +154,8 @@ fn client(answers: &Arc<Semaphore>) -> (Client, Log) {
 
 /// Feeds that share their turns with those of no other test.
 fn feeds() -> Feeds {
-    let feeds = Feeds::new(&ClusterShares::new(0));
-    Feeds { lists: Arc::new(Semaphore::new(MOST_LISTS)), ..feeds }
+    let feeds = Feeds::new(&ClusterShares::new(1 << 20));
+    Feeds { lists: Turns::new(MOST_LISTS), ..feeds }
 }
 
 fn follow(feeds: &Feeds, client: &Client, namespace: &'static str) -> (FeedHandle, Log) {
@@ -185,7 +188,8 @@ async fn limits_feeds_two_lists_are_under_way_and_one_that_is_not_answered_gives
     let (client, asked) = client(&answers);
     let feeds = feeds();
     let begun = Instant::now();
-    let held: Vec<_> = ["a", "b", "c", "d"].into_iter().map(|namespace| follow(&feeds, &client, namespace)).collect();
+    let namespaces = ["a", "b", "c", "d"].into_iter();
+    let held: Vec<_> = namespaces.map(|namespace| follow_by(namespace, &feeds, &client, namespace)).collect();
     until(|| asked.lock().unwrap().len() > MOST_LISTS).await;
     assert!(begun.elapsed() >= LONGEST_TURN, "two have their turn until then");
     answers.add_permits(4);
@@ -193,7 +197,7 @@ async fn limits_feeds_two_lists_are_under_way_and_one_that_is_not_answered_gives
     let mut asked = taken(&asked);
     asked.sort();
     assert_eq!((asked, feeds.count()), (["a", "b", "c", "d"].map(str::to_owned).to_vec(), 4));
-    assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
+    assert_eq!(feeds.lists.taken(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,7 +232,7 @@ async fn c_273_a_list_that_waits_for_the_pace_of_its_namespace_keeps_no_turn_of_
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     until(|| slow.iter().all(|(_, log)| ends(log))).await;
     assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
-    assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
+    assert_eq!(feeds.lists.taken(), 0);
 }
 
 /// A client whose lists have two pages. The first is answered at once, the second by nobody. With how many second pages are asked for.
@@ -260,12 +264,50 @@ async fn c_273_a_list_that_has_waited_for_the_pace_goes_on_when_it_has_its_turn_
     assert_eq!((0..40_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 20_000);
     let begun = Instant::now();
     let held = ["a", "b", "c"].map(|namespace| follow(&feeds, &client, namespace));
-    until(|| asked.lock().unwrap().len() >= MOST_LISTS).await;
+    until(|| !asked.lock().unwrap().is_empty()).await;
     assert!(begun.elapsed() > Duration::from_secs(9), "all of them have waited: {:?}", begun.elapsed());
     let since = Instant::now();
     until(|| since.elapsed() > LONGEST_TURN / 2).await;
-    assert_eq!(asked.lock().unwrap().len(), MOST_LISTS, "the third one waits for its turn");
+    assert_eq!(asked.lock().unwrap().len(), 1, "the others of the namespace wait for their turn");
     until(|| asked.lock().unwrap().len() == held.len()).await;
+}
+
+/// A client whose lists have pages without end, each after nine seconds. With the namespaces of whose lists a first one was asked for.
+fn client_that_drips() -> (Client, Log) {
+    let asked = Log::default();
+    let log = Arc::clone(&asked);
+    let service = service_fn(move |request: http::Request<kube::client::Body>| {
+        let log = Arc::clone(&log);
+        async move {
+            if !request.uri().query().unwrap_or_default().contains("continue=") {
+                log.lock().unwrap().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
+            }
+            drop(timeout(Duration::from_secs(9), std::future::pending::<()>()).await);
+            let metadata = json!({"resourceVersion": "1", "continue": "more"});
+            let list =
+                json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": [object("x")]});
+            Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(list.to_string().into_bytes())))
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_43_lists_of_a_namespace_have_one_turn_and_each_has_it_for_a_while_whatever_comes() {
+    let (client, asked) = client_that_drips();
+    let feeds = feeds();
+    let begun = Instant::now();
+    let greedy = ["a", "b"].map(|namespace| follow_by("greedy", &feeds, &client, namespace));
+    let other = follow_by("other", &feeds, &client, "c");
+    until(|| asked.lock().unwrap().len() == 2).await;
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    let mut first = asked.lock().unwrap().clone();
+    first.sort();
+    assert_eq!(first, ["a", "c"]);
+    let third = follow_by("third", &feeds, &client, "d");
+    until(|| asked.lock().unwrap().len() == 4).await;
+    assert!((LONGEST_TURN..2 * LONGEST_TURN).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    drop((greedy, other, third));
 }
 
 /// A client whose lists are empty, and whose watches tell of one object when a permit is there.
@@ -342,7 +384,7 @@ async fn c_295_what_takes_long_to_hear_of_waits_for_its_turn_and_keeps_none_of_a
     until(|| !log.lock().unwrap().is_empty()).await;
     assert_eq!(taken(&log), [format!("x {SMALL_COMPARISON}")], "it counts while it is compared");
     assert!(waiting.iter().all(|(_, log)| log.lock().unwrap().is_empty()), "its namespace has one at a time");
-    assert_eq!(feeds.lists.available_permits(), MOST_LISTS);
+    assert_eq!(feeds.lists.taken(), 0);
     drop(under_way);
     until(|| waiting.iter().all(|(_, log)| !log.lock().unwrap().is_empty())).await;
     assert_eq!(feeds.shares.objects.taken(), 0);

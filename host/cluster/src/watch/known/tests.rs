@@ -30,15 +30,35 @@ fn nothing_is_known_before_the_first_list() {
     let mut known = KnownObjects::of(None);
     known.wait(Some(place("x")), waiter("w"));
     assert_eq!(known.observed(&place("x")), Observed::Unknown);
-    assert_eq!(known.failed("forbidden".into()), [waiter("w")]);
-    assert_eq!(known.failed("forbidden".into()), []);
+    assert_eq!(known.failed("forbidden".into(), true), [waiter("w")]);
+    assert_eq!(known.failed("forbidden".into(), true), []);
     assert_eq!(known.observed(&place("x")), Observed::Forbidden("forbidden".into()));
     known.begin_list();
     known.listed(object("x", "1"));
     assert_eq!(known.end_list(), [waiter("w")]);
     assert_eq!((known.observed(&place("x")), known.observed(&place("y"))), (present("x", "1"), Observed::Absent));
-    assert_eq!(known.failed("broke off".into()), []);
+    assert_eq!(known.failed("broke off".into(), false), []);
     assert_eq!(known.observed(&place("x")), present("x", "1"));
+}
+
+#[test]
+fn c_191_what_the_server_refuses_is_told_from_what_passes() {
+    let mut known = KnownObjects::of(None);
+    for (is_lasting, observed) in [(false, Observed::Unwatched("no".into())), (true, Observed::Forbidden("no".into()))]
+    {
+        known.failed("no".into(), is_lasting);
+        assert_eq!((known.observed(&place("x")), known.all()), (observed.clone(), Err(observed)));
+    }
+}
+
+#[test]
+fn c_91_a_list_that_never_began_takes_nothing_away() {
+    let mut known = synced();
+    known.changed(object("x", "1"));
+    assert_eq!(known.end_list(), []);
+    assert_eq!(known.observed(&place("x")), present("x", "1"));
+    let (first, second) = (known.begin_follower(), known.begin_follower());
+    assert_eq!((known.is_followed_by(first), known.is_followed_by(second)), (false, true));
 }
 
 #[test]
@@ -214,8 +234,8 @@ fn limits_cluster_a_watch_counts_the_memory_of_its_objects_and_may_be_given_up()
     assert_eq!(known.bytes(), one, "what is gone is not counted");
     known.wait(None, waiter("i"));
     assert_eq!(known.give_up("too large".to_owned()), vec![waiter("i")]);
-    assert_eq!(known.observed(&place("x")), Observed::Forbidden("too large".to_owned()));
-    assert_eq!(known.all(), Err(Observed::Forbidden("too large".to_owned())));
+    assert_eq!(known.observed(&place("x")), Observed::Unwatched("too large".to_owned()));
+    assert_eq!(known.all(), Err(Observed::Unwatched("too large".to_owned())));
     assert_eq!(known.bytes(), 0);
 }
 

@@ -11,7 +11,7 @@ use orangery_reconcile::Key;
 use serde_json::Value;
 
 use super::{
-    super::status::{proposal_cache, provider_status},
+    super::status::{ContentSeal, proposal_cache, provider_status},
     report,
 };
 use crate::controller_context::ControllerContext;
@@ -38,7 +38,10 @@ pub async fn drift_of(host: &Arc<ControllerContext>, item: DeployItem) -> Step<I
     let (status, large) = provider_status::parts_of(host, &gathered.item).await?;
     let (inventory, stored) = provider_status::unverified(status, large)?;
     let manifest = match &stored {
-        Some(stored) => proposal_cache::read(&host.client, &Key::of(item.as_ref()).namespace, stored).await?,
+        Some(stored) => {
+            let namespace = Key::of(item.as_ref()).namespace;
+            proposal_cache::read(&host.client, &namespace, stored, ContentSeal::Unknown).await?
+        }
         None => None,
     };
     let is_compared = manifest.is_some();

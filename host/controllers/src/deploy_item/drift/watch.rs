@@ -12,7 +12,10 @@ use orangery_proposal::Proposal;
 use orangery_reconcile::Key;
 
 use super::{
-    super::{gather::GatheredItem, status::proposal_cache},
+    super::{
+        gather::GatheredItem,
+        status::{ContentSeal, proposal_cache},
+    },
     DriftController,
     tracked_items::TrackedFor,
 };
@@ -47,7 +50,9 @@ impl DriftController {
     /// What the last job wrote, checked.
     async fn manifest(&self, gathered: &GatheredItem, state: &ItemState) -> Step<Proposal> {
         let stored = match &state.manifest {
-            Some(stored) => proposal_cache::read(&self.host.client, &gathered.key.namespace, stored).await?,
+            Some(stored) => {
+                proposal_cache::read(&self.host.client, &gathered.key.namespace, stored, ContentSeal::Good).await?
+            }
             None => None,
         };
         let manifest = match stored {

@@ -12,7 +12,7 @@ use orangery_api::{
     annotation::GUARD,
     deploy_item::DeployItem,
     marks::Marks as _,
-    stored_state::{STORED_CONTENT as CONTENT, StoredState, unpack, unpacked_memory},
+    stored_state::{MOST_UNSEALED, STORED_CONTENT as CONTENT, StoredState, unpack, unpacked_memory},
 };
 use orangery_cluster::TERMINATING;
 use orangery_core::{
@@ -24,7 +24,7 @@ use orangery_core::{
 use orangery_reconcile::{Key, reserve_for_reading};
 use orangery_turns::off_the_executor;
 
-use crate::{guard::OF_INVENTORY, object::owner_reference, object_access::get};
+use crate::{guard::OF_INVENTORY, object::owner_reference, object_access::get, sealed_state::unreadable};
 
 /// Bytes of one Secret: below the limit of 1 MiB that the API server sets, also in base64.
 const CHUNK: usize = 700 * 1024;
@@ -32,6 +32,15 @@ const CHUNK: usize = 700 * 1024;
 /// Bytes of memory that are reserved for each byte of a Secret that is read back, until it is measured: manifests compress to an
 /// eighth.
 const UNPACKED: u64 = 8;
+
+/// Whether the seal of the operator is good with which a content is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::deploy_item) enum ContentSeal {
+    /// What it names is what the operator stored.
+    Good,
+    /// It may be anything.
+    Unknown,
+}
 
 /// The Secrets that a compressed content of an item takes, in order.
 pub(super) fn secrets(item: &ObjectName, compressed: &[u8]) -> Vec<String> {
@@ -142,11 +151,14 @@ async fn create(api: &Api<Secret>, secret: &Secret, held: &[String]) -> kube::Re
 }
 
 /// Reads a content back; `None` where its Secrets are gone or are not what was stored.
+///
+/// # Errors
+/// The API server cannot be reached; there is no memory for it now; it is too large for one that anybody may have written.
 pub(super) async fn read(
     client: &Client,
     namespace: &Namespace,
-    secrets: &[String],
-    digest: &str,
+    (secrets, digest): (&[String], &str),
+    seal: ContentSeal,
 ) -> Step<Option<Vec<u8>>> {
     let mut reserved = reserve_for_reading(namespace, (secrets.len() * CHUNK) as u64 * UNPACKED).await;
     let mut compressed = Vec::new();
@@ -159,11 +171,21 @@ pub(super) async fn read(
         compressed.extend(chunk);
     }
     let bytes = off_the_executor(|| unpacked_memory(&compressed));
+    if seal == ContentSeal::Unknown && bytes > MOST_UNSEALED {
+        reserved.takes(0).await;
+        return Err(unreadable(&format!(
+            "what Secrets {} have takes {bytes} bytes of memory, and at most {MOST_UNSEALED} are read of what the operator may not have \
+             written; restore the status, or delete the item without uninstall",
+            secrets.join(", ")
+        )));
+    }
     if bytes > reserved.bytes() {
         reserved = reserved.grow(namespace, bytes).await.ok_or_else(|| crowded(bytes))?;
     }
     let content = off_the_executor(|| unpack(&compressed, digest));
-    reserved.takes(if content.is_some() { bytes } else { 0 }).await;
+    // More than its namespace may have counts as that.
+    let held = bytes.min(reserved.bytes());
+    reserved.takes(if content.is_some() { held } else { 0 }).await;
     Ok(content)
 }
 
@@ -270,5 +292,26 @@ mod tests {
         assert!(is_conflict(&refused), "{refused:?}");
         finalizers(&api, &name, &[]).await;
         persist(&client, &item, ContentType::State, b"x").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn c_132_what_no_seal_names_is_read_back_where_it_is_small_and_measured_before_it_is_unpacked() {
+        let (_server, client, _api, item) = item(&[]).await;
+        let read = async |content: &str, seal| {
+            let packed = orangery_api::stored_state::pack(content.as_bytes()).unwrap();
+            persist(&client, &item, ContentType::State, &packed).await.unwrap();
+            let names = secrets(&"item".into(), &packed);
+            let read = read(&client, &"default".into(), (&names, &sha256(content.as_bytes())), seal).await;
+            read.map(|read| read.map(|read| read.len()))
+        };
+        let (small, large) = (r#"{"":0}"#.to_owned(), format!("[{}0]", r#"{"":0},"#.repeat(150_000)));
+        assert_eq!(read(&small, ContentSeal::Unknown).await, Ok(Some(small.len())));
+        assert_eq!(read(&large, ContentSeal::Good).await, Ok(Some(large.len())));
+        let Err(Halt::Stall(failure)) = read(&large, ContentSeal::Unknown).await else { panic!("it is read") };
+        assert!(
+            failure.message.contains("at most 67108864 are read of what the operator may not have written"),
+            "{}",
+            failure.message
+        );
     }
 }

@@ -17,7 +17,7 @@ use orangery_core::{
 use orangery_proposal::inventory::Inventory;
 use orangery_reconcile::Key;
 
-use super::item_secrets::{self, ContentType};
+use super::item_secrets::{self, ContentSeal, ContentType};
 use crate::{
     object::message_of,
     sealed_state::{Additions, hidden::Hidden},
@@ -115,8 +115,14 @@ pub(super) fn secrets_of(stored: &StoredState) -> BTreeSet<String> {
 ///
 /// # Errors
 /// The API server cannot be reached; its Secrets are gone, or not what was stored: guessing would leak or delete objects.
-pub(in crate::deploy_item) async fn read(stored: &StoredState, client: &Client, item: &DeployItem) -> Step<Hidden> {
-    let json = item_secrets::read(client, &Key::of(item).namespace, &stored.secrets, &stored.digest).await?;
+pub(in crate::deploy_item) async fn read(
+    stored: &StoredState,
+    client: &Client,
+    item: &DeployItem,
+    seal: ContentSeal,
+) -> Step<Hidden> {
+    let content = (stored.secrets.as_slice(), stored.digest.as_str());
+    let json = item_secrets::read(client, &Key::of(item).namespace, content, seal).await?;
     json.and_then(|json| serde_json::from_slice(&json).ok()).ok_or_else(|| {
         let message = format!(
             "the inventory of DeployItem {} lies in Secrets that are gone or were changed: {}; restore them, or delete the item \

@@ -19,7 +19,7 @@ use orangery_proposal::{Next, Proposal, item::StoredProposal};
 use orangery_reconcile::Key;
 use serde::Serialize;
 
-use super::item_secrets::{self, ContentType};
+use super::item_secrets::{self, ContentSeal, ContentType};
 use crate::{deploy_item::DeployItemController, object::message_of};
 
 /// Proposals that are being carried out, so that they are not read back at each call.
@@ -185,7 +185,7 @@ pub(in crate::deploy_item) async fn find(
     if let Some(proposal) = cache.get(item, &stored.digest) {
         return Ok(Some(proposal));
     }
-    let proposal = read(client, &item.namespace, stored).await?.map(Arc::new);
+    let proposal = read(client, &item.namespace, stored, ContentSeal::Good).await?.map(Arc::new);
     if let Some(proposal) = &proposal {
         cache.put(item.clone(), stored.digest.clone(), Arc::clone(proposal));
     }
@@ -197,8 +197,9 @@ pub(in crate::deploy_item) async fn read(
     client: &Client,
     namespace: &Namespace,
     stored: &StoredProposal,
+    seal: ContentSeal,
 ) -> Step<Option<Proposal>> {
-    let json = item_secrets::read(client, namespace, &stored.secrets, &stored.digest).await?;
+    let json = item_secrets::read(client, namespace, (&stored.secrets, &stored.digest), seal).await?;
     Ok(json.and_then(|json| serde_json::from_slice(&json).ok()))
 }
 

@@ -21,7 +21,10 @@ use orangery_proposal::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::large_state::{self, LargeState};
+use super::{
+    item_secrets::ContentSeal,
+    large_state::{self, LargeState},
+};
 use crate::{
     controller_context::ControllerContext,
     seal::{SealError, Sealer},
@@ -67,8 +70,11 @@ pub(in crate::deploy_item) async fn parts_of<'a>(
     item: &'a DeployItem,
 ) -> Step<(Option<&'a Value>, Option<Hidden>)> {
     let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+    // The seal is over what the status names, so that it is known before that is read.
+    let is_sealed = status.is_some_and(|status| Additions::sealed_in(status, Sealer::of(host, item)).is_some());
+    let seal = if is_sealed { ContentSeal::Good } else { ContentSeal::Unknown };
     let large = match StoredState::of(status) {
-        Some(stored) => Some(large_state::read(&stored, &host.client, item).await?),
+        Some(stored) => Some(large_state::read(&stored, &host.client, item, seal).await?),
         None => None,
     };
     Ok((status, large))

@@ -176,7 +176,7 @@ impl ImportWatches {
                 Observed::Present(object) => seen.push((of, object)),
                 Observed::Absent | Observed::Gone(_) => {}
                 Observed::Unknown => return View::Unknown,
-                Observed::Forbidden(why) => {
+                Observed::Forbidden(why) | Observed::Unwatched(why) => {
                     return View::Forbidden(forbidden(&of.0.resource().kind, &namespace, &of.1, &why));
                 }
             }
