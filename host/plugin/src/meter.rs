@@ -41,6 +41,7 @@ impl SharedMemory {
     }
 
     /// Bytes that there are.
+    #[cfg(test)]
     pub(crate) fn total(&self) -> usize {
         self.total
     }

@@ -70,11 +70,12 @@ struct BundledMemory {
 }
 
 impl BundledMemory {
-    /// So much of it from now on.
+    /// So much of it from now on, if it was more.
     fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.taken);
         self.held.put(bytes as u64);
-        self.shared.give(self.taken.saturating_sub(bytes));
-        self.taken = self.taken.min(bytes);
+        self.shared.give(self.taken - bytes);
+        self.taken = bytes;
     }
 }
 
@@ -198,9 +199,8 @@ impl Sandbox {
     /// Memory for a component of a blueprint, when its namespace has its turn.
     async fn bundled_memory(&self, tenant: &Tenant, bytes: u64) -> Result<BundledMemory, Error> {
         let held = self.of_blueprints.acquire(tenant, bytes).await;
-        let (shared, taken) = (Arc::clone(&self.memory), usize::try_from(bytes).unwrap_or(usize::MAX));
-        // What is larger than all of it is loaded alone.
-        let taken = taken.min(shared.total());
+        // More than a namespace may have counts as that, so that there is room for it beside other calls.
+        let (shared, taken) = (Arc::clone(&self.memory), usize::try_from(held.bytes()).unwrap_or(usize::MAX));
         if shared.take(taken) { Ok(BundledMemory { held, shared, taken }) } else { Err(Error::Busy { what: "memory" }) }
     }
 
