@@ -133,10 +133,11 @@ impl Sandbox {
             }
         };
         let digest = named.as_str();
-        let ahead = self.compile_ahead(asked, digest).await;
-        if let Err(Error::NotRead(fault)) = ahead {
-            return Err(Arc::new(Error::NotRead(fault)));
-        }
+        // What is wrong with it for good is remembered, below.
+        let ahead = match self.compile_ahead(asked, digest).await {
+            Err(error) if error.is_transient() => return Err(Arc::new(error)),
+            ahead => ahead,
+        };
         let is_kept = matches!(ahead, Ok(true));
         let of_code = || self.own.cache.as_ref().ok().and_then(|cache| cache.size(digest));
         let size = content.size();
