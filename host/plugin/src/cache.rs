@@ -77,10 +77,7 @@ impl CompilationCache {
         let code = fs::read(&file).ok()?;
         match fs::read_to_string(seal_of(&file)) {
             Ok(seal) if seal == self.seal(digest, &code) => {
-                if self.most.is_some() {
-                    touch(&file);
-                    self.is_of(digest, tenant);
-                }
+                self.used(digest, tenant);
                 Some(code)
             }
             Ok(_) | Err(_) => {
@@ -93,9 +90,7 @@ impl CompilationCache {
     /// Keeps the code of a component of a namespace. A reader sees it whole or not at all.
     pub(crate) fn put(&self, digest: &str, tenant: &Tenant, code: &[u8]) -> Result<(), CacheError> {
         let file = self.file(digest);
-        if self.most.is_some() {
-            self.is_of(digest, tenant);
-        }
+        self.is_of(digest, tenant);
         let written = replace(&seal_of(&file), self.seal(digest, code).as_bytes()).and_then(|()| replace(&file, code));
         written.and_then(|()| self.make_room(&file)).map_err(|error| self.unusable(&error))
     }
@@ -107,7 +102,7 @@ impl CompilationCache {
     /// The code of a component is used by a namespace, which may have it in memory.
     pub(crate) fn used(&self, digest: &str, tenant: &Tenant) {
         let file = self.file(digest);
-        if file.exists() {
+        if self.most.is_some() && file.exists() {
             touch(&file);
             self.is_of(digest, tenant);
         }
@@ -115,6 +110,9 @@ impl CompilationCache {
 
     /// The code of this component is a namespace's; where it is another one's already, it is everybody's from now on.
     fn is_of(&self, digest: &str, tenant: &Tenant) {
+        if self.most.is_none() {
+            return;
+        }
         let mut whose = self.whose();
         let of = whose.entry(self.name(digest).into()).or_insert_with(|| tenant.clone());
         if of != tenant {

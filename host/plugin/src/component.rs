@@ -76,12 +76,7 @@ pub(crate) enum UncheckedCode {
     /// In this process.
     Inside(Arc<Vec<u8>>),
     /// In processes of their own.
-    Worker {
-        /// The code.
-        code: Arc<CompiledCode>,
-        /// Its bytes.
-        length: usize,
-    },
+    Worker(Arc<CompiledCode>),
 }
 
 impl UncheckedCode {
@@ -89,9 +84,9 @@ impl UncheckedCode {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (UncheckedCode::Inside(code), UncheckedCode::Inside(other)) => Arc::ptr_eq(code, other),
-            (UncheckedCode::Worker { code, .. }, UncheckedCode::Worker { code: other, .. }) => Arc::ptr_eq(code, other),
-            (UncheckedCode::Inside(_), UncheckedCode::Worker { .. })
-            | (UncheckedCode::Worker { .. }, UncheckedCode::Inside(_)) => false,
+            (UncheckedCode::Worker(code), UncheckedCode::Worker(other)) => Arc::ptr_eq(code, other),
+            (UncheckedCode::Inside(_), UncheckedCode::Worker(_))
+            | (UncheckedCode::Worker(_), UncheckedCode::Inside(_)) => false,
         }
     }
 }

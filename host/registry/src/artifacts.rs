@@ -15,7 +15,7 @@ use crate::{
     held_manifest::HeldManifest,
     named::{self, NamedContent},
     oci::{ArtifactReference, CHART, OciDescriptor, OciRepository, PROVENANCE, ReservedContent},
-    wasm::MOST_OF_A_COMPONENT,
+    wasm::component_layer,
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -43,14 +43,7 @@ impl Artifacts for Remote {
             let ResourceAccess { registries, keyring } = &self.0;
             let parsed = named::artifact(&reference.to_string())?;
             let manifest = registries.manifest(&parsed, keyring).await?;
-            let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{reference} {why}")))?.clone();
-            let most = MOST_OF_A_COMPONENT;
-            if layer.size > most {
-                let size = layer.size;
-                return Err(invalid(format!(
-                    "{reference} has a component of {size} bytes, {most} are allowed; make it smaller"
-                )));
-            }
+            let layer = component_layer(&manifest, reference)?.clone();
             let layer = RegistryLayer::new(self.0.clone(), parsed.repository, manifest, layer);
             Ok(Arc::new(layer) as Arc<dyn Artifact>)
         })

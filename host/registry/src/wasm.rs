@@ -3,7 +3,7 @@
 
 mod signature;
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use bytes::Bytes;
 use orangery_core::{
@@ -25,7 +25,7 @@ const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 /// The media type of the layer.
 const LAYER: &str = "application/wasm";
 /// The most bytes of a component in a registry.
-pub(crate) const MOST_OF_A_COMPONENT: u64 = 64 << 20;
+const MOST_OF_A_COMPONENT: u64 = 64 << 20;
 /// The most signatures of an artifact that are looked at.
 const MOST_SIGNATURES: usize = 64;
 /// The most bytes of what a signature is over.
@@ -47,6 +47,17 @@ pub struct FoundComponent {
     manifest: Arc<Manifest>,
 }
 
+/// The layer of an artifact that has the bytes of a component, which are not too many.
+pub(crate) fn component_layer<'m>(manifest: &'m Manifest, artifact: &dyn Display) -> Result<&'m OciDescriptor, Fault> {
+    let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{artifact} {why}")))?;
+    if layer.size > MOST_OF_A_COMPONENT {
+        let why =
+            format!("has a component of {} bytes, {MOST_OF_A_COMPONENT} are allowed; make it smaller", layer.size);
+        return Err(Fault::invalid(Code::LimitExceeded, format!("{artifact} {why}")));
+    }
+    Ok(layer)
+}
+
 impl FoundComponent {
     pub(crate) fn new(repository: OciRepository, manifest: Arc<Manifest>) -> Self {
         Self { repository, manifest }
@@ -54,13 +65,7 @@ impl FoundComponent {
 
     /// The layer that has its bytes, which are not too many.
     pub(crate) fn layer(&self) -> Result<&OciDescriptor, Fault> {
-        let layer = self.manifest.wasm_layer().map_err(|why| invalid(format!("{} {why}", self.reference())))?;
-        if layer.size > MOST_OF_A_COMPONENT {
-            let why =
-                format!("has a component of {} bytes, {MOST_OF_A_COMPONENT} are allowed; make it smaller", layer.size);
-            return Err(Fault::invalid(Code::LimitExceeded, format!("{} {why}", self.reference())));
-        }
-        Ok(layer)
+        component_layer(&self.manifest, &self.reference())
     }
 
     /// The digest of the artifact: what a tag stands for, and what is signed.

@@ -66,22 +66,21 @@ pub(crate) struct HeldComponent {
 struct BundledMemory {
     held: HeldBytes,
     shared: Arc<SharedMemory>,
-    taken: usize,
 }
 
 impl BundledMemory {
     /// So much of it from now on, if it was more.
     fn shrink(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.taken);
-        self.held.put(bytes as u64);
-        self.shared.give(self.taken - bytes);
-        self.taken = bytes;
+        let before = self.held.bytes();
+        let bytes = before.min(bytes as u64);
+        self.held.put(bytes);
+        self.shared.give((before - bytes) as usize);
     }
 }
 
 impl Drop for BundledMemory {
     fn drop(&mut self) {
-        self.shared.give(self.taken);
+        self.shared.give(self.held.bytes() as usize);
     }
 }
 
@@ -201,8 +200,11 @@ impl Sandbox {
     async fn bundled_memory(&self, tenant: &Tenant, bytes: u64) -> Result<BundledMemory, Error> {
         let held = self.of_blueprints.acquire(tenant, bytes).await;
         // More than a namespace may have counts as that, so that there is room for it beside other calls.
-        let (shared, taken) = (Arc::clone(&self.memory), usize::try_from(held.bytes()).unwrap_or(usize::MAX));
-        if shared.take(taken) { Ok(BundledMemory { held, shared, taken }) } else { Err(Error::Busy { what: "memory" }) }
+        let shared = Arc::clone(&self.memory);
+        match shared.take(held.bytes() as usize) {
+            true => Ok(BundledMemory { held, shared }),
+            false => Err(Error::Busy { what: "memory" }),
+        }
     }
 
     /// Compiles into the cache, for images that come with it filled. Answers the file.
@@ -328,7 +330,7 @@ impl Sandbox {
         }
         let code = CompiledCode::new(&inspection.digest, inspection.interfaces(), &compiled);
         let no_room = |error: io::Error| Error::WorkerStart { why: format!("its code has no room: {error}") };
-        Ok(UncheckedCode::Worker { code: Arc::new(code.map_err(no_room)?), length: compiled.len() })
+        Ok(UncheckedCode::Worker(Arc::new(code.map_err(no_room)?)))
     }
 
     /// A component of compiled code, once it was checked where its calls run.
@@ -344,9 +346,9 @@ impl Sandbox {
             UncheckedCode::Inside(code) => {
                 off_the_executor(|| Component::inside(&self.engine, &self.linker, inspection, &code))
             }
-            UncheckedCode::Worker { code, length } => {
+            UncheckedCode::Worker(code) => {
                 self.workers.check(&origin.whose(tenant), tenant, &code, budget).await?;
-                Ok(Component { inspection, place: CallPlace::Worker(code), code: length })
+                Ok(Component { inspection, code: code.length, place: CallPlace::Worker(code) })
             }
         }
     }

@@ -62,7 +62,7 @@ async fn c_43_a_registered_component_waits_for_no_place_of_the_namespace_that_as
     let budget = Budget::default();
     let code = || {
         let code = CompiledCode::new("sha256:0", Vec::new(), b"").unwrap();
-        UncheckedCode::Worker { code: Arc::new(code), length: 0 }
+        UncheckedCode::Worker(Arc::new(code))
     };
     let load = |origin| sandbox.link(origin, &greedy, &budget, inspect::inspect(empty).unwrap(), code());
     // As many as one namespace gets of four.

@@ -69,7 +69,7 @@ pub(crate) struct CompiledCode {
     pub(super) digest: String,
     pub(super) interfaces: Vec<Interface>,
     /// Bytes.
-    pub(super) length: usize,
+    pub(crate) length: usize,
     file: File,
 }
 

@@ -235,6 +235,13 @@ async fn c_273_a_list_that_waits_for_the_pace_of_its_namespace_keeps_no_turn_of_
     assert_eq!(feeds.lists.taken(), 0);
 }
 
+/// A page with one object, after which there are more.
+fn page() -> http::Response<kube::client::Body> {
+    let metadata = json!({"resourceVersion": "1", "continue": "more"});
+    let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": [object("x")]});
+    http::Response::new(kube::client::Body::from(list.to_string().into_bytes()))
+}
+
 /// A client whose lists have two pages. The first is answered at once, the second by nobody. With how many second pages are asked for.
 fn client_of_pages() -> (Client, Log) {
     let asked = Log::default();
@@ -247,10 +254,7 @@ fn client_of_pages() -> (Client, Log) {
                 log.lock().unwrap().push(uri.path().split('/').nth(4).unwrap_or_default().to_owned());
                 std::future::pending::<()>().await;
             }
-            let metadata = json!({"resourceVersion": "1", "continue": "more"});
-            let list =
-                json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": [object("x")]});
-            Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(list.to_string().into_bytes())))
+            Ok::<_, BoxError>(page())
         }
     });
     (Client::new(service, "default"), asked)
@@ -283,10 +287,7 @@ fn client_that_drips() -> (Client, Log) {
                 log.lock().unwrap().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
             }
             drop(timeout(Duration::from_secs(9), std::future::pending::<()>()).await);
-            let metadata = json!({"resourceVersion": "1", "continue": "more"});
-            let list =
-                json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": [object("x")]});
-            Ok::<_, BoxError>(http::Response::new(kube::client::Body::from(list.to_string().into_bytes())))
+            Ok::<_, BoxError>(page())
         }
     });
     (Client::new(service, "default"), asked)

@@ -33,16 +33,22 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
+/// A watch of all ConfigMaps of a namespace.
+fn watch(client: &Client, shares: &ClusterShares) -> (Watches, WatchHandle) {
+    let watches = Watches::new(Arc::new(|_| {}), shares.clone());
+    let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
+    let handle = watches.watch(client, Scope::all(&config_maps(), Some("n".into())), &waiter, None);
+    (watches, handle)
+}
+
 #[tokio::test(start_paused = true)]
 async fn c_273_a_watch_is_read_on_when_its_namespace_has_its_turn() {
     let shares = ClusterShares::new(1 << 30);
     let spent = shares.paces.of(&Some("n".into()));
     assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
     let resource = config_maps();
-    let watches = Watches::new(Arc::new(|_| {}), shares);
-    let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
     let begun = Instant::now();
-    let _handle = watches.watch(&client(), Scope::all(&resource, Some("n".into())), &waiter, None);
+    let (watches, _handle) = watch(&client(), &shares);
     for name in ["x", "y"] {
         let place = NamespacedName { namespace: Some("n".into()), name: name.into() };
         while !matches!(watches.observed(&resource, &place), Some(Observed::Present(_))) {
@@ -73,9 +79,7 @@ async fn c_88_what_waits_for_the_pace_of_its_namespace_is_counted_and_once_only_
     let spent = shares.paces.of(&Some("n".into()));
     assert_eq!((0..30_000).filter(|_| spent.changed(&json!({})).is_some()).count(), 10_000);
     let resource = config_maps();
-    let watches = Watches::new(Arc::new(|_| {}), shares.clone());
-    let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
-    let _handle = watches.watch(&client_of_large(), Scope::all(&resource, Some("n".into())), &waiter, None);
+    let (watches, _handle) = watch(&client_of_large(), &shares);
     let place = NamespacedName { namespace: Some("n".into()), name: "x".into() };
     let is_known = || matches!(watches.observed(&resource, &place), Some(Observed::Present(_)));
     while shares.objects.taken() == 0 {
@@ -135,14 +139,6 @@ fn config_map(name: &str, text: usize) -> Value {
         "metadata": {"namespace": "n", "name": name, "resourceVersion": "2"}})
 }
 
-/// A watch of all ConfigMaps of a namespace.
-fn watch(server: &TellingServer, shares: &ClusterShares) -> (Watches, WatchHandle) {
-    let watches = Watches::new(Arc::new(|_| {}), shares.clone());
-    let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
-    let handle = watches.watch(&server.client, Scope::all(&config_maps(), Some("n".into())), &waiter, None);
-    (watches, handle)
-}
-
 /// Why nothing is known.
 fn no_room() -> Observed {
     let why = "its objects take more than the 524288 bytes of memory, shared with other namespaces, that are allowed; select \
@@ -153,7 +149,7 @@ fn no_room() -> Observed {
 #[tokio::test(start_paused = true)]
 async fn c_88_a_watch_without_room_for_what_it_is_told_forgets_what_it_knew_and_says_so() {
     let (server, shares) = (TellingServer::new(0, 600 << 10), ClusterShares::new(1 << 20));
-    let (_watches, handle) = watch(&server, &shares);
+    let (_watches, handle) = watch(&server.client, &shares);
     assert!(matches!(server.known(&handle, &shares, true).await, (Observed::Present(_), _, 1)));
     server.events.add_permits(1);
     assert_eq!(server.known(&handle, &shares, false).await, (no_room(), 0, 1));
@@ -164,7 +160,7 @@ async fn c_88_a_watch_without_room_for_what_it_is_told_forgets_what_it_knew_and_
 #[tokio::test(start_paused = true)]
 async fn c_88_a_watch_whose_objects_have_no_room_begins_anew_when_there_is_some() {
     let (server, shares) = (TellingServer::new(100 << 10, 1), ClusterShares::new(1 << 20));
-    let (_watches, handle) = watch(&server, &shares);
+    let (_watches, handle) = watch(&server.client, &shares);
     assert!(matches!(server.known(&handle, &shares, true).await, (Observed::Present(_), 100_000.., 1)));
     let mut others = shares.objects.none_of(&Some("other".into()));
     others.put(850 << 10);
@@ -180,7 +176,7 @@ async fn c_88_a_watch_whose_objects_have_no_room_begins_anew_when_there_is_some(
 #[tokio::test(start_paused = true)]
 async fn c_88_what_writes_have_answered_has_room_or_a_list_says_what_there_is() {
     let (server, shares) = (TellingServer::new(0, 0), ClusterShares::new(1 << 20));
-    let (watches, handle) = watch(&server, &shares);
+    let (watches, handle) = watch(&server.client, &shares);
     assert!(matches!(server.known(&handle, &shares, true).await, (Observed::Present(_), _, 1)));
     for name in ["a", "b"] {
         watches.upsert(&config_maps(), &config_map(name, 200 << 10));
