@@ -13,11 +13,13 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use kube::{Client, client::Body};
 use orangery_core::memory::JsonMeter;
 use orangery_turns::HeldBytes;
+use tokio::time::{Instant, Sleep, sleep_until};
 use tower::{BoxError, service_fn};
 
 use crate::{
     answer::AnswerKind,
     object_memory::{VALUES_HELD_BY_NOBODY, share_of},
+    pace::EventPace,
 };
 
 /// What the answers to one watch take of the memory that the objects of all clusters share: a page, or an event, from before it is
@@ -25,12 +27,16 @@ use crate::{
 pub(crate) struct AnswerRoom {
     /// Protects what is held. Held for one change.
     state: Mutex<RoomState>,
+    /// That of the namespace.
+    pace: Arc<EventPace>,
 }
 
 struct RoomState {
     held: HeldBytes,
     /// The limit, where there was no room.
     refused: Option<String>,
+    /// Whether what has come since something was asked for has told of no object so far.
+    is_empty: bool,
 }
 
 /// There is no room for what a watch is told.
@@ -41,9 +47,10 @@ pub(crate) struct NoRoomToWatch {
 }
 
 impl AnswerRoom {
-    /// Nothing has come; `none` holds none yet for who has begun the watch.
-    pub(crate) fn new(none: HeldBytes) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(RoomState { held: none, refused: None }) })
+    /// Nothing has come; `none` holds none yet for who has begun the watch, whose pace it is.
+    pub(crate) fn new(none: HeldBytes, pace: &Arc<EventPace>) -> Arc<Self> {
+        let state = RoomState { held: none, refused: None, is_empty: false };
+        Arc::new(Self { state: Mutex::new(state), pace: Arc::clone(pace) })
     }
 
     /// What has come takes so many bytes from now on.
@@ -58,11 +65,22 @@ impl AnswerRoom {
         Err(NoRoomToWatch { limit })
     }
 
-    /// An object of so many bytes was taken in.
+    /// An object of so many bytes was taken in; 0 where it was none.
     pub(crate) fn taken_in(&self, bytes: u64) {
         let mut state = self.state();
         let left = state.held.bytes().saturating_sub(bytes);
         state.held.put(left);
+        state.is_empty &= bytes == 0;
+    }
+
+    /// More is asked for: what came before was taken in. Answers from when on it may be asked for, where that is not now: what told of
+    /// no object counts for the pace by itself (C-273).
+    fn asked(&self) -> Option<Instant> {
+        let mut state = self.state();
+        state.held.put(0);
+        let was_empty = mem::replace(&mut state.is_empty, true);
+        drop(state);
+        was_empty.then(|| self.pace.empty()).flatten()
     }
 
     /// The answer has failed, and nothing of it is left. Answers what to say where there was no room for it.
@@ -82,9 +100,10 @@ pub(crate) fn held_in(room: &Arc<AnswerRoom>, client: &Client) -> Client {
     let (room, through) = (Arc::clone(room), client.clone());
     let service = service_fn(move |request: Request<Body>| {
         let (room, through, kind) = (Arc::clone(&room), through.clone(), AnswerKind::of(request.uri()));
-        // Whoever asks for the next answer has taken in the one before.
-        room.taken_in(u64::MAX);
         async move {
+            if let Some(until) = room.asked() {
+                sleep_until(until).await;
+            }
             let answer = through.send(request).await?;
             Ok::<_, kube::Error>(answer.map(|inner| HeldBody::new(inner, kind, room)))
         }
@@ -103,11 +122,13 @@ struct HeldBody<B> {
     is_over: bool,
     /// What has come behind it.
     rest: Bytes,
+    /// Nothing is read before this is over.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> HeldBody<B> {
     fn new(inner: B, kind: AnswerKind, room: Arc<AnswerRoom>) -> Self {
-        Self { inner, kind, room, meter: JsonMeter::default(), is_over: false, rest: Bytes::new() }
+        Self { inner, kind, room, meter: JsonMeter::default(), is_over: false, rest: Bytes::new(), pause: None }
     }
 
     /// What is handed on next of what has come.
@@ -132,7 +153,11 @@ where
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if mem::take(&mut self.is_over) {
             self.meter = JsonMeter::default();
-            self.room.taken_in(u64::MAX);
+            self.pause = self.room.asked().map(|until| Box::pin(sleep_until(until)));
+        }
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
         }
         let mut come = mem::take(&mut self.rest);
         if come.is_empty() {
@@ -166,6 +191,7 @@ mod tests {
     use orangery_turns::SharedBytes;
 
     use super::*;
+    use crate::pace::EventPaces;
 
     /// A text of values that take some KiB, all of them in one line.
     fn line(kib: usize) -> String {
@@ -190,7 +216,7 @@ mod tests {
     fn body(kind: AnswerKind, memory: u64, pieces: &[&str]) -> (Arc<SharedBytes>, HeldBody<Pieces>) {
         let shared = SharedBytes::new(memory);
         let pieces: Vec<Bytes> = pieces.iter().map(|piece| Bytes::copy_from_slice(piece.as_bytes())).collect();
-        let room = AnswerRoom::new(shared.none_of(&None));
+        let room = AnswerRoom::new(shared.none_of(&None), &EventPaces::default().of(&None));
         (shared, HeldBody::new(Pieces(stream::iter(pieces)), kind, room))
     }
 
@@ -213,6 +239,34 @@ mod tests {
         }
         assert_eq!(seen, [(200, 200), (200, 200), (1, 0), (150, 150), (50, 200)], "one at a time, however they come");
         assert_eq!(shared.taken(), 0, "who asks for more has taken in the last one");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_273_lines_and_answers_without_an_object_have_a_pace_and_others_have_that_of_their_objects() {
+        // The first one follows nothing.
+        let lines = "{\"type\":\"BOOKMARK\"}\n".repeat(25_000);
+        let seconds = async |bytes: u64| {
+            let (_shared, mut body) = body(AnswerKind::Events, 1 << 20, &[&lines]);
+            let begun = Instant::now();
+            while next(&mut body).await.unwrap().is_some() {
+                body.room.taken_in(bytes);
+            }
+            begun.elapsed().as_secs()
+        };
+        assert_eq!((seconds(0).await, seconds(1).await), (4, 0), "a change each, 20,000 of them at once");
+        let answer = service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(http::Response::new(Body::empty())) });
+        let seconds = async |bytes: u64| {
+            let (shared, pace) = (SharedBytes::new(0), EventPaces::default().of(&None));
+            let room = AnswerRoom::new(shared.none_of(&None), &pace);
+            let client = held_in(&room, &Client::new(answer, "default"));
+            let begun = Instant::now();
+            for _ in 0..25_000 {
+                drop(client.send(Request::new(Body::empty())).await.unwrap());
+                room.taken_in(bytes);
+            }
+            begun.elapsed().as_secs()
+        };
+        assert_eq!((seconds(0).await, seconds(1).await), (4, 0), "the same of answers");
     }
 
     #[tokio::test]

@@ -71,6 +71,12 @@ impl EventPace {
         self.take(object, LISTED)
     }
 
+    /// From when on more may be asked for after what told of no object (a bookmark, an empty page, a watch that ended at once), where
+    /// that is not now. It counts as a change.
+    pub(crate) fn empty(&self) -> Option<Instant> {
+        self.turn(CHANGE)
+    }
+
     fn take(&self, object: &Value, each: Duration) -> Option<Instant> {
         let times = u32::try_from(memory::of(object) / BYTES_OF_A_CHANGE).unwrap_or(u32::MAX).saturating_add(1);
         self.turn(each.saturating_mul(times))

@@ -351,7 +351,7 @@ impl Shared {
 
     /// Where what one follower of the watch is told is held until it is taken in.
     pub(crate) fn answers(&self) -> Arc<AnswerRoom> {
-        AnswerRoom::new(self.held.lock().unwrap_or_else(PoisonError::into_inner).none())
+        AnswerRoom::new(self.held.lock().unwrap_or_else(PoisonError::into_inner).none(), &self.pace)
     }
 
     /// The number of a new follower: what an earlier one is told does not count any more.
@@ -378,6 +378,11 @@ impl Shared {
         self.change(|known| known.give_up(trouble.to_owned()));
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let _nothing_has_room = held.set(0);
+    }
+
+    /// Whether the watch was given up since its list began: what the list tells further does not say all that is there.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.lock().is_given_up
     }
 
     /// Gives the watch up, and answers why, where there is no room for its objects.

@@ -248,7 +248,7 @@ impl FeedTask {
     /// is its turn, which it loses where the server takes long.
     async fn run(self) {
         loop {
-            let room = AnswerRoom::new(self.shares.objects.none_of(&self.tenant));
+            let room = AnswerRoom::new(self.shares.objects.none_of(&self.tenant), &self.pace);
             let mut events = pin!(events((&self.client, &room), &self.scope, PAGE));
             let mut turn = None;
             loop {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, pin::pin, sync::Arc, time::Duration};
 
-use futures::{Stream, StreamExt};
+use futures::{FutureExt as _, Stream, StreamExt};
 use kube::{
     Api, Client, Resource,
     core::{ApiResource as KubeResource, DynamicResourceScope, ObjectMeta, WatchEvent},
@@ -89,6 +89,8 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>, num
 async fn follow_until_lost((client, scope): (Client, &Scope), known: &Shared, number: u64) -> FollowEnd {
     let room = known.answers();
     let mut events = pin!(events((&client, &room), scope, PAGE));
+    // What was given up meanwhile is listed now.
+    let _was_given_up = known.without_room.notified().now_or_never();
     loop {
         let event = tokio::select! {
             biased;
@@ -124,6 +126,10 @@ async fn follow_until_lost((client, scope): (Client, &Scope), known: &Shared, nu
         room.taken_in(bytes);
         if let Some(trouble) = known.give_up_without_room() {
             tracing::warn!(kind = %scope.resource.kind, "a watch begins anew: {trouble}");
+            return FollowEnd::NoRoom;
+        }
+        // The one before this one may have heard of it.
+        if known.is_given_up() {
             return FollowEnd::NoRoom;
         }
         if is_lost {

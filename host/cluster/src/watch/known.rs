@@ -46,6 +46,8 @@ pub(crate) struct KnownObjects {
     bytes: u64,
     /// The list that is coming in.
     listing: Option<Listing>,
+    /// Whether it knows nothing, for want of room, until it is listed anew.
+    pub(super) is_given_up: bool,
     /// The version at which a place was last emptied: older words about it are ignored.
     emptied: BTreeMap<NamespacedName, u64>,
     /// The objects that wait for a place, or for anything, and how many times.
@@ -147,6 +149,7 @@ impl KnownObjects {
 
     pub(crate) fn begin_list(&mut self) {
         self.listing = Some(Listing::default());
+        self.is_given_up = false;
     }
 
     pub(crate) fn listed(&mut self, object: Value) {
@@ -235,6 +238,7 @@ impl KnownObjects {
         self.gone.clear();
         self.emptied.clear();
         (self.bytes, self.synced, self.listing) = (0, false, None);
+        self.is_given_up = true;
         self.failed(trouble, false)
     }
 

@@ -187,6 +187,16 @@ async fn c_88_what_writes_have_answered_has_room_or_a_list_says_what_there_is() 
     assert!(matches!(server.known(&handle, &shares, true).await, (Observed::Present(_), ..10_000, 2)));
 }
 
+#[tokio::test(start_paused = true)]
+async fn c_88_a_watch_that_was_given_up_is_listed_anew_whichever_of_its_followers_heard_of_it() {
+    let (server, shares) = (TellingServer::new(0, 0), ClusterShares::new(1 << 20));
+    let (_watches, handle) = watch(&server.client, &shares);
+    assert!(matches!(server.known(&handle, &shares, true).await, (Observed::Present(_), _, 1)));
+    handle.watch.known.give_up("it has no room");
+    server.events.add_permits(1);
+    assert!(matches!(server.known(&handle, &shares, true).await, (Observed::Present(_), _, 2)));
+}
+
 #[tokio::test]
 async fn c_167_a_watch_takes_the_path_of_the_requests_for_its_objects() {
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
