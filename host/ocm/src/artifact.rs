@@ -19,6 +19,10 @@ pub trait Artifact: Send + Sync {
     fn size(&self) -> u64;
     /// All of it, compared with its digest.
     fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>>;
+    /// The same where it is on this machine, without waiting for a server or for memory: for those who have memory for it.
+    fn at_hand(&self) -> BoxFuture<'_, Option<Arc<Vec<u8>>>> {
+        Box::pin(async { self.content().await.ok() })
+    }
     /// Whether all of it is in memory already, for as long as this is.
     fn is_in_memory(&self) -> bool {
         false

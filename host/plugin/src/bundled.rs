@@ -122,6 +122,13 @@ impl Recent {
         self.slots().iter().any(|known| known.digest == digest && known.slot.is_known())
     }
 
+    /// Bytes of its code, where that is loaded.
+    pub(crate) fn code(&self, digest: &str) -> Option<u64> {
+        let slots = self.slots();
+        let loaded = slots.iter().find(|known| known.digest == digest && known.slot.is_known());
+        loaded.map(|known| known.slot.code() as u64)
+    }
+
     fn slots(&self) -> MutexGuard<'_, Vec<RecentSlot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,12 +17,12 @@ use wasmtime::component::ResourceTable;
 use crate::{
     budget::{Budget, BudgetLimit},
     capability::{Capabilities, Guest, locked, postponed::Postponed, randomness::RandomnessState},
-    component::{CallPlace, Component},
+    component::CallPlace,
     error::Error,
     export::{ExportAnswer, ExportRequest, ExportedFunctions},
     instance::{self, CallTerms},
     meter::Meter,
-    sandbox::Sandbox,
+    sandbox::{HeldComponent, Sandbox},
     transcript::Transcript,
     wasi::{self, Randomness},
 };
@@ -57,11 +57,19 @@ pub(crate) enum CallImports {
 /// Calls an export of the component, in a fresh instance. Nothing of the instance outlives the answer.
 pub(crate) async fn run(
     sandbox: &Sandbox,
-    component: &Component,
+    component: &HeldComponent,
     call: ComponentCall<'_>,
     request: ExportRequest,
 ) -> Result<ExportAnswer, Error> {
-    let _room = sandbox.enter(&call.tenant, call.by, call.budget).await?;
+    let entered = async {
+        let room = sandbox.enter(&call.tenant, call.by, call.budget).await?;
+        let place = match &component.place {
+            CallPlace::Inside(_) => None,
+            CallPlace::Worker(_) => Some(sandbox.workers().place(&call.tenant).await),
+        };
+        Ok((room, place))
+    };
+    let _entered = component.waited_for(entered).await?;
     let ComponentCall { tenant, by: _, budget, grants, reach, now, postponed, transcript } = call;
     let (randomness, reads, context, rng) = match reach {
         CallImports::Deployer(reads, seed) => (Randomness::Number(seed), Some(reads), None, None),

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use orangery_turns::Tenant;
+use orangery_turns::{Tenant, lending};
 use tokio::sync::SetOnce;
 use wasmtime::{
     Engine,
@@ -178,7 +178,7 @@ impl Slot {
         };
         let _guard = SlotGuard { slot: self, tenant };
         let loaded = async {
-            let _turn = turn.lock().await;
+            let _turn = lending(turn.lock()).await;
             match load().await {
                 Err(error) if error.is_transient() => Err(Arc::new(error)),
                 loaded => {

@@ -15,7 +15,7 @@ use std::{
 
 use orangery_blueprint::plugins::CallQuotas;
 use orangery_proposal::deployer::PluginIdentity;
-use orangery_turns::{SharedBytes, Tenant, Turn, Turns};
+use orangery_turns::{SharedBytes, Tenant, Turn, Turns, lending};
 use wasmtime::{Engine, component::Linker};
 
 pub use engine::Allocator;
@@ -274,7 +274,8 @@ impl Sandbox {
     }
 
     /// A place under the quotas of its namespace, and then room for one call, when there is some. Calls that may take much
-    /// memory wait for each other first, and for nobody else: more of them at once are no faster, and their memory is what the process needs most of. No namespace takes all (C-43).
+    /// memory wait for each other first, and for nobody else: more of them at once are no faster, and their memory is what the process
+    /// needs most of. No namespace takes all, and whoever waits takes no slot of the controllers (C-43).
     pub(crate) async fn enter(
         &self,
         tenant: &Tenant,
@@ -289,8 +290,8 @@ impl Sandbox {
             (None, _) | (_, None) => None,
         };
         let is_large = budget.memory_mib >= LARGE_MEMORY_MIB;
-        let large = if is_large { Some(self.large_rooms.acquire(tenant).await) } else { None };
-        let room = self.rooms.acquire(tenant).await;
+        let large = if is_large { Some(lending(self.large_rooms.acquire(tenant)).await) } else { None };
+        let room = lending(self.rooms.acquire(tenant)).await;
         Ok(RunningCall { _room: room, _large: large, _admitted: admitted })
     }
 

@@ -139,6 +139,13 @@ impl Artifact for RegistryLayer {
         })
     }
 
+    fn at_hand(&self) -> BoxFuture<'_, Option<Bytes>> {
+        let ResourceAccess { registries, keyring } = &self.reach;
+        Box::pin(async {
+            registries.blob_at_hand(&self.repository, &self.layer, keyring).await.map(ReservedContent::into_bytes)
+        })
+    }
+
     fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
         let other = self.manifest.layers.iter().find(|layer| layer.media_type == media_type);
         let found = other.map(|other| {

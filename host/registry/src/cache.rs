@@ -28,7 +28,7 @@ use orangery_ocm::AllowedSources;
 use orangery_turns::{Tenant, blocking};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 
-use crate::oci::{Client, Flights, HeldMemory, ReservedContent};
+use crate::oci::{Client, Flights, HeldMemory, Keyring, ReservedContent};
 
 /// The bytes of one blob, held once however many use them.
 pub(crate) type Bytes = Arc<Vec<u8>>;
@@ -83,7 +83,17 @@ pub(crate) struct Blob<'a> {
     pub(crate) client: Option<&'a Client>,
 }
 
-impl Blob<'_> {
+impl<'a> Blob<'a> {
+    /// One that a registry has, for who may ask it with this keyring.
+    pub(crate) fn of(
+        (place, digest): (&'a str, &'a ContentDigest),
+        (asker, keyring): (&'a ContentDigest, &'a Keyring),
+        client: &'a Client,
+    ) -> Self {
+        let (sources, tenant) = (keyring.sources(), keyring.tenant());
+        Self { place, digest, asker, sources, tenant, client: Some(client) }
+    }
+
     fn file(&self) -> String {
         let place = ContentDigest::of(Algorithm::Sha256, self.place.as_bytes());
         let short: String = place.hex().chars().take(32).collect();
@@ -141,6 +151,11 @@ impl ContentCache {
         self.flights.join(key, ask).await
     }
 
+    /// The content of a blob that is on disk, without room in memory.
+    pub(crate) async fn at_hand(&self, blob: &Blob<'_>) -> Option<ReservedContent> {
+        self.read_blob(blob, &blob.file(), HeldMemory::default()).await
+    }
+
     /// What is on disk.
     async fn kept(&self, blob: &Blob<'_>, file: &str) -> Result<Option<ReservedContent>, Fault> {
         let Some(size) = self.lock().use_now(file) else { return Ok(None) };
@@ -148,12 +163,16 @@ impl ContentCache {
             Some(client) => client.reserve(size, blob.tenant, &format!("the blob {}", blob.digest)).await?,
             None => HeldMemory::default(),
         };
+        Ok(self.read_blob(blob, file, memory).await)
+    }
+
+    async fn read_blob(&self, blob: &Blob<'_>, file: &str, memory: HeldMemory) -> Option<ReservedContent> {
         let wanted = blob.digest.clone();
         let whole = move |bytes: Vec<u8>| {
             let found = ContentDigest::of(wanted.algorithm(), &bytes);
             if found == wanted { Some(bytes) } else { None }
         };
-        Ok(self.read(file, whole).await.map(|bytes| ReservedContent::new(bytes, memory)))
+        self.read(file, whole).await.map(|bytes| ReservedContent::new(bytes, memory))
     }
 
     /// Keeps what was fetched, once its digest has been compared.

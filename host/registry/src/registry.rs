@@ -257,15 +257,28 @@ impl Registries {
     ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob {
-            place: &place,
-            digest: &blob.digest,
-            asker: &asker,
-            sources: keyring.sources(),
-            tenant: keyring.tenant(),
-            client: Some(&self.client),
-        };
-        self.coming(self.cache.blob(&kept, || self.client.content(at, blob, most, keyring))).await
+        let kept = Blob::of((&place, &blob.digest), (&asker, keyring), &self.client);
+        let content = self.coming(self.cache.blob(&kept, || self.client.content(at, blob, most, keyring))).await?;
+        // What is kept was held against what the manifest said that it was fetched by.
+        let got = content.bytes().len() as u64;
+        if got != blob.size {
+            return Err(Client::wrong_size(at, blob, got));
+        }
+        Ok(content)
+    }
+
+    /// The same where it is on this machine already, without room in memory: whoever asks has some for it. No server is asked, and nobody
+    /// is waited for.
+    pub(crate) async fn blob_at_hand(
+        &self,
+        at: &OciRepository,
+        blob: &OciDescriptor,
+        keyring: &Keyring,
+    ) -> Option<ReservedContent> {
+        keyring.allows(at).ok()?;
+        let (place, asker) = (at.to_string(), keyring.fingerprint(at));
+        let content = self.cache.at_hand(&Blob::of((&place, &blob.digest), (&asker, keyring), &self.client)).await?;
+        (content.bytes().len() as u64 == blob.size).then_some(content)
     }
 
     /// A manifest as it is, which the asker could read.
@@ -277,14 +290,7 @@ impl Registries {
     ) -> Result<ReservedContent, Fault> {
         keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
-        let kept = Blob {
-            place: &place,
-            digest,
-            asker: &asker,
-            sources: keyring.sources(),
-            tenant: keyring.tenant(),
-            client: Some(&self.client),
-        };
+        let kept = Blob::of((&place, digest), (&asker, keyring), &self.client);
         self.coming(self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring))).await
     }
 

@@ -14,7 +14,7 @@ use orangery_core::{
 };
 use orangery_ocm::Artifact;
 use orangery_proposal::deployer::PluginIdentity;
-use orangery_turns::{HeldBytes, Tenant, off_the_executor};
+use orangery_turns::{HeldBytes, Tenant, lending, off_the_executor};
 use tokio::time::timeout;
 
 use super::{CallIsolation, ComponentOrigin, LARGE_COMPONENT, OriginCompiler, Sandbox};
@@ -54,16 +54,28 @@ impl BundledComponent<'_> {
     async fn read(&self) -> Result<Arc<Vec<u8>>, Error> {
         self.content.content().await.map_err(Error::NotRead)
     }
+
+    /// What is on this machine, or comes without being waited for longer than others may wait.
+    async fn read_at_once(&self) -> Option<Arc<Vec<u8>>> {
+        let read = async {
+            match self.content.at_hand().await {
+                // It may be kept nowhere.
+                None => self.content.content().await.ok(),
+                here => here,
+            }
+        };
+        timeout(LONGEST_READ, read).await.ok().flatten()
+    }
 }
 
 /// A component that can be called, and the memory that is held for it until it is called no more.
 pub(crate) struct HeldComponent {
     pub(crate) component: Arc<Component>,
-    _memory: Option<BundledMemory>,
+    pub(super) memory: Option<BundledMemory>,
 }
 
 /// Memory that a component of a blueprint takes: of what calls share, and of what its namespace may take of that.
-struct BundledMemory {
+pub(super) struct BundledMemory {
     held: HeldBytes,
     shared: Arc<SharedMemory>,
 }
@@ -87,7 +99,15 @@ impl Drop for BundledMemory {
 impl HeldComponent {
     /// One that is kept whether it is called or not.
     pub(crate) fn registered(component: Arc<Component>) -> Self {
-        Self { component, _memory: None }
+        Self { component, memory: None }
+    }
+
+    /// What others need is waited for with its memory: no longer than this, where there is some.
+    pub(crate) async fn waited_for<T>(&self, wait: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        match &self.memory {
+            Some(_) => timeout(LONGEST_ROOM, wait).await.unwrap_or(Err(Error::Busy { what: "room" })),
+            None => wait.await,
+        }
     }
 }
 
@@ -103,10 +123,11 @@ impl Deref for HeldComponent {
 pub(super) const MOST_CODE_OF_ONE: u64 = 128 << 20;
 /// How long others wait while a component of a blueprint is read from the disk.
 pub(super) const LONGEST_READ: Duration = Duration::from_secs(5);
+/// How long the memory of a component of a blueprint is held while its call, or what checks it, waits for its turn; longer than its
+/// namespace is waited for under its quotas (C-53), which says more.
+pub(super) const LONGEST_ROOM: Duration = Duration::from_secs(15);
 /// How often a component is tried to be loaded that had to be fetched or compiled anew meanwhile.
 const MOST_TRIES: usize = 2;
-/// Bytes of machine code for one of a component, where nothing tells how many there are.
-const CODE_OF_A_BYTE: u64 = 2;
 
 impl Sandbox {
     /// Loads the component that a blueprint brings along, when its namespace has memory for it and for its code (C-302).
@@ -140,15 +161,15 @@ impl Sandbox {
         let is_kept = matches!(ahead, Ok(true));
         let of_code = || self.own.cache.as_ref().ok().and_then(|cache| cache.size(digest));
         let size = content.size();
-        let code = of_code().unwrap_or(size.saturating_mul(CODE_OF_A_BYTE));
+        let code = of_code().or_else(|| self.recent.code(digest)).unwrap_or(MOST_CODE_OF_ONE);
         let mut memory = self.bundled_memory(tenant, size.saturating_add(code)).await?;
         // Also where it is loaded already: what is in memory is for those who may read it.
-        let Ok(bytes) = timeout(LONGEST_READ, asked.read()).await else {
+        let Some(bytes) = asked.read_at_once().await else {
             drop(memory);
             drop(asked.read().await?);
             return Ok(None);
         };
-        let bytes = StoredBytes::Plain(bytes?);
+        let bytes = StoredBytes::Plain(bytes);
         let slot = self.recent.slot(digest, tenant);
         if is_kept && !slot.is_known() && of_code().is_none() {
             return Ok(None);
@@ -163,7 +184,7 @@ impl Sandbox {
             cache.used(digest, tenant);
         }
         memory.shrink(component.code);
-        Ok(Some(HeldComponent { component, _memory: Some(memory) }))
+        Ok(Some(HeldComponent { component, memory: Some(memory) }))
     }
 
     /// Compiles a component of a blueprint into the cache where it is not there: those that wait for the compiler have neither its
@@ -180,12 +201,11 @@ impl Sandbox {
         own.slow.may_begin(digest)?;
         // What has to be fetched is on the disk from here on: with the turn of the compiler nobody's server is waited for.
         drop(asked.read().await?);
-        let _turn = own.compiling.acquire(tenant).await;
+        let _turn = lending(own.compiling.acquire(tenant)).await;
         if is_there() {
             return Ok(true);
         }
-        let Ok(bytes) = timeout(LONGEST_READ, asked.read()).await else { return Err(Error::Busy { what: "memory" }) };
-        let bytes = bytes?;
+        let Some(bytes) = asked.read_at_once().await else { return Err(Error::Busy { what: "memory" }) };
         let inspection = off_the_executor(|| inspect::inspect(&bytes))?;
         inspection.check()?;
         if inspection.digest != digest {
@@ -197,8 +217,8 @@ impl Sandbox {
     }
 
     /// Memory for a component of a blueprint, when its namespace has its turn.
-    async fn bundled_memory(&self, tenant: &Tenant, bytes: u64) -> Result<BundledMemory, Error> {
-        let held = self.of_blueprints.acquire(tenant, bytes).await;
+    pub(super) async fn bundled_memory(&self, tenant: &Tenant, bytes: u64) -> Result<BundledMemory, Error> {
+        let held = lending(self.of_blueprints.acquire(tenant, bytes)).await;
         // More than a namespace may have counts as that, so that there is room for it beside other calls.
         let shared = Arc::clone(&self.memory);
         match shared.take(held.bytes() as usize) {
@@ -282,7 +302,7 @@ impl Sandbox {
         let AskedComponent { slot, origin, tenant, identity, bytes, .. } = asked;
         let (of_origin, digest) = (self.of_origin(origin), inspection.digest.as_str());
         of_origin.slow.may_begin(digest)?;
-        let _turn = of_origin.compiling.acquire(&origin.whose(tenant)).await;
+        let _turn = lending(of_origin.compiling.acquire(&origin.whose(tenant))).await;
         if let Some(code) = self.code_there(asked, inspection, is_damaged).await? {
             return Ok(code);
         }
@@ -347,7 +367,13 @@ impl Sandbox {
                 off_the_executor(|| Component::inside(&self.engine, &self.linker, inspection, &code))
             }
             UncheckedCode::Worker(code) => {
-                self.workers.check(&origin.whose(tenant), tenant, &code, budget).await?;
+                let whose = origin.whose(tenant);
+                let place = match origin {
+                    ComponentOrigin::Blueprint => timeout(LONGEST_ROOM, self.workers.place(&whose)).await,
+                    ComponentOrigin::Builtin | ComponentOrigin::Registered => Ok(self.workers.place(&whose).await),
+                };
+                let _place = place.map_err(|_| Error::Busy { what: "room" })?;
+                self.workers.check(tenant, &code, budget).await?;
                 Ok(Component { inspection, code: code.length, place: CallPlace::Worker(code) })
             }
         }
@@ -361,7 +387,7 @@ impl Sandbox {
         name: &str,
         bytes: impl AsRef<[u8]>,
     ) -> Result<Vec<u8>, Error> {
-        let _share = self.compilers.acquire(&of_origin.origin.whose(tenant)).await;
+        let _share = lending(self.compilers.acquire(&of_origin.origin.whose(tenant))).await;
         let most = match of_origin.origin {
             ComponentOrigin::Builtin | ComponentOrigin::Registered => compile::MOST_CODE,
             ComponentOrigin::Blueprint => MOST_CODE_OF_ONE,

@@ -2,15 +2,22 @@
 
 use std::{fs, path::Path};
 
-use orangery_core::{digest, error::Fault, name::Namespace, port::BoxFuture};
+use orangery_core::{
+    digest,
+    error::Fault,
+    name::Namespace,
+    port::{BoxFuture, LendableSlot},
+};
 use orangery_ocm::{Artifact, LayerFuture};
+use orangery_turns::in_slot;
+use tokio::sync::watch;
 
 use super::{
-    load::{LONGEST_READ, MOST_CODE_OF_ONE},
+    load::{LONGEST_READ, LONGEST_ROOM, MOST_CODE_OF_ONE},
     *,
 };
 use crate::{
-    component::UncheckedCode,
+    component::{CallPlace, Component, UncheckedCode},
     inspect,
     meter::MemorySource as _,
     registration::{ReadBytes, StoredBytes},
@@ -220,7 +227,8 @@ fn component(bytes: u8) -> Vec<u8> {
 fn compiling(cache: &Path) -> Arc<Sandbox> {
     let args = vec!["-c".into(), r#"[ "$0" = compile-worker ] || exit 1; /bin/cat > /dev/null; echo code"#.into()];
     let worker = WorkerCommand { program: "/bin/sh".into(), args };
-    Sandbox::start(SandboxConfig::new(worker, Some(cache.to_path_buf()))).unwrap()
+    let config = SandboxConfig { compilers: 1, ..SandboxConfig::new(worker, Some(cache.to_path_buf())) };
+    Sandbox::start(config).unwrap()
 }
 
 async fn load(sandbox: &Sandbox, tenant: &Tenant, component: &CountedComponent) -> String {
@@ -383,4 +391,83 @@ async fn c_302_a_component_is_compiled_once_whatever_digest_its_registry_has() {
         2,
         "code and its seal"
     );
+}
+
+/// How often a call lends its slot at the moment.
+struct CountedSlot(watch::Sender<usize>);
+
+impl LendableSlot for CountedSlot {
+    fn lend(&self) {
+        self.0.send_modify(|lent| *lent += 1);
+    }
+
+    fn take_back(&self) {
+        self.0.send_modify(|lent| *lent -= 1);
+    }
+}
+
+/// What waits in a call until its slot is lent, and is given up then.
+async fn until_lent<T>(wait: impl Future<Output = T>) {
+    let lent = watch::Sender::new(0);
+    let mut told = lent.subscribe();
+    tokio::select! {
+        _ = in_slot(Arc::new(CountedSlot(lent)), wait) => unreachable!("nothing has room"),
+        () = async { drop(told.wait_for(|lent| *lent == 1).await.unwrap()) } => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_43_a_call_that_waits_for_its_turn_lends_its_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = compiling(&folder.path().join("cache"));
+    let who = PluginIdentity { name: "it".into(), version: "1".into(), digest: String::new(), is_pinned: true };
+    let [a, b, c] = ["a", "b", "c"].map(|name| Some(Namespace::from_static(name)));
+    let large = Budget { memory_mib: LARGE_MEMORY_MIB, ..Budget::default() };
+    let mut rooms = Vec::new();
+    for tenant in [&a, &b, &c].into_iter().cycle().take(64) {
+        let mut room = Box::pin(sandbox.enter(tenant, &who, &large));
+        if let std::task::Poll::Ready(room) = futures::poll!(&mut room) {
+            rooms.push(room.unwrap());
+        }
+    }
+    until_lent(sandbox.enter(&a, &who, &large)).await;
+    let mut places = Vec::new();
+    loop {
+        let mut place = Box::pin(sandbox.workers.place(&a));
+        match futures::poll!(&mut place) {
+            std::task::Poll::Ready(place) => places.push(place),
+            std::task::Poll::Pending => break,
+        }
+    }
+    until_lent(sandbox.workers.place(&a)).await;
+    let component = CountedComponent::new(&component(1));
+    let digest = component.digest.clone();
+    let identity = PluginIdentity { digest, ..who };
+    let asked = BundledComponent { tenant: &a, identity: &identity, budget: &Budget::default(), content: &component };
+    let of_compiler = sandbox.own.compiling.acquire(&b).await;
+    until_lent(sandbox.load_bundled(asked)).await;
+    drop(of_compiler);
+    let shared = sandbox.compilers.acquire(&b).await;
+    until_lent(sandbox.load_bundled(asked)).await;
+    drop(shared);
+    let some = sandbox.of_blueprints.acquire(&b, 1).await;
+    until_lent(sandbox.bundled_memory(&a, u64::MAX)).await;
+    drop(some);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_302_limits_components_memory_waits_so_long_for_the_turn_of_a_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = compiling(&folder.path().join("cache"));
+    let code = Arc::new(CompiledCode::new("sha256:0", Vec::new(), b"").unwrap());
+    let inspection = inspect::inspect(&component(1)).unwrap();
+    let component = Arc::new(Component { inspection, code: 0, place: CallPlace::Worker(code) });
+    let never = || std::future::pending::<Result<(), Error>>();
+    let memory = Some(sandbox.bundled_memory(&None, 1).await.unwrap());
+    let held = HeldComponent { component: Arc::clone(&component), memory };
+    let begun = tokio::time::Instant::now();
+    assert_eq!(held.waited_for(never()).await.unwrap_err().to_string(), Error::Busy { what: "room" }.to_string());
+    assert_eq!(begun.elapsed(), LONGEST_ROOM);
+    let registered = HeldComponent::registered(component);
+    assert!(tokio::time::timeout(100 * LONGEST_ROOM, registered.waited_for(never())).await.is_err());
 }

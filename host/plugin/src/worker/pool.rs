@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use orangery_turns::{Tenant, Turns};
+use orangery_turns::{Tenant, Turn, Turns, lending};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep_until, timeout},
@@ -91,29 +91,20 @@ impl Workers {
         Self { command, most, places: Turns::new(most), idle: Arc::default() }
     }
 
-    /// A place for a process of this tenant.
-    #[cfg(test)]
-    pub(crate) async fn place(&self, tenant: &Tenant) -> orangery_turns::Turn {
-        self.places.acquire(tenant).await
+    /// A place for a process, when this tenant has its turn.
+    pub(crate) async fn place(&self, tenant: &Tenant) -> Turn {
+        lending(self.places.acquire(tenant)).await
     }
 
-    /// Starts a worker for the calls of a tenant, which finds out whether the code can be used. It waits for a place as this
-    /// other one does, for whom that matters.
-    pub(crate) async fn check(
-        &self,
-        whose: &Tenant,
-        tenant: &Tenant,
-        code: &CompiledCode,
-        budget: &Budget,
-    ) -> Result<(), Error> {
-        let _place = self.places.acquire(whose).await;
+    /// Starts a worker for the calls of a tenant, which finds out whether the code can be used. Whoever calls it has a place.
+    pub(crate) async fn check(&self, tenant: &Tenant, code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
         let key = WorkerKey { digest: code.digest.clone(), tenant: tenant.clone(), budget: budget.clone() };
         let process = self.started(code, &key).await?;
         self.keep(key, process);
         Ok(())
     }
 
-    /// Makes a call in a worker.
+    /// Makes a call in a worker. Whoever calls it has a place.
     pub(crate) async fn call(
         &self,
         tenant: &Tenant,
@@ -122,7 +113,6 @@ impl Workers {
         mut capabilities: Capabilities,
         request: ExportRequest,
     ) -> Result<ExportAnswer, Error> {
-        let _place = self.places.acquire(tenant).await;
         let (budget, transcript) = (terms.budget.clone(), capabilities.transcript.clone());
         if let Err(stop) = capabilities.meter.lend(LENT_MEMORY) {
             return Err(CallEnd::Stop(stop).error(&budget, &transcript));

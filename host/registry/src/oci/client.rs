@@ -174,6 +174,11 @@ impl Client {
         self.manifests.join(key, ask).await
     }
 
+    /// A blob that is not as long as its manifest says.
+    pub(crate) fn wrong_size(repository: &OciRepository, blob: &OciDescriptor, got: u64) -> Fault {
+        ExchangeRefusal::WrongSize { expected: blob.size, got }.fault(&message_of(repository, &blob.digest))
+    }
+
     /// Writes a blob to `into` and gives its size. Size and digest are checked while it passes: on an error, what was
     /// written is worth nothing. `size` is what the manifest says, where it says something.
     pub async fn blob(

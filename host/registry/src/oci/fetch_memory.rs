@@ -176,6 +176,9 @@ pub(super) async fn overdue(reserved: Option<&ReservedMemory>, got: u64) -> Exch
     }
 }
 
+/// The first content of a namespace that takes no more than such a part of the room waits for no other one.
+const SMALL_SHARE: u64 = 64;
+
 /// The decisions.
 struct MemoryQueue<W> {
     total: u64,
@@ -214,17 +217,37 @@ impl<W> MemoryQueue<W> {
         self.held == content.has || own.saturating_add(bytes) <= left.saturating_sub(bytes)
     }
 
+    /// Whether it waits for what others hold, and not for what its own namespace does.
+    fn waits_for_others(&self, content: &WaitingContent<W>) -> bool {
+        let own = self.of_tenant(&content.share.tenant);
+        own == 0 || own.saturating_add(content.bytes) <= self.total / 2
+    }
+
     /// What gets room now: of all whose first content has room that of the namespace that holds least, of its servers the one
-    /// that holds least, then what waits longest. What has gone meanwhile gets none.
+    /// that holds least, then what waits longest. What has gone meanwhile gets none. Content that begins overtakes nothing that is
+    /// before it in that order and waits for what others hold: what is small would take all that comes free.
     fn next(&mut self, has_gone: impl Fn(&W) -> bool) -> Option<WaitingContent<W>> {
         self.waiting.retain(|content| !has_gone(&content.waiter));
         let mut first = BTreeMap::new();
         for (index, content) in self.waiting.iter().enumerate() {
-            first.entry(&content.share).or_insert((index, content));
+            let earliest = first.entry(&content.share).or_insert((index, content));
+            // What is on its way already frees what others wait for.
+            if earliest.1.has == 0 && content.has > 0 {
+                *earliest = (index, content);
+            }
         }
-        let fitting = first.into_values().filter(|(_, content)| self.fits(content));
         let held = |content: &WaitingContent<W>| (self.of_tenant(&content.share.tenant), self.of(&content.share));
-        let (index, _) = fitting.min_by_key(|(index, content)| (held(content), *index))?;
+        let rank = |(index, content): &(usize, &WaitingContent<W>)| (held(content), *index);
+        let mut ranked: Vec<_> = first.into_values().collect();
+        ranked.sort_by_key(rank);
+        let overtaken = ranked.iter().position(|(_, content)| !self.fits(content) && self.waits_for_others(content));
+        let may_go = |at: usize, content: &WaitingContent<W>| {
+            let is_small = content.bytes <= self.total / SMALL_SHARE && self.of_tenant(&content.share.tenant) == 0;
+            content.has > 0 || is_small || overtaken.is_none_or(|first| at < first)
+        };
+        let mut fitting =
+            ranked.into_iter().enumerate().filter(|(at, (_, content))| self.fits(content) && may_go(*at, content));
+        let (_, (index, _)) = fitting.next()?;
         let content = self.waiting.remove(index)?;
         self.held = self.held.saturating_add(content.bytes);
         *self.by_share.entry(content.share.clone()).or_default() += content.bytes;
@@ -325,6 +348,27 @@ mod tests {
             wait(&mut queue, of, 5);
         }
         assert_eq!(given(&mut queue), "b/1=5 b/1=5 a/2=5 a/3=5", "a names servers of which it holds nothing");
+    }
+
+    #[test]
+    fn c_133_what_is_small_takes_no_room_before_what_waits_for_others() {
+        let mut queue = MemoryQueue::new(64);
+        (0..40).for_each(|_| wait(&mut queue, "a/slow", 1));
+        assert_eq!(given(&mut queue).split(' ').count(), 32);
+        wait(&mut queue, "b/r", 20);
+        for held in (25..=32).rev() {
+            assert_eq!(given(&mut queue), "", "{held} are held");
+            queue.release(&share("a/slow"), 1);
+        }
+        assert_eq!(given(&mut queue), "b/r=20");
+        // What is on its way already comes to its end.
+        wait(&mut queue, "c/r", 20);
+        assert_eq!(given(&mut queue), "");
+        queue.waiting.push_back(WaitingContent { share: share("a/slow"), has: 1, bytes: 1, waiter: () });
+        queue.release(&share("a/slow"), 16);
+        assert_eq!(given(&mut queue), "a/slow=1", "others of its server wait before it");
+        wait(&mut queue, "d/r", 1);
+        assert_eq!(given(&mut queue), "d/r=1", "what is small and the first of its namespace");
     }
 
     #[test]

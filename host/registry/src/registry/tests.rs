@@ -170,6 +170,34 @@ async fn c_320_c_323_descriptors_and_indexes_are_read_in_turns_and_wait_with_the
     assert_eq!(found.expect("it is there").url, "shop.tgz");
 }
 
+#[tokio::test]
+async fn c_302_a_blob_that_is_kept_is_as_long_as_the_manifest_says_that_names_it() {
+    let content = b"content".to_vec();
+    let digest = ContentDigest::of(Algorithm::Sha256, &content);
+    let server = serving(vec![(format!("/v2/a/blobs/{digest}"), content.clone())]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let registries = keeping(&folder, &server, 1 << 20, PullLimits::default());
+    let repository: OciRepository = format!("{server}/a").parse().expect("a repository");
+    let blob = |size: u64| OciDescriptor {
+        media_type: String::new(),
+        digest: digest.clone(),
+        size,
+        annotations: BTreeMap::new(),
+    };
+    let keyring = Keyring::default();
+    let got = async |size: u64| {
+        let got = registries.blob(&repository, &blob(size), &keyring).await;
+        got.map(|content| content.bytes().len()).map_err(|fault| fault.problem().message.clone())
+    };
+    let at_hand = async |size: u64| registries.blob_at_hand(&repository, &blob(size), &keyring).await.is_some();
+    assert!(!at_hand(7).await, "it was not fetched");
+    let fetched = got(1).await;
+    assert!(fetched.is_err());
+    assert_eq!(got(7).await, Ok(7));
+    assert_eq!(got(1).await, fetched, "the same of what is kept");
+    assert_eq!((at_hand(7).await, at_hand(1).await), (true, false));
+}
+
 /// What a component version at a server is made of.
 fn component() -> Vec<(String, Vec<u8>)> {
     let repository = "/v2/components/component-descriptors/example.org/a";
