@@ -5,7 +5,7 @@ use orangery_tests::{
     cluster::Cluster,
     kube::HOST_NAMESPACE,
     objects::NAMESPACE,
-    tree::{any, in_phase},
+    tree::{API, any, blueprint, executions, in_phase, installation},
     world::Ground,
 };
 use serde_json::{Value, json};
@@ -215,6 +215,20 @@ async fn c_261_c_264_a_plugin_stays_and_serves_until_its_items_are_gone_or_anoth
     let claims = json!({"deployer": {"itemTypes": ["landscaper.gardener.cloud/kubernetes-manifest"]}});
     let three = install(&cluster, "three", &mock, claims).await;
     assert_eq!(three["status"]["types"][0]["servedBy"], "the registered plugin manifest");
+}
+
+/// Its job waits for an external deployer by then, and nothing of the item changes.
+#[tokio::test]
+async fn c_261_an_item_that_nobody_serves_is_begun_by_a_plugin_that_is_installed() {
+    let cluster = crate::cluster().await;
+    let of_type = json!({"name": "a", "type": TYPE, "config": item("a", "Succeeded")["spec"]["config"]});
+    let root = installation("root", &blueprint(json!({"deployExecutions": executions(&[of_type])})));
+    cluster.apply(&root).await;
+    let any_item = json!({"apiVersion": API, "kind": "DeployItem"});
+    let is_triggered = |item: &Value| item["status"]["jobID"].is_string();
+    cluster.expect_that(&any_item, "is not triggered", is_triggered).await;
+    install(&cluster, "mine", &component("mock"), json!({})).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
 }
 
 #[tokio::test]

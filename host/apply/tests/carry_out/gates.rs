@@ -369,12 +369,15 @@ async fn c_297_what_exports_name_beyond_their_steps_is_not_asked_for() {
 #[tokio::test]
 async fn exports_wait_for_objects_that_nobody_has_made_yet() {
     let mut world = World::new().await;
-    let rule = json!({"key": "e", "source": {"path": {"key": key("late"), "path": ".data.k"}}});
-    let plan = proposal(json!({"next": {"finish": {"exports": [rule]}}}));
-    assert_eq!(waits(&world.reconcile("j", &plan).await), "waiting for ConfigMap default/late to exist");
-    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("late", "1")).await;
+    let rule = |name: &str| json!({"key": name, "source": {"path": {"key": key(name), "path": ".data.k"}}});
+    let plan = proposal(json!({"next": {"finish": {"exports": [rule("late"), rule("later")]}}}));
+    let both = "waiting for ConfigMap default/late to exist, ConfigMap default/later to exist";
+    assert_eq!(waits(&world.reconcile("j", &plan).await), both, "one that fails ends nothing");
+    for name in ["late", "later"] {
+        world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map(name, "1")).await;
+    }
     assert_eq!(world.run("j", &plan).await, Outcome::Finished);
-    assert_eq!(world.status.exports, Some(json!({"e": "1"})));
+    assert_eq!(world.status.exports, Some(json!({"late": "1", "later": "1"})));
 }
 
 #[tokio::test]

@@ -236,3 +236,17 @@ impl Controller for DriftController {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::error::Failure;
+
+    use super::*;
+
+    #[test]
+    fn c_59_of_what_keeps_drift_from_being_looked_for_only_a_missing_secret_is_looked_for_again() {
+        let failure = |reason: &str| Failure::new("Gather", reason, "it is not there");
+        let [missing, other] = [NO_TARGET_SECRET, "InvalidTarget"].map(|reason| retried(Halt::Stall(failure(reason))));
+        assert_eq!((missing, other), (Halt::Retry(failure(NO_TARGET_SECRET)), Halt::Stall(failure("InvalidTarget"))));
+    }
+}

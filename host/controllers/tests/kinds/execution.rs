@@ -297,6 +297,29 @@ async fn ins_72_ins_73_an_interrupt_fails_the_items_that_are_not_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_32_a_job_that_is_interrupted_before_it_begins_makes_nothing() {
+    let world = World::new().await;
+    create(&world, &plain(&[("a", &[])]), &json!({})).await;
+    world.patch_status("Execution", "tree", &json!({"jobID": "one", "interruptedJob": "one"})).await;
+    let failed = world.ended("Execution", "tree", "Failed").await;
+    assert_eq!(failed["status"]["lastError"]["reason"], "InterruptOperation");
+    assert_eq!(world.list("DeployItem").await, Vec::<Value>::new());
+    succeed(&world, "two", &["a"]).await;
+}
+
+/// What an Installation makes was checked with its blueprint; an Execution may be anybody's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_21_a_gate_expression_that_cannot_be_evaluated_fails_an_execution_before_anything_is_made() {
+    let world = World::new().await;
+    let gate = json!({"when": {"expression": "items.a.exports.x == 1"}});
+    create(&world, &[item("a", &[], &json!({})), item("b", &[], &gate)], &json!({})).await;
+    hand_down(&world, "one").await;
+    let failed = world.ended("Execution", "tree", "Failed").await;
+    assert!(message(&failed).contains("there is no a in items"), "{failed:#}");
+    assert_eq!(world.list("DeployItem").await, Vec::<Value>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orc_06_a_job_goes_on_after_a_restart() {
     let mut world = World::new().await;
     create(&world, &plain(&[("a", &[]), ("b", &["a"])]), &json!({})).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     objects::{data_import, exporting, installation, with},
-    world::{World, is_deleting},
+    world::{SentRequest, World, is_deleting},
 };
 
 const GUARD: &str = "orangery.dev/in-use";
@@ -45,6 +45,24 @@ async fn orc_40_a_guard_that_was_removed_by_hand_comes_back_with_the_next_job() 
     world.request("tree").await;
     world.ended_after("Installation", "tree", "Succeeded", &first).await;
     assert!(is_guarded(&world.find("ConfigMap", "settings").await.unwrap()));
+}
+
+/// What the controllers ask about the ConfigMap in a second job.
+async fn asked_in_a_second_job(world: &World) -> Vec<SentRequest> {
+    let first = importing_a_config_map(world).await;
+    if world.host.as_ref().unwrap().guards {
+        world.sees_guard("settings").await;
+    }
+    let before = world.asked_about("/configmaps/settings").len();
+    world.request("tree").await;
+    world.ended_after("Installation", "tree", "Succeeded", &first).await;
+    world.asked_about("/configmaps/settings").split_off(before)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orc_38_what_is_guarded_already_is_not_asked_for_once_more() {
+    let guarded = asked_in_a_second_job(&World::guarded().await).await;
+    assert_eq!(guarded, asked_in_a_second_job(&World::new().await).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -50,9 +50,11 @@ use tokio_util::sync::CancellationToken;
 use self::{
     components::TestComponents,
     plugins::{Scripted, TestPlugins},
-    traffic::{SentRequest, Traffic},
+    traffic::Traffic,
 };
 use crate::objects::API;
+
+pub(crate) use self::traffic::SentRequest;
 
 pub(crate) mod components;
 mod deployer;
@@ -507,18 +509,25 @@ impl World {
 
     /// Waits until the controllers know of no guard on what has this name: until then they would add none.
     pub(crate) async fn sees_no_guard(&self, name: &str) {
-        let (stores, key) = (&self.host.as_ref().unwrap().stores, Key::new("default", name));
-        let free = async || {
-            let finalizers = [
-                stores.targets.get(&key).map(|object| object.finalizers().to_vec()),
-                stores.contexts.get(&key).map(|object| object.finalizers().to_vec()),
-                stores.secrets.get(&key).map(|object| object.finalizers().to_vec()),
-                stores.config_maps.get(&key).map(|object| object.finalizers().to_vec()),
-            ];
-            let is_held = finalizers.iter().flatten().flatten().any(|finalizer| finalizer == GUARD);
-            (!is_held).then_some(())
-        };
+        let free = async || (!self.knows_guard(name)).then_some(());
         self.wait(&format!("the controllers know a guard on {name}"), free).await;
+    }
+
+    /// Waits until they know of one: until then they would look for it.
+    pub(crate) async fn sees_guard(&self, name: &str) {
+        let held = async || self.knows_guard(name).then_some(());
+        self.wait(&format!("the controllers know no guard on {name}"), held).await;
+    }
+
+    fn knows_guard(&self, name: &str) -> bool {
+        let (stores, key) = (&self.host.as_ref().unwrap().stores, Key::new("default", name));
+        let finalizers = [
+            stores.targets.get(&key).map(|object| object.finalizers().to_vec()),
+            stores.contexts.get(&key).map(|object| object.finalizers().to_vec()),
+            stores.secrets.get(&key).map(|object| object.finalizers().to_vec()),
+            stores.config_maps.get(&key).map(|object| object.finalizers().to_vec()),
+        ];
+        finalizers.iter().flatten().flatten().any(|finalizer| finalizer == GUARD)
     }
 
     /// The answer, which is asked for after every change that the controllers see; `None` where it does not come in time.
