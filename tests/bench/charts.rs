@@ -12,7 +12,7 @@ use orangery_tests::{
     objects::NAMESPACE,
     tree::{API, asks, blueprint, inline},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     figures::{Figures, display},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How many releases there are.
-const SIZE: usize = 100;
+pub(crate) const SIZE: usize = 100;
 
 const DEPLOYMENT: &str = "\
 apiVersion: apps/v1
@@ -42,8 +42,8 @@ metadata: {name: {{ .Release.Name }}}
 spec: {selector: {app: {{ .Release.Name }}}, ports: [{port: 80, targetPort: http}]}
 ";
 
-/// From the Installation to its success, which waits for all Deployments.
-pub(crate) async fn releases(figures: &mut Figures) {
+/// The Installation `charts`, each of whose items is a release of one chart, and which waits for all Deployments.
+pub(crate) fn installation() -> Value {
     let chart = packed("1.0.0", &[("deployment.yaml", DEPLOYMENT), ("service.yaml", SERVICE)]);
     let config = json!({
         "apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
@@ -57,12 +57,15 @@ pub(crate) async fn releases(figures: &mut Figures) {
         "deployExecutions": [{"name": "default", "type": "Jinja", "template": template}],
     }));
     let imports = json!({"targets": [{"name": "cluster", "target": "cluster"}]});
-    let object = json!({
+    json!({
         "apiVersion": API, "kind": "Installation", "metadata": {"name": "charts", "annotations": asks()},
         "spec": {"imports": imports, "blueprint": inline(&blueprint)},
-    });
-    let object: DynamicObject = serde_json::from_value(object).expect("an installation is an object");
+    })
+}
 
+/// From the Installation to its success.
+pub(crate) async fn releases(figures: &mut Figures) {
+    let object: DynamicObject = serde_json::from_value(installation()).expect("an installation is an object");
     let cluster = Cluster::start(&crate::binary(), &["--data", "state", "--simulate-workloads"]).await;
     let mut seen = Installations::watch(cluster.client()).await;
     let api = Api::namespaced_with(cluster.client().clone(), NAMESPACE, &resource("Installation"));

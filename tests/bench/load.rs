@@ -47,9 +47,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Whether the last job is done.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.finished.is_some() && self.job == self.finished
+    }
+
     /// Whether the last job is done and went well.
     pub(crate) fn succeeded(&self) -> bool {
-        self.phase.as_deref() == Some("Succeeded") && self.job == self.finished
+        self.phase.as_deref() == Some("Succeeded") && self.has_ended()
     }
 }
 

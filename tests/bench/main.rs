@@ -11,6 +11,7 @@ mod engines;
 mod figures;
 mod gates;
 mod latency;
+mod limit;
 mod load;
 mod place;
 mod restart;
@@ -69,6 +70,8 @@ enum Part {
     Engines,
     /// Many Helm releases at once.
     Charts,
+    /// Everything that compiles, beside many Helm releases, within the chart's limit of memory; needs root.
+    Limit,
     /// How long one thing takes.
     Latency,
     /// Gate expressions of deploy items.
@@ -133,11 +136,13 @@ async fn measure(arguments: &Arguments) {
             Part::Sizes => sizes::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
-            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Restart if arguments.kube => {}
+            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Limit | Part::Restart
+                if arguments.kube => {}
             Part::Starts => restart::starts(&mut figures).await,
             Part::Calls => calls::measure(&mut figures).await,
             Part::Engines => engines::measure(&mut figures).await,
             Part::Charts => charts::releases(&mut figures).await,
+            Part::Limit => limit::everything_compiles(&mut figures).await,
             Part::Restart => restart::with_finished_triples(largest, &mut figures).await,
         }
     }
