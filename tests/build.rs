@@ -40,12 +40,13 @@ fn needs(here: &Path, with_go: bool) -> io::Result<()> {
     for variable in machine::VARIABLES {
         println!("cargo::rerun-if-env-changed={variable}");
     }
-    let without = env::var("WITHOUT").unwrap_or_default();
+    let [without, with] = ["WITHOUT", "WITH"].map(|name| env::var(name).unwrap_or_default());
     for need in machine::NEEDS {
         println!("cargo::rustc-check-cfg=cfg(without_{})", need.name);
         // What the stock Helm is held against is written in Go.
-        let is_met = need.is_met(&repository) && (with_go || !["go", "helm", "node"].contains(&need.name));
-        if need.is_waived(&without) || !is_met {
+        let is_there = need.is_named(&with) || need.is_met(&repository);
+        let is_met = is_there && (with_go || !["go", "helm", "node"].contains(&need.name));
+        if need.is_named(&without) || !is_met {
             println!("cargo::rustc-cfg=without_{}", need.name);
             if need.name == "kube" {
                 ignore_kube(here, need.reason)?;

@@ -12,8 +12,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-kube=$(../kube/build.sh --folder)
-folder=${ORANGERY_NODE:-${XDG_CACHE_HOME:-$HOME/.cache}/orangery-node}/$(basename "$kube")
+eval "$(../kube/module.sh)"
+folder=${ORANGERY_NODE:-${XDG_CACHE_HOME:-$HOME/.cache}/orangery-node}/$(basename "$(../kube/build.sh --folder)")
 if [[ ${1:-} == --folder || -f $folder/complete ]]; then
     echo "$folder"
     exit
@@ -22,31 +22,17 @@ fi
 
 # Go lies outside of the path on some machines.
 PATH=$PATH:/usr/local/go/bin
-version=$(basename "$kube" | sed -E 's/^kubernetes-([0-9.]+)-etcd-.*/\1/')
-minor=${version#1.}
-mkdir -p "$folder/module"
-cp "$kube/module/go.mod" "$kube/module/go.sum" "$folder/module"
-cd "$folder/module"
-cat >programs.go <<'GO'
-//go:build programs
-
-package programs
-
-import (
-	_ "k8s.io/kubernetes/cmd/kube-scheduler"
-	_ "k8s.io/kubernetes/cmd/kubelet"
-)
-GO
-
+minor=${kubernetes#1.}
 # They are built once: a cache of their parts would only take space.
-GOCACHE=$(mktemp -d)
+GOCACHE=${PROGRAMS_CACHE:-$(mktemp -d)}
 export GOCACHE
-trap 'rm -rf "$GOCACHE"' EXIT
+[[ -n ${PROGRAMS_CACHE:-} ]] || trap 'rm -rf "$GOCACHE"' EXIT
 {
-    go mod tidy
+    ../kube/module.sh "$folder/module"
+    cd "$folder/module"
     export CGO_ENABLED=0 GOFLAGS=-buildvcs=false
     set=k8s.io/component-base/version
-    flags="-s -w -X $set.gitVersion=v$version -X $set.gitMajor=1 -X $set.gitMinor=${minor%%.*}"
+    flags="-s -w -X $set.gitVersion=v$kubernetes -X $set.gitMajor=1 -X $set.gitMinor=${minor%%.*}"
     for program in kube-scheduler kubelet; do
         go build -trimpath -ldflags "$flags" -o "$folder/$program" "k8s.io/kubernetes/cmd/$program"
     done

@@ -35,8 +35,9 @@ pub const NEEDS: [Need; 9] = [
     Need { name: "recordings", reason: "needs what the recorder of Landscaper wrote: tests/golden/README.md" },
 ];
 
-/// What decides where these are looked for; and what is to be left out although it is there.
-pub const VARIABLES: [&str; 8] = [
+/// What decides where these are looked for; and what is to be left out although it is there, or counts as there although it is made
+/// only while the tests are compiled.
+pub const VARIABLES: [&str; 9] = [
     "PATH",
     "HOME",
     "XDG_CACHE_HOME",
@@ -45,6 +46,7 @@ pub const VARIABLES: [&str; 8] = [
     "ORANGERY_NODE",
     "ORANGERY_RECORDINGS",
     "WITHOUT",
+    "WITH",
 ];
 
 /// The programs that a node needs besides what is built for it.
@@ -70,9 +72,9 @@ impl Need {
         }
     }
 
-    /// Whether `WITHOUT`, a list with commas, names it.
-    pub fn is_waived(&self, without: &str) -> bool {
-        without.split(',').any(|name| name.trim().replace('-', "_") == self.name)
+    /// Whether `WITHOUT` or `WITH`, a list with commas, names it.
+    pub fn is_named(&self, names: &str) -> bool {
+        names.split(',').any(|name| name.trim().replace('-', "_") == self.name)
     }
 }
 
@@ -119,7 +121,7 @@ fn runs(command: &mut Command) -> bool {
 /// # Errors
 /// Everything has to be tested, and `without` does not name all that is missing.
 pub fn verdict(missing: &[(Need, usize)], everything: bool, without: &str) -> Result<String, String> {
-    let unwanted: Vec<&Need> = missing.iter().map(|(need, _)| need).filter(|need| !need.is_waived(without)).collect();
+    let unwanted: Vec<&Need> = missing.iter().map(|(need, _)| need).filter(|need| !need.is_named(without)).collect();
     if everything && !unwanted.is_empty() {
         let reasons: Vec<&str> = unwanted.iter().map(|need| need.reason).collect();
         let names: Vec<&str> = unwanted.iter().map(|need| need.name).collect();
