@@ -19,6 +19,7 @@ use crate::{
     account_tokens::{OwnAddress, Tokens},
     acting_account::ActingAccounts,
     cache_memory::CacheMemory,
+    call_records::Recordings,
     changed_answers::ChangedAnswers,
     corrected_items::CorrectedItems,
     host_cluster::HostCluster,
@@ -76,6 +77,8 @@ pub struct ControllerContext {
     pub(crate) issued: Arc<SharedBytes>,
     /// What is secret, and shown nowhere.
     pub secrets: SecretValues,
+    /// Where calls of deployers are kept; `None` where they are not (C-340).
+    pub recordings: Option<Recordings>,
     /// What its caches may take.
     pub memory: CacheMemory,
     /// Tokens for targets that name a service account.
@@ -150,6 +153,7 @@ impl ControllerContext {
             rendered: SharedBytes::new(MOST_RENDERED_BYTES),
             issued: SharedBytes::new(MOST_ISSUED_BYTES),
             secrets,
+            recordings: None,
             memory: CacheMemory::default(),
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),
