@@ -44,16 +44,23 @@ pub trait CallRecords: Send + Sync {
 pub struct Recordings {
     /// Where.
     pub(crate) records: Arc<dyn CallRecords>,
-    /// The namespaces whose Secrets were read by this process. Protects one look-up or change.
-    namespaces: Mutex<BTreeSet<Namespace>>,
 }
 
 impl Recordings {
     /// Calls are kept there.
     pub fn kept_in(records: Arc<dyn CallRecords>) -> Self {
-        Self { records, namespaces: Mutex::default() }
+        Self { records }
     }
+}
 
+/// The namespaces whose Secrets were read by this process.
+#[derive(Default)]
+pub(crate) struct ReadNamespaces {
+    /// Protects one change.
+    namespaces: Mutex<BTreeSet<Namespace>>,
+}
+
+impl ReadNamespaces {
     /// Whether what is secret in a namespace is to be read: the process before may have read it. It counts as read from now on.
     pub(crate) fn begins_with(&self, namespace: &Namespace) -> bool {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.clone())

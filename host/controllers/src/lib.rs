@@ -26,6 +26,7 @@ mod artifacts;
 mod awaited_uninstall;
 mod cache_memory;
 mod call_records;
+mod candidates;
 mod changed_answers;
 mod component;
 mod controller_context;

@@ -13,7 +13,7 @@ use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, witho
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
-    error::{Code, Failure, Fault},
+    error::{Code, Failure},
     phase::{Phase as _, item::Item as Phase},
     step::{Halt, Step},
     walk::standing_phase,
@@ -25,15 +25,11 @@ use orangery_proposal::{
     deployer::{Deployer, Reads},
     inventory::LocatedObject,
     item::{ItemFacts, NextCall, classify},
-    recorded::{CalledFunction, RecordedRequest},
 };
 use orangery_reconcile::Key;
-use orangery_turns::{off_the_executor, slot};
+use orangery_turns::slot;
 
-use self::{
-    recording::{NotedCall, RecordingReads},
-    request::ItemJob,
-};
+use self::request::ItemJob;
 use super::{
     status::{
         StatusWriter,
@@ -44,9 +40,7 @@ use super::{
     trigger::{TriggeredJob, concurrency::ConcurrencyLimiter},
 };
 use crate::{
-    call_records::{CallRecording, Recordings},
     controller_context::{ControllerContext, waiter},
-    hidden_call::hidden_call,
     object::uid_of,
     object_access::get,
     stores::StoredKind,
@@ -55,12 +49,12 @@ use crate::{
 
 mod allowed;
 pub(super) mod items;
+mod noted;
+mod noted_answers;
 mod recording;
 pub(super) mod request;
 mod resources;
-
-/// Where a call is kept, and what notes its reads.
-type RecordedCallReads<'a> = (&'a Recordings, Arc<RecordingReads>);
+mod shadow;
 
 /// What a job of an item works with, whether it writes or is a dry run.
 pub(super) struct GatheredItem {
@@ -136,13 +130,14 @@ impl GatheredItem {
             self.check_recovery(call.failed.as_ref())?;
         }
         let item = self.request(call, state);
-        let (reads, recording) = self.recorded_reads();
+        let noted = self.noted_call();
+        let reads = noted.as_ref().map_or_else(|| self.reads(), |noted| noted.reads.reads());
         let answer = match purpose {
             Purpose::Install => self.deployer.plan(&item, reads).await.map(Some),
             Purpose::Uninstall => self.deployer.uninstall(&item, reads).await,
         };
-        if let Some(recording) = recording {
-            Box::pin(self.keep_recording(recording, purpose, item, &answer)).await;
+        if let Some(noted) = noted {
+            Box::pin(self.keep(noted, purpose, item, &answer)).await;
         }
         match answer.map_err(|fault| classify(fault, self.deployer.identity()))? {
             None => Ok(None),
@@ -194,53 +189,6 @@ impl GatheredItem {
 
     fn reads(&self) -> Reads {
         request::reads(&self.host, &self.item, &self.clusters)
-    }
-
-    /// The same, with what notes them where the call is to be kept.
-    fn recorded_reads(&self) -> (Reads, Option<RecordedCallReads<'_>>) {
-        let reads = self.reads();
-        match self.host.recordings.as_ref().filter(|recordings| recordings.records.samples()) {
-            Some(recordings) => {
-                let noted = RecordingReads::over(reads);
-                (noted.reads(), Some((recordings, noted)))
-            }
-            None => (reads, None),
-        }
-    }
-
-    /// Keeps a call that has ended. Why it cannot be kept is logged.
-    async fn keep_recording(
-        &self,
-        (recordings, noted): RecordedCallReads<'_>,
-        purpose: Purpose,
-        item: Item,
-        answer: &Result<Option<Proposal>, Fault>,
-    ) {
-        let function = match purpose {
-            Purpose::Install => CalledFunction::Plan,
-            Purpose::Uninstall => CalledFunction::Uninstall,
-        };
-        // A component that has nothing to say about a deletion was not called.
-        let Some(answer) = answer.clone().transpose() else { return };
-        let kept = async {
-            let NotedCall { reads, artifacts, content } = noted.noted().await.map_err(str::to_owned)?;
-            let request = RecordedRequest { call: function, item, reads, artifacts };
-            let hidden = hidden_call(&self.host, recordings, &self.key.namespace, request, answer.into()).await;
-            let record = CallRecording {
-                component: self.deployer.identity().clone(),
-                namespace: self.key.namespace.clone(),
-                item: self.key.name.clone(),
-                function,
-                at: self.host.clock.now(),
-                call: hidden.map_err(|why| why.to_string())?,
-                content,
-            };
-            off_the_executor(|| recordings.records.keep(record));
-            Ok::<_, String>(())
-        };
-        if let Err(why) = kept.await {
-            tracing::warn!(item = %self.key, why, "a call is not recorded");
-        }
     }
 
     /// The job as it is carried out. `is_current` says whether it may still write.

@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use data_encoding::BASE64;
 use orangery_core::{error::Fault, memory, port::BoxFuture};
 use orangery_ocm::{
     Artifact, ArtifactFuture, Artifacts, ComponentReference, ComponentSource, LayerFuture, ResourceKey, Resources,
@@ -15,8 +14,11 @@ use orangery_proposal::{
     deployer::{ApiResource, Clusters, Reads},
     recorded::{ReadQuestion, RecordedArtifact, RecordedRead, RecordedSource},
 };
+use orangery_turns::HeldBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use super::noted_answers::{NotedAnswers, component_source, resource_source};
 
 /// The most bytes of memory of what one call reads of clusters, and again of the content that it reads, with which it is recorded.
 const MOST_RECORDED_BYTES: u64 = 16 << 20;
@@ -34,6 +36,8 @@ struct NotedReads {
     reads: Vec<RecordedRead>,
     content: Vec<(RecordedSource, Arc<NotedArtifact>)>,
     bytes: u64,
+    /// The same of what all calls have together; `None` of a call that has ended.
+    held: Option<HeldBytes>,
     incomplete: Option<&'static str>,
 }
 
@@ -42,14 +46,20 @@ pub(super) struct NotedCall {
     pub(super) reads: Vec<RecordedRead>,
     pub(super) artifacts: Vec<RecordedArtifact>,
     pub(super) content: Vec<(String, Arc<Vec<u8>>)>,
+    bytes: u64,
+    /// What it holds of what all calls have together.
+    pub(super) held: Option<HeldBytes>,
 }
 
 const TOO_LARGE: &str = "it read more than 16 MiB";
+const NO_ROOM: &str = "calls that are recorded at once read more than 64 MiB";
 const NO_CONTENT: &str = "content that it asked for could not be fetched";
 
 impl RecordingReads {
-    pub(super) fn over(inner: Reads) -> Arc<Self> {
-        Arc::new(Self { inner, noted: Mutex::default() })
+    /// What is noted counts as held.
+    pub(super) fn over(inner: Reads, held: HeldBytes) -> Arc<Self> {
+        let noted = NotedReads { held: Some(held), ..NotedReads::default() };
+        Arc::new(Self { inner, noted: Mutex::new(noted) })
     }
 
     /// The reads that are noted.
@@ -57,19 +67,28 @@ impl RecordingReads {
         Reads { clusters: self.clone(), artifacts: self.clone(), resources: self.clone() }
     }
 
+    /// What was read so far, for a candidate; `None` where that is not all.
+    pub(super) fn answers(&self) -> Option<NotedAnswers> {
+        let noted = self.locked();
+        let content =
+            || noted.content.iter().map(|(source, content)| (source.clone(), content.clone() as Arc<dyn Artifact>));
+        let is_whole = noted.incomplete.is_none();
+        is_whole.then(|| NotedAnswers { reads: noted.reads.clone(), content: content().collect() })
+    }
+
     /// What was read; else why that is not all.
     pub(super) async fn noted(&self) -> Result<NotedCall, &'static str> {
-        let NotedReads { reads, content, incomplete, .. } = std::mem::take(&mut *self.locked());
+        let NotedReads { reads, content, bytes, held, incomplete, .. } = std::mem::take(&mut *self.locked());
         if let Some(why) = incomplete {
             return Err(why);
         }
-        let mut call = NotedCall { reads, artifacts: Vec::new(), content: Vec::new() };
-        let mut bytes = 0;
+        let mut call = NotedCall { reads, artifacts: Vec::new(), content: Vec::new(), bytes, held };
+        let mut of_content = 0;
         for (source, artifact) in content {
             let layers = std::mem::take(&mut *artifact.layers.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut recorded = call.add(&source, artifact.inner.as_ref(), &mut bytes).await?;
+            let mut recorded = call.add(&source, artifact.inner.as_ref(), &mut of_content).await?;
             for layer in layers {
-                recorded.layers.push(call.add(&source, layer.as_ref(), &mut bytes).await?);
+                recorded.layers.push(call.add(&source, layer.as_ref(), &mut of_content).await?);
             }
             call.artifacts.push(recorded);
         }
@@ -91,11 +110,14 @@ impl RecordingReads {
             Ok(answer) => (form(answer), None),
             Err(fault) => (Value::Null, Some(fault.clone().into())),
         };
-        noted.bytes += memory::of(&answer);
-        if noted.bytes > MOST_RECORDED_BYTES {
-            *noted = NotedReads { incomplete: Some(TOO_LARGE), ..NotedReads::default() };
+        let bytes = noted.bytes + memory::of(&answer);
+        let has_room = noted.held.as_mut().is_some_and(|held| held.set(bytes));
+        if bytes > MOST_RECORDED_BYTES || !has_room {
+            let why = if has_room { TOO_LARGE } else { NO_ROOM };
+            *noted = NotedReads { incomplete: Some(why), ..NotedReads::default() };
             return;
         }
+        noted.bytes = bytes;
         noted.reads.push(RecordedRead { read, answer, fault });
     }
 
@@ -134,6 +156,10 @@ impl NotedCall {
         *bytes = bytes.saturating_add(artifact.size());
         if *bytes > MOST_RECORDED_BYTES {
             return Err(TOO_LARGE);
+        }
+        let together = self.bytes.saturating_add(*bytes);
+        if !self.held.as_mut().is_some_and(|held| held.set(together)) {
+            return Err(NO_ROOM);
         }
         let content = artifact.content().await.map_err(|_| NO_CONTENT)?;
         let file = format!("content-{}", self.content.len());
@@ -241,24 +267,14 @@ impl Resources for RecordingReads {
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a> {
         Box::pin(async move {
             let found = self.inner.resources.resource(key).await;
-            let (name, version) = (&key.component.name, &key.component.version);
-            let written = json!({"component": {"name": name, "version": version}, "resource": key.resource});
-            self.note_content(RecordedSource::ComponentResource(BASE64.encode(written.to_string().as_bytes())), found)
+            self.note_content(resource_source(key), found)
         })
     }
 
     fn descriptors<'a>(&'a self, of: &'a ComponentSource) -> ArtifactFuture<'a> {
         Box::pin(async move {
             let found = self.inner.resources.descriptors(of).await;
-            let written = match of {
-                ComponentSource::Reference(reference) => json!({"ref": {
-                    "repositoryContext": reference.repository_context.as_deref(),
-                    "componentName": reference.name,
-                    "version": reference.version,
-                }}),
-                ComponentSource::Inline(descriptor) => json!({"inline": descriptor.as_ref()}),
-            };
-            self.note_content(RecordedSource::ComponentDescriptors(written), found)
+            self.note_content(component_source(of), found)
         })
     }
 }

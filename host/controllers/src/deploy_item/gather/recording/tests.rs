@@ -1,5 +1,6 @@
 use orangery_core::error::Code;
 use orangery_ocm::{Document, KeyComponent, VersionReference};
+use orangery_turns::SharedBytes;
 
 use super::*;
 
@@ -78,8 +79,14 @@ impl Resources for Echo {
 }
 
 fn recording() -> (Arc<RecordingReads>, Reads) {
+    recording_within(64 << 20)
+}
+
+/// The same where all calls have so many bytes together, of which one namespace has half.
+fn recording_within(bytes: u64) -> (Arc<RecordingReads>, Reads) {
     let echo = Arc::new(Echo);
-    let recording = RecordingReads::over(Reads { clusters: echo.clone(), artifacts: echo.clone(), resources: echo });
+    let reads = Reads { clusters: echo.clone(), artifacts: echo.clone(), resources: echo };
+    let recording = RecordingReads::over(reads, SharedBytes::new(bytes).none_of(&None));
     let reads = recording.reads();
     (recording, reads)
 }
@@ -164,4 +171,16 @@ async fn c_340_limits_recording_a_call_that_reads_more_is_not_recorded_and_neith
     let (recording, reads) = self::recording();
     assert!(reads.artifacts.oci("missing").await.is_err());
     assert_eq!(recording.noted().await.err(), Some(NO_CONTENT));
+}
+
+#[tokio::test]
+async fn c_340_limits_recording_all_calls_that_are_recorded_at_once_have_a_sum() {
+    let (recording, reads) = recording_within(3 << 20);
+    assert!(reads.clusters.get(&ClusterRef::Target, &key("large")).await.is_ok());
+    assert!(reads.clusters.get(&ClusterRef::Host, &key("large")).await.is_ok(), "the call goes on");
+    assert_eq!(recording.noted().await.err(), Some(NO_ROOM));
+    let (recording, reads) = recording_within(3 << 20);
+    assert!(reads.clusters.get(&ClusterRef::Target, &key("large")).await.is_ok());
+    assert!(reads.artifacts.oci(&"x".repeat(1 << 20)).await.is_ok());
+    assert_eq!(recording.noted().await.err(), Some(NO_ROOM));
 }
