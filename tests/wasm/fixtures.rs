@@ -100,7 +100,7 @@ pub(crate) fn loaded_builtin(name: &str) -> LoadedComponent {
     let claimed = registered.registration().spec.deployer.clone();
     let types = claimed.map(|claim| claim.item_types).unwrap_or_default();
     let world = inspection.worlds()[0];
-    LoadedComponent { plugin: Plugin::new(registered, sandbox()), world, inspection, types }
+    LoadedComponent { plugin: Plugin::new(registered, sandbox()), world, inspection, types, is_registered: true }
 }
 
 /// An item to plan for.

@@ -175,6 +175,7 @@ mod tests {
         assert_eq!((&spec["group"], &spec["scope"]), (&json!(POLICY_GROUP), &json!("Cluster")));
         let fields: Vec<&String> = schema["properties"]["spec"]["properties"].as_object().unwrap().keys().collect();
         let expected = [
+            "candidate",
             "deployer",
             "gate",
             "grants",

@@ -74,6 +74,9 @@ pub struct PluginContent {
     #[serde(default)]
     #[schemars(range(min = -1000, max = 1000))]
     pub priority: i32,
+    /// A component that is tried beside the one in use: it is called as well, and what it answers is compared and never carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<PluginCandidate>,
     /// Whether nothing changes for the time being: the version in use stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
@@ -89,6 +92,25 @@ pub struct PluginSource {
     /// In `binaryData` of a ConfigMap in the namespace of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map: Option<ConfigMapSource>,
+}
+
+/// A component that is tried. What it deploys, its grants, limits and keys are those of the Plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginCandidate {
+    /// Where it is: exactly one of the two.
+    pub source: PluginSource,
+    /// Of so many calls of the component in use one is made with it as well.
+    #[serde(default = "usual_share")]
+    #[schemars(schema_with = "schema::positive")]
+    pub one_in: u32,
+    /// Whether it takes the place of the component of `spec.source`. Set to false again, that one comes back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub promoted: bool,
+}
+
+fn usual_share() -> u32 {
+    1
 }
 
 /// A component in a registry.
@@ -208,9 +230,43 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::count")]
     pub items: Option<u32>,
+    /// What has come of the candidate since this operator has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<CandidateStatus>,
     /// `Ready`, and `Reconciling` or `Stalled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// What has come of a candidate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateStatus {
+    /// `sha256:…` of the component; empty where it is not called.
+    pub digest: String,
+    /// Why it is not called; else empty.
+    pub message: String,
+    /// Calls with the answer of the component in use.
+    #[schemars(schema_with = "schema::count")]
+    pub same: u32,
+    /// Calls with another answer.
+    #[schemars(schema_with = "schema::count")]
+    pub different: u32,
+    /// Calls whose answers could not be compared.
+    #[schemars(schema_with = "schema::count")]
+    pub not_compared: u32,
+    /// The last calls with another answer.
+    pub last_different: Vec<DifferentCall>,
+}
+
+/// A call with another answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DifferentCall {
+    /// The deploy item: namespace and name.
+    pub item: String,
+    /// What differs, with tokens in the place of values of Secrets.
+    pub differences: Vec<String>,
 }
 
 /// One import of a component.
@@ -267,6 +323,21 @@ impl PluginContent {
             );
         }
         Ok(())
+    }
+
+    /// The same where a candidate that is promoted has the place of the component.
+    #[must_use]
+    pub fn with_promoted(mut self) -> Self {
+        if let Some(candidate) = self.candidate.as_ref().filter(|candidate| candidate.promoted) {
+            self.source = candidate.source.clone();
+        }
+        self
+    }
+
+    /// The same with the candidate in the place of the component, where it is to be tried.
+    pub fn of_candidate(&self) -> Option<Self> {
+        let candidate = self.candidate.as_ref().filter(|candidate| !candidate.promoted)?;
+        Some(Self { source: candidate.source.clone(), ..self.clone() })
     }
 
     /// What a registration says of it.
@@ -358,6 +429,20 @@ mod tests {
             );
             assert_eq!(follow(text), Err(message));
         }
+    }
+
+    #[test]
+    fn c_344_a_candidate_that_is_promoted_is_the_component_and_is_not_tried() {
+        let (map, other) = (json!({"configMap": {"name": "m"}}), json!({"configMap": {"name": "other"}}));
+        let with = |promoted: bool| {
+            content(json!({"source": map, "priority": 7, "candidate": {"source": other, "promoted": promoted}}))
+        };
+        let names = |content: &PluginContent| content.source.config_map.as_ref().unwrap().name.clone();
+        let (tried, promoted) = (with(false), with(true));
+        assert_eq!((tried.candidate.as_ref().unwrap().one_in, promoted.of_candidate()), (1, None));
+        let candidate = tried.of_candidate().unwrap();
+        assert_eq!((names(&candidate).as_str(), candidate.priority), ("other", 7));
+        assert_eq!([names(&tried.with_promoted()), names(&promoted.with_promoted())], ["m", "other"]);
     }
 
     #[test]

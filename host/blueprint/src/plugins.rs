@@ -137,6 +137,8 @@ pub trait PluginInstaller: Send + Sync {
         installation: PluginInstallation,
         terms: ClaimTerms,
     ) -> BoxFuture<'_, Result<InstalledInterfaces, Fault>>;
+    /// Compiles a component that is tried beside the one of its name. It serves nothing.
+    fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<Arc<dyn Deployer>, Fault>>;
     /// Claims the types of a component that is not there yet: whoever calls it is told why, until it is. Nothing where a version of
     /// it is there.
     ///

@@ -93,6 +93,8 @@ impl Tool {
                 PluginCommand::New(new) => new.execute(terminal),
                 PluginCommand::Test(test) => wait_for(test.execute(terminal)),
                 PluginCommand::Conform(conform) => wait_for(conform.execute(terminal)),
+                PluginCommand::Replay(replay) => wait_for(replay.execute(terminal)),
+                PluginCommand::Diff(diff) => wait_for(diff.execute(terminal)),
                 PluginCommand::Inspect(inspect) => inspect.execute(terminal),
                 PluginCommand::Push(push) => wait_for(push.execute(terminal)),
                 PluginCommand::Pull(pull) => wait_for(pull.execute(terminal)),

@@ -23,6 +23,7 @@ pub mod form;
 mod listed;
 pub mod offline;
 mod operators;
+pub mod record_flags;
 pub mod registries;
 pub mod repositories;
 pub mod terminal;

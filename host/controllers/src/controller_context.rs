@@ -19,6 +19,8 @@ use crate::{
     account_tokens::{OwnAddress, Tokens},
     acting_account::ActingAccounts,
     cache_memory::CacheMemory,
+    call_records::{ReadNamespaces, Recordings},
+    candidates::Candidates,
     changed_answers::ChangedAnswers,
     corrected_items::CorrectedItems,
     host_cluster::HostCluster,
@@ -76,6 +78,14 @@ pub struct ControllerContext {
     pub(crate) issued: Arc<SharedBytes>,
     /// What is secret, and shown nowhere.
     pub secrets: SecretValues,
+    /// Where calls of deployers are kept; `None` where they are not (C-340).
+    pub recordings: Option<Recordings>,
+    /// The memory of what is noted of calls that are recorded or compared (C-340).
+    pub(crate) noted: Arc<SharedBytes>,
+    /// The namespaces whose Secrets were read for what is recorded or compared.
+    pub(crate) read_namespaces: ReadNamespaces,
+    /// Components that are called beside those in use (C-344).
+    pub(crate) candidates: Candidates,
     /// What its caches may take.
     pub memory: CacheMemory,
     /// Tokens for targets that name a service account.
@@ -110,6 +120,9 @@ const MOST_NAMED_READS: usize = 16;
 /// The most bytes of memory that credentials take which were issued for running jobs and are kept; a namespace has half of it. Those
 /// beyond are issued again when they are asked for (C-286).
 const MOST_ISSUED_BYTES: u64 = 16 << 20;
+
+/// The most bytes of memory that is taken by what calls have read that are recorded or compared; a namespace has half of it.
+const MOST_NOTED_BYTES: u64 = 64 << 20;
 
 /// The most bytes of memory that what executions of blueprints answer takes; a namespace has half of it.
 const MOST_RENDERED_BYTES: u64 = 2 * MOST_ANSWERED_BYTES;
@@ -150,6 +163,10 @@ impl ControllerContext {
             rendered: SharedBytes::new(MOST_RENDERED_BYTES),
             issued: SharedBytes::new(MOST_ISSUED_BYTES),
             secrets,
+            recordings: None,
+            noted: SharedBytes::new(MOST_NOTED_BYTES),
+            read_namespaces: ReadNamespaces::default(),
+            candidates: Candidates::default(),
             memory: CacheMemory::default(),
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),

@@ -12,6 +12,8 @@ use orangery_reconcile::{Key, Queue};
 
 use crate::controller_context::ControllerContext;
 
+mod candidate;
+mod candidate_memory;
 mod follow;
 mod one;
 mod source;

@@ -19,6 +19,7 @@ use orangery_turns::room_of_one;
 use serde_json::Value;
 
 mod cluster_reads;
+mod with_more;
 
 pub(crate) use self::cluster_reads::reader;
 use crate::{cache_memory::MOST_KNOWN_BYTES, encryption::EncryptionKey, secret_data::clear_data, stores::Stores};

@@ -29,6 +29,9 @@ const LENGTH: usize = 32;
 /// What the key for seals is derived with: no text that the randomness of a job is derived from, as it has no `/`.
 const SEALS: &[u8] = b"orangery.dev seals of host state";
 
+/// The same of the key of tokens in recordings.
+const TOKENS: &[u8] = b"orangery.dev tokens of recordings";
+
 /// What the randomness of all jobs is derived from, and the key that seals the host's state. With it and the id of a job
 /// one knows the passwords that its templates made.
 #[derive(Clone)]
@@ -36,6 +39,7 @@ pub struct HostKey {
     randomness: hmac::Key,
     seals: SealKey,
     encryption: EncryptionKey,
+    tokens: [u8; LENGTH],
     is_operators: bool,
 }
 
@@ -103,7 +107,9 @@ impl HostKey {
         let randomness = hmac::Key::new(hmac::HMAC_SHA256, bytes);
         let seals = SealKey(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&randomness, SEALS).as_ref()));
         let encryption = EncryptionKey::of(&randomness);
-        Self { randomness, seals, encryption, is_operators: true }
+        let mut tokens = [0; LENGTH];
+        tokens.iter_mut().zip(hmac::sign(&randomness, TOKENS).as_ref()).for_each(|(to, from)| *to = *from);
+        Self { randomness, seals, encryption, tokens, is_operators: true }
     }
 
     /// A key of these bytes for a command, which knows no operator's: it can tell nobody's seals from others.
@@ -119,6 +125,11 @@ impl HostKey {
     /// The key of what is encrypted.
     pub(crate) fn encryption(&self) -> &EncryptionKey {
         &self.encryption
+    }
+
+    /// What stands for values of Secrets in recordings is derived with this (C-340).
+    pub(crate) fn tokens(&self) -> &[u8; LENGTH] {
+        &self.tokens
     }
 
     /// The key of seals.

@@ -87,24 +87,31 @@ impl Masker {
     /// The text with [`MASK`] in the place of each value.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.0 {
-            Forms::Nothing => Cow::Borrowed(text),
-            Forms::Everything if text.is_empty() => Cow::Borrowed(text),
-            Forms::Everything => Cow::Borrowed(WITHHELD),
-            Forms::Found(forms) => {
-                let places = found_in(forms, text);
-                if places.is_empty() {
-                    return Cow::Borrowed(text);
-                }
-                let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
-                for place in places {
-                    masked.push_str(text.get(end..place.start).unwrap_or_default());
-                    masked.push_str(MASK);
-                    end = place.end;
-                }
-                masked.push_str(text.get(end..).unwrap_or_default());
-                Cow::Owned(masked)
-            }
+            Forms::Everything if !text.is_empty() => Cow::Borrowed(WITHHELD),
+            Forms::Nothing | Forms::Found(_) | Forms::Everything => self.replace(text, |_| MASK.to_owned()),
         }
+    }
+
+    /// The text with what `token` makes of each value, as it stands there, in its place. Where there are more values than can be
+    /// looked for, the whole text counts as one.
+    pub fn replace<'t>(&self, text: &'t str, token: impl Fn(&str) -> String) -> Cow<'t, str> {
+        let places = match &self.0 {
+            Forms::Nothing => Vec::new(),
+            Forms::Everything if text.is_empty() => Vec::new(),
+            Forms::Everything => return Cow::Owned(token(text)),
+            Forms::Found(forms) => found_in(forms, text),
+        };
+        if places.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
+        for place in places {
+            masked.push_str(text.get(end..place.start).unwrap_or_default());
+            masked.push_str(&token(text.get(place.clone()).unwrap_or_default()));
+            end = place.end;
+        }
+        masked.push_str(text.get(end..).unwrap_or_default());
+        Cow::Owned(masked)
     }
 
     /// Masks the texts within a value, also numbers and the names of members. Members whose names are then the same are

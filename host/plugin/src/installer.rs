@@ -15,6 +15,7 @@ use orangery_turns::off_the_executor;
 use serde_json::Value;
 
 use crate::{
+    claim::ClaimKind,
     component::Component,
     error::Error,
     inspect::Need,
@@ -34,6 +35,17 @@ impl PluginSet {
         installation: PluginInstallation,
         terms: ClaimTerms,
     ) -> Result<InstalledInterfaces, Fault> {
+        let name = installation.plugin.clone();
+        let (plugin, claims, interfaces) = self.loaded(installation).await?;
+        self.change().put(&name, InstalledPlugin { plugin, is_there: true, claims, terms });
+        Ok(interfaces)
+    }
+
+    /// A component that is compiled, and is what it says it is.
+    async fn loaded(
+        &self,
+        installation: PluginInstallation,
+    ) -> Result<(Arc<Plugin>, Vec<(ClaimKind, String)>, InstalledInterfaces), Fault> {
         let PluginInstallation { plugin: name, registration, content, is_pinned } = installation;
         let registration = read(&name, &registration)?;
         let (claims, grants) = (registration.claims(), registration.spec.grants.clone());
@@ -50,8 +62,7 @@ impl PluginSet {
             return Err(Fault::invalid(Code::ConfigurationProblem, message));
         }
         let interfaces = interfaces(&loaded, &grants);
-        self.change().put(&name, InstalledPlugin { plugin, is_there: true, claims, terms });
-        Ok(interfaces)
+        Ok((plugin, claims, interfaces))
     }
 }
 
@@ -81,6 +92,10 @@ impl PluginInstaller for PluginSet {
         terms: ClaimTerms,
     ) -> BoxFuture<'_, Result<InstalledInterfaces, Fault>> {
         Box::pin(self.install_now(installation, terms))
+    }
+
+    fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<Arc<dyn Deployer>, Fault>> {
+        Box::pin(async move { Ok(self.loaded(installation).await?.0 as Arc<dyn Deployer>) })
     }
 
     fn announce(&self, name: &str, registration: &Value, why: Fault, terms: ClaimTerms) -> Result<(), Fault> {
@@ -134,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Sandbox, SandboxConfig, WorkerCommand, claim::ClaimKind};
+    use crate::{Sandbox, SandboxConfig, WorkerCommand};
 
     const FILE: &str = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: file}\nspec: {version: 1.0.0, \
                         component: {file: a.wasm}, deployer: {itemTypes: [t]}}";

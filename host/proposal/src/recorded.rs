@@ -2,11 +2,19 @@
 //! (`docs/plugins/testing.md`), which the SDK reads as well (`plugins/sdk/src/cases.rs`).
 
 mod difference;
+mod hidden;
+mod note;
+mod replayed;
+mod tokens;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use difference::differences;
+pub use hidden::{HiddenCall, NotHidden, values_of_call};
+pub use note::{RECORDING, RecordedComponent, RecordingError, RecordingNote};
+pub use replayed::replayed_differences;
+pub use tokens::{SecretTokens, is_token, values_of_secrets};
 
 use crate::{ClusterRef, Item, ObjectKey, Proposal, Selection};
 use orangery_core::error::{Fault, Problem};

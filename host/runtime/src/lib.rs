@@ -16,6 +16,7 @@ mod crashes;
 mod fixture;
 mod journal;
 mod logging;
+mod recordings;
 mod stop;
 
 pub mod components;

@@ -6,8 +6,9 @@ use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
-    ActingAccounts, CacheMemory, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError,
-    NamespaceCalls, NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
+    ActingAccounts, CacheMemory, CallRecords, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey,
+    HostKeyError, NamespaceCalls, NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, Recordings, SecretMeta,
+    Stores, clusters,
     context::{keep_default_contexts, keep_default_contexts_of},
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
@@ -71,6 +72,8 @@ pub struct OperatorConfig {
     pub default_policy: Profile,
     /// How many deploy items of components may be under way at once; `None` for any number.
     pub max_parallel: Option<NonZeroU32>,
+    /// Where calls of deployers are kept; `None` where they are not.
+    pub records: Option<Arc<dyn CallRecords>>,
     /// What its caches may take.
     pub memory: CacheMemory,
     /// Whose panics it writes down: the name of its pod or machine.
@@ -99,6 +102,7 @@ impl OperatorConfig {
             guards: true,
             default_policy: Profile::Compatible,
             max_parallel: None,
+            records: None,
             memory: cache_memory(&MemoryShares::of_machine()),
             pod: machine::name(),
             journal: None,
@@ -164,6 +168,7 @@ impl Operator {
         host.policies = NamespacePolicies::new(config.default_policy);
         host.plugins.limit_calls(NamespaceCalls::new(&host.policies));
         host.max_parallel = config.max_parallel;
+        host.recordings = config.records.map(Recordings::kept_in);
         host.memory = config.memory;
         host.secrets.keep_at_most(config.memory.secret_values);
         logging::hide(&host.secrets);

@@ -23,6 +23,7 @@ use crate::{
     machine::{self, OsChance, SystemClock},
     metrics::{Figures, MetricsReaders, ServeError},
     operator::{Operator, OperatorConfig, OperatorError},
+    recordings::{self, RecordError},
     requests::{Requests, remote},
     stop::StopSignal,
 };
@@ -39,6 +40,9 @@ pub enum RunError {
     /// Component versions cannot be had as the flags say.
     #[error(transparent)]
     Repositories(#[from] RepositoriesError),
+    /// Calls cannot be recorded.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// No cluster is meant.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -63,6 +67,7 @@ impl RunError {
             RunError::Filter(_)
             | RunError::Components(_)
             | RunError::Repositories(_)
+            | RunError::Record(_)
             | RunError::Metrics(_)
             | RunError::Connection(_) => Exit::Usage,
             RunError::Operator(_) | RunError::Lease(_) | RunError::Signals(_) => Exit::Failed,
@@ -80,6 +85,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     let bundled = if arguments.mock_deployer { Bundled::WithMock } else { Bundled::Productive };
     let containers = ContainerItems::read(arguments.container_deployer.as_deref())?;
     let plugins = components::load(arguments.plugins.as_deref(), bundled, containers, arguments.call_processes)?;
+    let records = recordings::open(&arguments.record)?;
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));
@@ -123,6 +129,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
+        records,
         // A folder that is named outlives the process; the usual one is that of all operators of this user. Below it, as what lies
         // in it is thrown away when there is no room for more.
         journal: arguments.repositories.cache.map(|folder| folder.join("calls")),

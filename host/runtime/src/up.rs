@@ -28,6 +28,7 @@ use crate::{
     logging,
     machine::SystemClock,
     operator::{Operator, OperatorConfig},
+    recordings,
     requests::{Requests, in_process},
     stop::StopSignal,
 };
@@ -67,6 +68,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
+        records: recordings::open(&arguments.record)?,
         journal: place.lasting(),
         ..OperatorConfig::new(client.clone(), plugins)
     };

@@ -42,7 +42,7 @@ pub trait DeployerWithUninstall: Deployer {
     fn check(config: &Value) -> Vec<Problem>;
 }
 
-/// Reading granted clusters. Answers are not recorded: a component that is called again may be told otherwise.
+/// Reading granted clusters. A component that is called again may be told otherwise.
 pub trait Cluster {
     /// One object; `None` where it does not exist.
     ///

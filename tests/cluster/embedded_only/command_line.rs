@@ -8,6 +8,7 @@ mod offline_components;
 mod offline_examples;
 mod plans;
 mod plugins;
+mod recordings;
 mod release_tests;
 mod render_parity;
 mod stock_charts;

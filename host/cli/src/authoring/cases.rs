@@ -8,6 +8,7 @@ mod engine;
 mod gate;
 mod recorded_content;
 mod recorded_reads;
+pub mod replay;
 
 use std::{
     fs,
@@ -36,6 +37,8 @@ pub enum Expectation {
     Holds,
     /// The expectation is written anew.
     IsUpdated,
+    /// There is none: what is answered is kept.
+    IsAnswered,
 }
 
 /// Which function of an engine the cases of a folder call.
@@ -91,14 +94,8 @@ pub async fn run(
     log: &Arc<CallLog>,
 ) -> CaseReport {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut case = Case { folder, expectation, problems: Vec::new(), updated: Vec::new() };
-    let ended = match (component.world, kind) {
-        (World::Deployer, _) => deployer::run(&mut case, &component.plugin, log).await,
-        (World::Templater, CaseKind::Cases) => engine::render(&mut case, &component.plugin, log).await,
-        (World::Templater, CaseKind::Checks) => engine::check(&mut case, &component.plugin, log).await,
-        (World::Gate, _) => gate::run(&mut case, &component.plugin, log).await,
-    };
-    case.problems.extend(ended.err());
+    let mut case = Case::new(folder, expectation);
+    case.call(component, kind, log).await;
     CaseReport { name, problems: case.problems, updated: case.updated }
 }
 
@@ -108,9 +105,28 @@ struct Case<'a> {
     expectation: Expectation,
     problems: Vec<String>,
     updated: Vec<String>,
+    /// What was answered, where that is kept.
+    answered: Option<Value>,
+}
+
+impl<'a> Case<'a> {
+    fn new(folder: &'a Path, expectation: Expectation) -> Self {
+        Self { folder, expectation, problems: Vec::new(), updated: Vec::new(), answered: None }
+    }
 }
 
 impl Case<'_> {
+    /// Calls the component. What is wrong stands in the problems then.
+    async fn call(&mut self, component: &LoadedComponent, kind: CaseKind, log: &Arc<CallLog>) {
+        let ended = match (component.world, kind) {
+            (World::Deployer, _) => deployer::run(self, &component.plugin, log).await,
+            (World::Templater, CaseKind::Cases) => engine::render(self, &component.plugin, log).await,
+            (World::Templater, CaseKind::Checks) => engine::check(self, &component.plugin, log).await,
+            (World::Gate, _) => gate::run(self, &component.plugin, log).await,
+        };
+        self.problems.extend(ended.err());
+    }
+
     /// The text of a file; `None` where there is none.
     fn text(&self, name: &str) -> Result<Option<String>, String> {
         let content = folder::content_within(self.folder, name).map_err(|error| error.to_string())?;
@@ -136,10 +152,14 @@ impl Case<'_> {
         let form_of =
             |value: &T| serde_json::to_value(value).map_err(|error| format!("the answer is no JSON: {error}"));
         let found = form_of(answer)?;
+        if self.expectation == Expectation::IsAnswered {
+            self.answered = Some(found);
+            return Ok(());
+        }
         let expected = match self.text("response.json")? {
             Some(text) => match serde_json::from_str::<T>(&text) {
                 Ok(expected) => Some(form_of(&expected)?),
-                Err(error) if self.expectation == Expectation::Holds => {
+                Err(error) if self.expectation != Expectation::IsUpdated => {
                     return Err(format!("response.json is no response of this component: {error}"));
                 }
                 Err(_) => None,
@@ -166,7 +186,7 @@ impl Case<'_> {
     /// --update.
     fn expect_documents(&mut self, name: &str, found: &[Value]) -> Result<(), String> {
         let expected = self.documents(name)?;
-        if expected.as_deref() == Some(found) {
+        if expected.as_deref() == Some(found) || self.expectation == Expectation::IsAnswered {
             return Ok(());
         }
         if self.expectation == Expectation::IsUpdated {
@@ -188,6 +208,9 @@ impl Case<'_> {
 
     /// Holds the assertions of the case against these variables.
     fn assert(&mut self, variables: Value) -> Result<(), String> {
+        if self.expectation == Expectation::IsAnswered {
+            return Ok(());
+        }
         let documents = self.documents(assertions::FILE)?;
         self.problems.extend(assertions::check(documents.unwrap_or_default(), variables)?);
         Ok(())
@@ -206,7 +229,7 @@ mod tests {
         if let Some(response) = response {
             fs::write(&path, response).unwrap();
         }
-        let mut case = Case { folder: folder.path(), expectation, problems: Vec::new(), updated: Vec::new() };
+        let mut case = Case::new(folder.path(), expectation);
         let ended = case.expect(answer);
         case.problems.extend(ended.err());
         (case.problems, fs::read_to_string(&path).ok().filter(|_| !case.updated.is_empty()))
@@ -241,7 +264,7 @@ mod tests {
                 folder.path().join(name).display()
             )
         };
-        let case = |expectation| Case { folder: folder.path(), expectation, problems: Vec::new(), updated: Vec::new() };
+        let case = |expectation| Case::new(folder.path(), expectation);
         for expectation in [Expectation::Holds, Expectation::IsUpdated] {
             assert_eq!(case(expectation).expect(&json!({"a": 1})), Err(outside("response.json")));
         }

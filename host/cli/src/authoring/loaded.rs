@@ -34,6 +34,8 @@ pub struct LoadedComponent {
     pub inspection: Inspection,
     /// The types that its registration claims.
     pub types: Vec<String>,
+    /// Whether a registration says what it is; else everything is granted.
+    pub is_registered: bool,
 }
 
 impl LoadedComponent {
@@ -64,7 +66,9 @@ impl LoadedComponent {
         let inspection = orangery_plugin::inspect(&bytes).map_err(refused)?;
         inspection.check().map_err(refused)?;
         let near = near.iter().map(|folder| (folder.as_path(), folder.join(REGISTRATION)));
-        let registration = match (registration, near.into_iter().find(|(_, file)| file.is_file())) {
+        let found = (registration, near.into_iter().find(|(_, file)| file.is_file()));
+        let is_registered = found.0.is_some() || found.1.is_some();
+        let registration = match found {
             (Some(file), _) => Registration::parse(&folder::text_of(file)?, &file.display().to_string())?,
             (None, Some((folder, file))) => {
                 Registration::parse(&folder::text_within(folder, REGISTRATION)?, &file.display().to_string())?
@@ -76,7 +80,7 @@ impl LoadedComponent {
             return Err(CommandError::OtherWorld { path: file.to_owned(), claimed: world.to_string() });
         }
         let registered = Registered::new(registration, bytes, file.display().to_string());
-        Ok(Self { plugin: Plugin::new(registered, sandbox.clone()), world, inspection, types })
+        Ok(Self { plugin: Plugin::new(registered, sandbox.clone()), world, inspection, types, is_registered })
     }
 
     /// The first type that it is registered for.

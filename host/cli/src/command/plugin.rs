@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use crate::command::plugin::{
-    compile::Compile, conform::PluginConform, inspect::PluginInspect, new::PluginNew, pull::PluginPull,
-    push::PluginPush, sign::PluginSign, test::PluginTest, verify::PluginVerify,
+    compile::Compile, conform::PluginConform, diff::PluginDiff, inspect::PluginInspect, new::PluginNew,
+    pull::PluginPull, push::PluginPush, replay::PluginReplay, sign::PluginSign, test::PluginTest, verify::PluginVerify,
 };
 
 pub mod compile;
 pub mod conform;
+pub mod diff;
 pub mod inspect;
 pub mod new;
 pub mod pull;
 pub mod push;
+pub mod replay;
 pub mod sign;
 pub mod test;
 pub mod verify;
@@ -37,6 +39,10 @@ pub enum PluginCommand {
     Test(PluginTest),
     /// Ask a deployer what every deployer has to be able to do
     Conform(PluginConform),
+    /// Make recorded calls again with another component
+    Replay(PluginReplay),
+    /// Say what changes where one component takes the place of another
+    Diff(PluginDiff),
     /// Show what a component is, what it needs, and what it is granted
     Inspect(PluginInspect),
     /// Push a component to a registry

@@ -8,7 +8,7 @@ use orangery_policy::Profile;
 
 use crate::{
     command::logging::Logging, components::CallProcesses, connection::Connection, default_policy::profile,
-    repositories::RepositoryFlags, timeout::Timeout,
+    record_flags::RecordFlags, repositories::RepositoryFlags, timeout::Timeout,
 };
 
 const EXAMPLES: &str = "\
@@ -85,6 +85,9 @@ pub struct RunArguments {
     /// Where component versions come from.
     #[command(flatten)]
     pub repositories: RepositoryFlags,
+    /// Where calls of components are kept.
+    #[command(flatten)]
+    pub record: RecordFlags,
     /// What is logged.
     #[command(flatten)]
     pub logging: Logging,

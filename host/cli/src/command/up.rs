@@ -7,8 +7,8 @@ use orangery_core::name::Namespace;
 use orangery_policy::Profile;
 
 use crate::{
-    command::logging::Logging, components::CallProcesses, default_policy::profile, repositories::RepositoryFlags,
-    timeout::Timeout,
+    command::logging::Logging, components::CallProcesses, default_policy::profile, record_flags::RecordFlags,
+    repositories::RepositoryFlags, timeout::Timeout,
 };
 
 const EXAMPLES: &str = "\
@@ -74,6 +74,9 @@ pub struct Up {
     /// Where component versions come from; the applied folders count like those of --components.
     #[command(flatten)]
     pub repositories: RepositoryFlags,
+    /// Where calls of components are kept.
+    #[command(flatten)]
+    pub record: RecordFlags,
     /// What is logged.
     #[command(flatten)]
     pub logging: Logging,

@@ -49,8 +49,12 @@ use crate::{
 
 mod allowed;
 pub(super) mod items;
+mod noted;
+mod noted_answers;
+mod recording;
 pub(super) mod request;
 mod resources;
+mod shadow;
 
 /// What a job of an item works with, whether it writes or is a dry run.
 pub(super) struct GatheredItem {
@@ -125,11 +129,16 @@ impl GatheredItem {
         if purpose == Purpose::Install {
             self.check_recovery(call.failed.as_ref())?;
         }
-        let (item, reads) = (self.request(call, state), self.reads());
+        let item = self.request(call, state);
+        let noted = self.noted_call();
+        let reads = noted.as_ref().map_or_else(|| self.reads(), |noted| noted.reads.reads());
         let answer = match purpose {
             Purpose::Install => self.deployer.plan(&item, reads).await.map(Some),
             Purpose::Uninstall => self.deployer.uninstall(&item, reads).await,
         };
+        if let Some(noted) = noted {
+            Box::pin(self.keep(noted, purpose, item, &answer)).await;
+        }
         match answer.map_err(|fault| classify(fault, self.deployer.identity()))? {
             None => Ok(None),
             Some(proposal) => {

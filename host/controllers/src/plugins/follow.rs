@@ -21,7 +21,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use orangery_api::plugin::Plugin;
+use orangery_api::plugin::{ConfigMapSource, Plugin};
 use tokio::{
     task::{JoinError, JoinSet},
     time::{Instant, sleep_until},
@@ -66,6 +66,7 @@ pub async fn keep_plugins(host: Arc<ControllerContext>) {
             event = next_of(config_maps.as_mut()) => known.hear_config_map(event),
             Some(ended) = known.calls.join_next() => known.end(ended),
             () = host.served_types.items.changed() => known.settle_items(),
+            () = host.candidates.changed() => known.settle_items(),
             () = until(due) => known.pass_time(),
         }
     }
@@ -152,7 +153,7 @@ impl KnownPlugins {
     fn put(&mut self, object: DynamicObject) {
         let name = object.name_any();
         let plugin = match object.try_parse::<Plugin>() {
-            Ok(plugin) => Arc::new(plugin),
+            Ok(plugin) => Arc::new(Plugin { spec: plugin.spec.with_promoted(), ..plugin }),
             Err(error) => {
                 tracing::warn!(plugin = name, %error, "a Plugin cannot be read, and is left as it was known last");
                 return;
@@ -183,6 +184,7 @@ impl KnownPlugins {
     }
 
     fn uninstall(&mut self, name: &str) {
+        self.host.candidates.remove(name);
         let Some(installer) = self.host.plugins.installer() else { return };
         let types: BTreeSet<String> = installer.claimed(name).into_iter().map(|(claimed, _)| claimed).collect();
         installer.remove(name);
@@ -211,14 +213,14 @@ impl KnownPlugins {
             return;
         }
         for known in self.plugins.values_mut() {
-            if known.plugin.spec.source.config_map.as_ref().is_some_and(|map| map.name == name) {
+            if config_maps_of(&known.plugin).any(|map| map.name == name) {
                 known.wake(PluginCallCause::Source);
             }
         }
     }
 
     fn names_config_maps(&self) -> bool {
-        self.plugins.values().any(|known| known.plugin.spec.source.config_map.is_some())
+        self.plugins.values().any(|known| config_maps_of(&known.plugin).next().is_some())
     }
 
     fn settle_items(&mut self) {
@@ -240,6 +242,9 @@ impl KnownPlugins {
             let is_touched = |name: &str| claimed(name).iter().any(|(claimed, _)| types.contains(claimed));
             let touched = self.plugins.iter_mut().filter(|(name, _)| is_touched(name));
             touched.for_each(|(_, known)| known.wake(PluginCallCause::Items));
+            let tried = self.host.candidates.take_changed();
+            let tried = self.plugins.iter_mut().filter(|(name, _)| tried.contains(*name));
+            tried.for_each(|(_, known)| known.wake(PluginCallCause::Items));
         }
         for known in self.plugins.values_mut() {
             if known.due.is_some_and(|due| due <= now) {
@@ -310,6 +315,12 @@ impl KnownPlugin {
     fn wake(&mut self, cause: PluginCallCause) {
         self.woken = self.woken.max(Some(cause));
     }
+}
+
+/// The ConfigMaps that a Plugin names, also for its candidate.
+fn config_maps_of(plugin: &Plugin) -> impl Iterator<Item = &ConfigMapSource> {
+    let candidate = plugin.spec.candidate.iter().map(|candidate| &candidate.source);
+    candidate.chain([&plugin.spec.source]).filter_map(|source| source.config_map.as_ref())
 }
 
 /// Whether something is asked of a Plugin that was not asked before: its status is our own.

@@ -10,7 +10,7 @@ use kube::{
 use orangery_api::{
     annotation::GUARD,
     marks::Marks as _,
-    plugin::{Plugin, PluginStatus},
+    plugin::{Plugin, PluginContent, PluginStatus},
 };
 use orangery_blueprint::plugins::{ClaimTerms, ClaimedType, PluginInstallation, PluginInstaller};
 use orangery_core::{
@@ -23,6 +23,7 @@ use orangery_core::{
 use serde_json::{Value, json};
 
 use super::{
+    candidate_memory::CandidateMemory,
     source::{FetchTerms, FetchedContent, fetch, halted, stalled},
     status::{LoadedVersion, status, write},
 };
@@ -45,6 +46,7 @@ pub(super) struct PluginMemory {
     pub(super) pending: bool,
     /// Why the last load has failed, where it has.
     pub(super) failed: Option<Halt>,
+    pub(super) candidate: CandidateMemory,
 }
 
 /// Why a call is made; of several the last one counts.
@@ -106,12 +108,12 @@ pub(super) fn announce(host: &ControllerContext, plugin: &Plugin, why: Fault) {
     }
 }
 
-struct PluginCall<'a> {
-    host: &'a Arc<ControllerContext>,
-    installer: &'a dyn PluginInstaller,
-    plugin: &'a Plugin,
-    name: String,
-    memory: PluginMemory,
+pub(super) struct PluginCall<'a> {
+    pub(super) host: &'a Arc<ControllerContext>,
+    pub(super) installer: &'a dyn PluginInstaller,
+    pub(super) plugin: &'a Plugin,
+    pub(super) name: String,
+    pub(super) memory: PluginMemory,
 }
 
 impl PluginCall<'_> {
@@ -133,6 +135,7 @@ impl PluginCall<'_> {
             PluginStep::Guard => self.write_finalizers(true).await,
             PluginStep::LetGo => {
                 self.installer.remove(&self.name);
+                self.host.candidates.remove(&self.name);
                 self.memory.loaded = None;
                 self.write_finalizers(false).await
             }
@@ -150,6 +153,7 @@ impl PluginCall<'_> {
             let changed = self.tell_served(&before);
             return CallOutcome { memory: self.memory, look, changed };
         }
+        self.try_candidate(cause).await;
         let look = self.next_look(done.as_ref().err());
         let report = self.report(done.err());
         self.end_call(&report, look, &before).await
@@ -176,11 +180,11 @@ impl PluginCall<'_> {
     }
 
     /// The digest of the component in use.
-    fn digest(&self) -> Option<String> {
+    pub(super) fn digest(&self) -> Option<String> {
         self.memory.loaded.as_ref().map(|loaded| loaded.interfaces.digest.clone())
     }
 
-    fn generation(&self) -> i64 {
+    pub(super) fn generation(&self) -> i64 {
         self.plugin.metadata.generation.unwrap_or(0)
     }
 
@@ -238,10 +242,7 @@ impl PluginCall<'_> {
         let fetch_terms = FetchTerms { name: &self.name, spec: &self.plugin.spec, status: &known, recorded, in_use };
         let FetchedContent { bytes, artifact, tag } = fetch(self.host, fetch_terms).await?;
         let Some(content) = bytes else { return Ok(()) };
-        let version = self.plugin.spec.version.clone().or(tag).unwrap_or_else(|| {
-            // A digest is ASCII, so that every length is a boundary.
-            digest::sha256(&content).chars().take(SHORT_DIGEST).collect()
-        });
+        let version = version_of(&self.plugin.spec, tag, &content);
         let installation = PluginInstallation {
             plugin: self.name.clone(),
             registration: self.plugin.spec.registration(&version),
@@ -295,6 +296,7 @@ impl PluginCall<'_> {
             Some(Halt::Stall(_)) => NextLook::After(LOOK_AGAIN),
             None => match interval.filter(|_| !self.plugin.spec.suspend) {
                 Some(interval) => NextLook::After(interval),
+                None if self.candidate_fails() => NextLook::After(LOOK_AGAIN),
                 None => NextLook::OnChange,
             },
         }
@@ -342,8 +344,17 @@ impl PluginCall<'_> {
     fn status(&self, report: &PluginReport) -> PluginStatus {
         let claimed = (self.installer.claimed(&self.name), self.served_items());
         let of = (report, self.generation());
-        status(&self.known_status(), of, self.memory.loaded.as_ref(), claimed, &self.host.now())
+        let told = status(&self.known_status(), of, self.memory.loaded.as_ref(), claimed, &self.host.now());
+        PluginStatus { candidate: self.candidate_status(), ..told }
     }
+}
+
+/// The version of a component, for people.
+pub(super) fn version_of(spec: &PluginContent, tag: Option<String>, content: &[u8]) -> String {
+    spec.version.clone().or(tag).unwrap_or_else(|| {
+        // A digest is ASCII, so that every length is a boundary.
+        digest::sha256(content).chars().take(SHORT_DIGEST).collect()
+    })
 }
 
 /// What a call of a component is told that is not there yet.

@@ -58,7 +58,7 @@ pub(super) fn status(
 }
 
 /// The fields of a status that may be absent: a merge takes them away where they are null.
-const OPTIONAL: [&str; 10] = [
+const OPTIONAL: [&str; 11] = [
     "loadedGeneration",
     "version",
     "digest",
@@ -68,6 +68,7 @@ const OPTIONAL: [&str; 10] = [
     "imports",
     "types",
     "items",
+    "candidate",
     "conditions",
 ];
 
@@ -124,7 +125,7 @@ mod tests {
             "artifact": "r@sha256:2", "exports": ["e"],
             "imports": [{"interface": "a", "offer": "notGranted", "grant": "reads"}],
             "types": [{"type": "t"}, {"type": "u", "servedBy": "the Plugin other"}],
-            "items": 7, "conditions": conditions,
+            "items": 7, "candidate": null, "conditions": conditions,
         });
         assert_eq!(patch(&first), json!({"status": expected}));
 

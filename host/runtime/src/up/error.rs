@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use orangery_cli::{Exit, apply::ApplyError, folder::FolderError, repositories::RepositoriesError};
 use orangery_embedded::StartError;
 
-use crate::{components::ComponentsError, logging::FilterError, operator::OperatorError};
+use crate::{components::ComponentsError, logging::FilterError, operator::OperatorError, recordings::RecordError};
 
 /// Why `up` ends without having deployed.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum UpError {
     /// Component versions cannot be had as the flags say.
     #[error(transparent)]
     Repositories(#[from] RepositoriesError),
+    /// Calls cannot be recorded.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Somebody else listens on the port.
     #[error(
         "port {port} of 127.0.0.1 is in use; stop the program that has it, or choose another with --port (0 takes any that is free)"
@@ -83,6 +86,7 @@ impl UpError {
             | UpError::Filter(_)
             | UpError::Components(_)
             | UpError::Repositories(_)
+            | UpError::Record(_)
             | UpError::Port { .. }
             | UpError::Server(_)
             | UpError::Planted { .. }

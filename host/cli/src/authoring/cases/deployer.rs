@@ -7,12 +7,12 @@ use orangery_plugin::Plugin;
 use orangery_proposal::{
     Item, Next, Proposal,
     check::{Bounds, check},
-    deployer::{Deployer as _, Reads},
+    deployer::{Deployer, Reads},
     recorded::{CalledFunction, RecordedAnswer, RecordedRequest},
 };
 use serde_json::{Value, json};
 
-use super::{CallLog, Case, recorded_content::RecordedContent, recorded_reads::RecordedReads};
+use super::{CallLog, Case, Expectation, recorded_content::RecordedContent, recorded_reads::RecordedReads};
 use crate::authoring::fake_cluster::FakeCluster;
 
 /// The file with the objects of the target before the job.
@@ -31,7 +31,8 @@ pub(super) async fn run(case: &mut Case<'_>, plugin: &Plugin, log: &Arc<CallLog>
     let content = Arc::new(RecordedContent::read(case.folder, &request.artifacts, log.clone())?);
     let clusters = RecordedReads { reads: request.reads, target: target.clone(), log: log.clone() };
     let reads = Reads { clusters: Arc::new(clusters), artifacts: content.clone(), resources: content };
-    let answer = call(plugin, request.call, &request.item, reads.clone(), log).await?;
+    let how = case.expectation;
+    let answer = call((plugin, how), request.call, &request.item, reads.clone(), log).await?;
     case.expect(&RecordedAnswer::from(answer.clone()))?;
     if let Ok(proposal) = &answer
         && let Err(fault) = check(proposal, plugin.grants(), Bounds::default())
@@ -40,7 +41,7 @@ pub(super) async fn run(case: &mut Case<'_>, plugin: &Plugin, log: &Arc<CallLog>
     }
     let mut proposals: Vec<Proposal> = answer.clone().into_iter().collect();
     if let (Some(target), Ok(first)) = (&target, &answer) {
-        let rest = play(plugin, (request.call, &request.item), first, (target.as_ref(), reads), log).await;
+        let rest = play((plugin, how), (request.call, &request.item), first, (target.as_ref(), reads), log).await;
         match rest {
             Ok(rest) => proposals.extend(rest),
             Err(why) => case.problems.push(why),
@@ -62,13 +63,19 @@ fn variables(item: &Item, answer: &Result<Proposal, Fault>, proposals: &[Proposa
 }
 
 async fn call(
-    plugin: &Plugin,
+    (plugin, how): (&Plugin, Expectation),
     function: CalledFunction,
     item: &Item,
     reads: Reads,
     log: &CallLog,
 ) -> Result<Result<Proposal, Fault>, String> {
+    let missing = || "the component does not export `uninstall`; leave the case out".to_owned();
     let answer = match function {
+        // The host takes a call without an answer for a fault, and so it is recorded.
+        CalledFunction::Plan if how == Expectation::IsAnswered => Ok(Deployer::plan(plugin, item, reads).await),
+        CalledFunction::Uninstall if how == Expectation::IsAnswered => {
+            Ok(Deployer::uninstall(plugin, item, reads).await.transpose().ok_or_else(missing)?)
+        }
         CalledFunction::Plan => {
             log.note("deploy.plan");
             plugin.plan(item, reads).await
@@ -76,7 +83,7 @@ async fn call(
         CalledFunction::Uninstall => {
             log.note("uninstall.plan");
             let answer = plugin.uninstall(item, reads).await.map_err(|error| error.to_string())?;
-            Ok(answer.ok_or_else(|| "the component does not export `uninstall`; leave the case out".to_owned())?)
+            Ok(answer.ok_or_else(missing)?)
         }
     };
     let answer = answer.map_err(|error| format!("there is no answer: {error}"))?;
@@ -86,7 +93,7 @@ async fn call(
 
 /// Carries out a proposal and those that the component makes as it asks to be called again. Answers the others.
 async fn play(
-    plugin: &Plugin,
+    (plugin, how): (&Plugin, Expectation),
     (function, item): (CalledFunction, &Item),
     first: &Proposal,
     (target, reads): (&FakeCluster, Reads),
@@ -102,7 +109,7 @@ async fn play(
         };
         item.checkpoint = Some(checkpoint.clone());
         item.status = last.status.clone().or(item.status);
-        let answer = call(plugin, function, &item, reads.clone(), log).await?;
+        let answer = call((plugin, how), function, &item, reads.clone(), log).await?;
         proposals.push(answer.map_err(|fault| format!("the job does not go on: {fault}"))?);
     }
     Err(format!("the component still asks to be called again after {MOST_CALLS} calls"))

@@ -1,0 +1,54 @@
+//! A call of a candidate beside that of the component in use (C-344).
+
+use std::sync::Arc;
+
+use orangery_apply::Purpose;
+use orangery_core::error::Fault;
+use orangery_proposal::{
+    Proposal,
+    deployer::Reads,
+    recorded::{HiddenCall, RecordedAnswer, RecordedRequest},
+};
+use orangery_reconcile::Key;
+
+use super::noted_answers::NotedAnswers;
+use crate::{candidates::CandidateTurn, controller_context::ControllerContext, hidden_call::hidden_call};
+
+/// A call that has ended, for a candidate to make as well.
+pub(super) struct ShadowedCall {
+    pub(super) host: Arc<ControllerContext>,
+    pub(super) key: Key,
+    pub(super) request: RecordedRequest,
+    pub(super) answer: Result<Proposal, Fault>,
+    pub(super) noted: NotedAnswers,
+}
+
+impl ShadowedCall {
+    /// Makes the call with a candidate, and tells how the answers differ. Nothing of its answer is carried out.
+    pub(super) async fn make(self, turn: CandidateTurn, purpose: Purpose) {
+        let Self { host, key, request, answer, noted } = self;
+        let noted = Arc::new(noted);
+        let reads = Reads { clusters: noted.clone(), artifacts: noted.clone(), resources: noted };
+        let candidate = Arc::clone(turn.deployer());
+        let found = match purpose {
+            Purpose::Install => Some(candidate.plan(&request.item, reads).await),
+            Purpose::Uninstall => candidate.uninstall(&request.item, reads).await.transpose(),
+        };
+        let answers = match found.map(RecordedAnswer::from) {
+            Some(found) => {
+                let answer = RecordedAnswer::from(answer);
+                let hidden = async |answer: &RecordedAnswer, other: &RecordedAnswer| -> Option<HiddenCall> {
+                    hidden_call(&host, &key.namespace, request.clone(), answer.clone(), Some(other)).await.ok()
+                };
+                hidden(&answer, &found).await.zip(hidden(&found, &answer).await)
+            }
+            None => None,
+        };
+        host.candidates.tell(turn, &key.to_string(), answers);
+    }
+}
+
+/// A call in which the component in use has asked what it was not told as a whole.
+pub(super) fn not_comparable(host: &ControllerContext, turn: CandidateTurn, key: &Key) {
+    host.candidates.tell(turn, &key.to_string(), None);
+}

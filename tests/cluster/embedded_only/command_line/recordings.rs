@@ -1,0 +1,195 @@
+//! `orangery up --record`, and what is made of recordings: `plugin test`, `plugin replay` and `plugin diff`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use data_encoding::BASE64;
+use orangery_tests::{
+    binary::Binary,
+    canary::Canaries,
+    tree::{API, blueprint, installation, on_cluster},
+};
+use serde_json::{Value, json};
+
+const PASSWORD: &str = "canary-9f5b-hunter2";
+const TOKEN: &str = "canary-7c1d-of-a-manifest";
+
+/// The manifest deployer as a file of its own, with everything granted.
+fn manifest(folder: &Path, name: &str, more: &[u8]) -> String {
+    let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == "manifest").expect("it ships");
+    let (packed, size, _) = builtin.component.expect("it is built");
+    let bytes = orangery_plugin::unpack(packed, size).expect("it unpacks");
+    fs::write(folder.join(name), [&bytes, more].concat()).expect("the component can be written");
+    name.to_owned()
+}
+
+fn objects() -> Vec<Value> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": PASSWORD}});
+    let manifests = json!([
+        {"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop", "namespace": "default"},
+            "data": {"url": "db://{{ imports.password }}@host", "encoded": BASE64.encode(format!("a {PASSWORD}").as_bytes())}}},
+        {"manifest": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "shop", "namespace": "default"},
+            "stringData": {"token": TOKEN, "pin": "abc"}}},
+    ]);
+    let config = json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+        "manifests": manifests});
+    let item = json!({"name": "shop", "type": "landscaper.gardener.cloud/kubernetes-manifest", "target": {"import": "cluster"},
+        "config": config});
+    let execution = json!({"name": "default", "type": "Jinja", "template": json!({"deployItems": [item]}).to_string()});
+    let imports = json!([
+        {"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"},
+        {"name": "password", "type": "data", "schema": {"type": "string"}},
+    ]);
+    let mut root =
+        on_cluster(installation("shop", &blueprint(json!({"imports": imports, "deployExecutions": [execution]}))));
+    root["spec"]["imports"]["data"] = json!([{"name": "password", "secretRef": {"name": "login", "key": "password"}}]);
+    root["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+    assert_eq!(root["apiVersion"], API);
+    vec![secret, root]
+}
+
+/// Deploys with recording, and answers the folders of the calls.
+async fn record(binary: &Binary) -> Vec<PathBuf> {
+    let folder = binary.folder().join("input");
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    for (number, object) in objects().iter().enumerate() {
+        fs::write(folder.join(format!("{number}.json")), object.to_string()).expect("the file can be written");
+    }
+    let up = ["up", "--ephemeral", "--port", "0", "--once", "--record", "recordings", "input"];
+    let ended = binary.run(&up).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let mut calls: Vec<PathBuf> = fs::read_dir(binary.folder().join("recordings"))
+        .expect("it can be read")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir())
+        .collect();
+    calls.sort();
+    calls
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[tokio::test]
+async fn c_340_c_341_c_342_calls_are_recorded_without_secrets_and_made_again() {
+    let binary = crate::binary().await;
+    let calls = record(&binary).await;
+    let [call] = &calls[..] else { panic!("the item is planned once: {calls:?}") };
+    let name = call.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    assert!(name.starts_with("call-0000000000-default-shop-") && name.ends_with("-plan"), "{name}");
+    let canaries = Canaries::default();
+    [PASSWORD, TOKEN].iter().for_each(|value| canaries.learn_text(value));
+    for file in ["request.json", "response.json", "recording.json"] {
+        assert_eq!(canaries.find(&text(&call.join(file))), None, "{file}");
+    }
+    let answer: Value = serde_json::from_str(&text(&call.join("response.json"))).expect("it is JSON");
+    let writes = answer.pointer("/proposal/stages/0/writes").and_then(Value::as_array).expect("it writes");
+    let object = |kind: &str| {
+        let found = writes.iter().map(|write| &write["object"]).find(|object| object["kind"] == kind);
+        found.unwrap_or_else(|| panic!("no {kind} in {answer}")).clone()
+    };
+    let url = object("ConfigMap")["data"]["url"].as_str().unwrap_or_default().to_owned();
+    let token = url.strip_prefix("db://").and_then(|rest| rest.strip_suffix("@host")).unwrap_or_default();
+    assert!(token.starts_with("secret-") && token.len() == 23, "{url}");
+    let encoded = BASE64.encode(format!("a {token}").as_bytes());
+    assert_eq!(object("ConfigMap")["data"]["encoded"], json!(encoded), "the same value has the same token");
+    let pin = object("Secret")["stringData"]["pin"].as_str().unwrap_or_default().to_owned();
+    assert!(pin.starts_with("secret-"), "a short value as well: {pin}");
+
+    // A recording is a case as it is, and is made again.
+    let component = manifest(binary.folder(), "manifest.wasm", b"");
+    let ended = binary.run(&["plugin", "test", &component, "--cases", "recordings"]).await;
+    assert_eq!(
+        (ended.code, ended.stdout.lines().next()),
+        (Some(0), Some(format!("passed   {name}").as_str())),
+        "{}",
+        ended.stdout
+    );
+    let replay = ["plugin", "replay", "recordings", "--with", &component];
+    let ended = binary.run(&replay).await;
+    let expected = format!("same       {name}\n1 same, 0 different, 0 not made again\n");
+    assert_eq!((ended.code, ended.stdout), (Some(0), expected), "{}", ended.stderr);
+    let ended = binary.run(&[replay.as_slice(), &["--component", "helm"]].concat()).await;
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "0 same, 0 different, 0 not made again; 1 of other components or types left out\n")
+    );
+
+    // Edited it is no recording any more, and without its note a case.
+    let response = text(&call.join("response.json")).replace("db://", "mysql://");
+    fs::write(call.join("response.json"), response).expect("it can be written");
+    let ended = binary.run(&replay).await;
+    assert!(
+        ended.code == Some(1) && ended.stdout.contains("response.json is not what was recorded"),
+        "{}",
+        ended.stdout
+    );
+    fs::remove_file(call.join("recording.json")).expect("it can be removed");
+    let ended = binary.run(&[replay.as_slice(), &["-o", "json"]].concat()).await;
+    let document: Value = serde_json::from_str(&ended.stdout).expect("it is JSON");
+    assert_eq!(
+        (ended.code, &document["different"], &document["recordings"][0]["outcome"]),
+        (Some(1), &json!(1), &json!("different"))
+    );
+    let difference = document["recordings"][0]["differences"][0].as_str().unwrap_or_default();
+    assert!(
+        difference.starts_with("/proposal/stages/0/writes/0/object/data/url: expected is \"mysql://secret-"),
+        "{difference}"
+    );
+    // Cut off.
+    fs::write(call.join("response.json"), "{\"proposal\": {").expect("it can be written");
+    let ended = binary.run(&replay).await;
+    assert!(ended.code == Some(1) && ended.stdout.contains("response.json is no JSON: EOF"), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn c_341_a_folder_that_cannot_be_written_is_told_before_anything_is_deployed() {
+    let binary = crate::binary().await;
+    fs::write(binary.folder().join("file"), "").expect("it can be written");
+    let ended = binary.run(&["up", "--ephemeral", "--port", "0", "--once", "--record", "file/below"]).await;
+    assert!(
+        ended.code == Some(2) && ended.stderr.starts_with("error: calls cannot be recorded in file/below: "),
+        "{:?} {}",
+        ended.code,
+        ended.stderr
+    );
+    let ended = binary.run(&["up", "--record-one-in", "3"]).await;
+    assert!(ended.code == Some(2) && ended.stderr.contains("--record <FOLDER>"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn c_343_two_components_are_compared_by_what_they_are_and_by_what_they_answer() {
+    let binary = crate::binary().await;
+    record(&binary).await;
+    let old = manifest(binary.folder(), "old.wasm", b"");
+    // A custom section of one byte, named `x`: another file that does the same.
+    let new = manifest(binary.folder(), "new.wasm", &[0, 3, 1, b'x', 7]);
+    let ended = binary.run(&["plugin", "diff", &old, &new, "--cases", "recordings"]).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines[0].starts_with("digest    sha256:") && lines[0].contains(" -> sha256:"), "{}", ended.stdout);
+    assert_eq!(lines[1..3], ["world     the same", "contract  the same"]);
+    assert_eq!(lines.last().copied(), Some("1 same, 0 different, 0 not made again"), "{}", ended.stdout);
+    let ended = binary.run(&["plugin", "diff", &old, "nowhere.wasm"]).await;
+    assert!(
+        ended.code == Some(2) && ended.stderr.starts_with("error: nowhere.wasm cannot be read"),
+        "{}",
+        ended.stderr
+    );
+    let jinja = orangery_builtin::components().iter().find(|builtin| builtin.name == "jinja").expect("it ships");
+    let (packed, size, _) = jinja.component.expect("it is built");
+    let jinja = orangery_plugin::unpack(packed, size).expect("it unpacks");
+    fs::write(binary.folder().join("jinja.wasm"), jinja).expect("it can be written");
+    let diff = ["plugin", "diff", &old, "jinja.wasm"];
+    let ended = binary.run(&diff).await;
+    assert!(ended.code == Some(0) && ended.stdout.contains("world     deployer -> templater"), "{}", ended.stdout);
+    let ended = binary.run(&[diff.as_slice(), &["--cases", "recordings"]].concat()).await;
+    assert!(
+        ended.code == Some(2) && ended.stderr.starts_with("error: jinja.wasm exports nothing of a deployer"),
+        "{}",
+        ended.stderr
+    );
+}
