@@ -12,6 +12,8 @@ use clap::ValueEnum;
 use orangery_core::name::can_be_name;
 use orangery_plugin::World;
 
+pub(crate) use self::contents::wit_world;
+
 /// The most characters of a project's name: it names a crate, files, and a type.
 const MOST_CHARACTERS: usize = 40;
 
@@ -142,7 +144,7 @@ impl Project {
                 "venv/bin/pip install -r requirements.txt".to_owned(),
                 format!(
                     "venv/bin/componentize-py -d wit -w {} componentize app -o {}",
-                    contents::wit_world(self.kind),
+                    wit_world(self.kind.world()),
                     self.component()
                 ),
             ],

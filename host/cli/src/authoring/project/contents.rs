@@ -1,6 +1,6 @@
 //! The texts of projects: templates with the words of a project between `@`, the contracts, and the SDK.
 
-use orangery_plugin::WIT;
+use orangery_plugin::{WIT, World};
 
 use super::{Language, Project, ProjectKind};
 
@@ -52,12 +52,12 @@ struct KindTexts {
     usage: &'static str,
 }
 
-/// The world that a component is built for; it is called as the folder of its contract.
-pub(super) fn wit_world(kind: ProjectKind) -> &'static str {
-    match kind {
-        ProjectKind::Deployer => "deployer",
-        ProjectKind::Template => "templater",
-        ProjectKind::Gate => "gate-engine",
+/// What the contract calls the world that a component is built for.
+pub(crate) fn wit_world(world: World) -> &'static str {
+    match world {
+        World::Deployer => "deployer",
+        World::Templater => "templater",
+        World::Gate => "gate-engine",
     }
 }
 
@@ -192,7 +192,7 @@ fn filled(project: &Project, texts: &KindTexts, text: &str) -> String {
         ("@conform@", &conform),
         ("@memory@", memory),
         ("@component@", &project.component()),
-        ("@world@", wit_world(project.kind)),
+        ("@world@", wit_world(project.kind.world())),
         ("@crate@", &project.name.module()),
         ("@version@", env!("CARGO_PKG_VERSION")),
         ("@name@", project.name.as_str()),

@@ -164,7 +164,7 @@ fn text(inspection: &Inspection, grants: &Grants, ink: Ink) -> String {
 const WIDEST: usize = 200;
 
 /// A number of bytes for people.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
     match bytes {

@@ -45,9 +45,7 @@ impl PluginNew {
         project.write(&folder)?;
         terminal.line(format_args!("{} is written; build and test it:", folder.display()))?;
         terminal.line(format_args!("  cd {}", folder.display()))?;
-        for command in project.build_commands() {
-            terminal.line(format_args!("  {command}"))?;
-        }
+        terminal.line("  orangery plugin build")?;
         terminal.line(format_args!("  orangery plugin test {}", project.component()))?;
         Ok(Exit::Ok)
     }
