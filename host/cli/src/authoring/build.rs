@@ -1,6 +1,7 @@
 //! Builds a project with the tools of its language, and looks at what came of it.
 
 mod error;
+mod go;
 mod javascript;
 mod python;
 mod rust;
@@ -20,8 +21,9 @@ use crate::authoring::{
 };
 
 /// The file by which a project of a language is known. Of several the first one counts.
-const MARKS: [(Language, &str); 3] = [
+const MARKS: [(Language, &str); 4] = [
     (Language::Rust, "Cargo.toml"),
+    (Language::Go, "go.mod"),
     (Language::Javascript, "package.json"),
     (Language::Python, "requirements.txt"),
 ];
@@ -111,6 +113,7 @@ impl ProjectFolder {
     pub fn build(&self) -> Result<BuiltComponent, BuildError> {
         match self.language {
             Language::Rust => rust::build(self)?,
+            Language::Go => go::build(self)?,
             Language::Python => python::build(self)?,
             Language::Javascript => javascript::build(self)?,
         }
@@ -204,13 +207,14 @@ mod tests {
         let gate = format!("{SPEC}  component: {{file: a.wasm}}\n  gate: {{types: [a]}}\n");
         for (mark, language) in [
             ("Cargo.toml", Language::Rust),
+            ("go.mod", Language::Go),
             ("package.json", Language::Javascript),
             ("requirements.txt", Language::Python),
         ] {
             let expected = (language, World::Gate, PathBuf::from("a.wasm"));
             assert_eq!(opened(&[(mark, ""), (REGISTRATION, &gate)]), Ok(expected));
         }
-        let unknown = "F is no project of a known language: it has none of Cargo.toml, package.json, requirements.txt; \
+        let unknown = "F is no project of a known language: it has none of Cargo.toml, go.mod, package.json, requirements.txt; \
                        name the folder of one, or write one with: orangery plugin new";
         assert_eq!(opened(&[(REGISTRATION, &gate)]), Err(unknown.to_owned()));
         let unregistered = "F has no plugin.yaml, which says what its component is and in which file; write one: \

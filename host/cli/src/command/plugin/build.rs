@@ -19,8 +19,8 @@ Examples:
   orangery plugin build                     the project in the current folder
   orangery plugin build lemonade -o json
 
-A folder with Cargo.toml is built by cargo for wasm32-wasip2, one with package.json by `npm run build`, one with
-requirements.txt by componentize-py in an environment of its own (`venv`). The component is where `component.file` of
+A folder with Cargo.toml is built by cargo for wasm32-wasip2, one with go.mod by `go build` for WASI, one with package.json by
+`npm run build`, one with requirements.txt by componentize-py in an environment of its own (`venv`). The component is where `component.file` of
 plugin.yaml says; where a build fails it is what it was before. What the tools say goes to the standard error.
 
 Output of -o json and -o yaml (fields are added, never renamed or removed):
