@@ -7,7 +7,7 @@ use std::{
 };
 
 use flate2::{Compression, write::ZlibEncoder};
-use orangery_build::{Error, GoComponent, Request, What, digest, go_component, guests, report, warn};
+use orangery_build::{Error, GoComponent, GoKit, Request, What, digest, go_component, go_kit, guests, report, warn};
 
 /// The components that are written in Go, their registrations below `plugins`, and what is not there without them.
 const IN_GO: &[(&str, &str, &str)] = &[
@@ -15,6 +15,9 @@ const IN_GO: &[(&str, &str, &str)] = &[
     ("spiff", "go/spiff.yaml", "the template type Spiff"),
     ("helm", "helm/plugin.yaml", "the deployer of landscaper.gardener.cloud/helm"),
 ];
+
+/// The worlds that projects in Go are written for, and the folders of their contracts below `wit`.
+const WORLDS: [(&str, &str); 3] = [("deployer", "deployer"), ("templater", "template"), ("gate-engine", "gate")];
 
 /// The text that the crate includes: the list of all components.
 #[derive(Default)]
@@ -39,6 +42,17 @@ fn main() -> io::Result<()> {
             return Ok(());
         }
     }
+    let mut kits = String::new();
+    for (world, contract) in WORLDS {
+        match go_kit(&plugins.join("../wit").join(contract), world) {
+            Ok(kit) => kits += &embedded_kit(world, &kit)?,
+            Err(error) => {
+                report(&error);
+                return Ok(());
+            }
+        }
+    }
+    fs::write(out().join("go_kits.rs"), format!("&[\n{kits}]\n"))?;
     for (name, registration, what) in IN_GO {
         let registration = plugins.join(registration);
         match go(&here, name) {
@@ -110,6 +124,26 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
         world: "templater-with-check",
         snapshot: true,
     })
+}
+
+/// Writes what projects in Go of a world are built with to where the crate includes it from.
+fn embedded_kit(world: &str, kit: &GoKit) -> io::Result<String> {
+    let folder = out().join("go").join(world);
+    let mut bindings = String::new();
+    for (name, text) in &kit.bindings {
+        let kept = folder.join("bindings").join(name);
+        fs::create_dir_all(kept.parent().unwrap_or(&folder))?;
+        let end: &[u8] = if text.ends_with(b"\n") { b"" } else { b"\n" };
+        fs::write(&kept, [text.as_slice(), end].concat())?;
+        bindings += &format!("({name:?}, include_str!({:?})), ", kept.display().to_string());
+    }
+    let mut frame = Vec::new();
+    for (name, bytes) in [("before", &kit.before), ("after", &kit.after)] {
+        let kept = folder.join(name);
+        fs::write(&kept, bytes)?;
+        frame.push(format!("{name}: include_bytes!({:?})", kept.display().to_string()));
+    }
+    Ok(format!("    EmbeddedGoKit {{ world: {world:?}, bindings: &[{bindings}], {} }},\n", frame.join(", ")))
 }
 
 fn out() -> PathBuf {

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     match (arguments.last().map(String::as_str), hostile) {
         (Some("call-worker"), Some(what)) => hostile::call(what),
         (Some("call-worker"), None) => orangery_plugin::call_worker_main(),
+        (Some("compile-counting-worker"), _) => orangery_plugin::compile_counting_worker_main(),
         _ => orangery_plugin::compile_worker_main(),
     }
 }

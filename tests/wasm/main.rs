@@ -33,6 +33,7 @@ mod inside {
     mod limits;
     mod malformed_components;
     mod neighbours;
+    mod reloads;
     mod template_context;
 }
 
@@ -57,5 +58,6 @@ mod in_workers {
     mod limits;
     mod malformed_components;
     mod neighbours;
+    mod reloads;
     mod template_context;
 }

@@ -63,7 +63,7 @@ pub enum Tool {
     Render(Box<Render>),
     /// Work on blueprints without a cluster
     Blueprint(BlueprintArguments),
-    /// Make, test, publish and look into components, and compile them beforehand
+    /// Make, build, test, publish and look into components, and compile them beforehand
     Plugin(PluginArguments),
     /// Look at what the objects of namespaces may do
     Policy(PolicyArguments),
@@ -91,6 +91,9 @@ impl Tool {
             },
             Tool::Plugin(plugin) => match plugin.command {
                 PluginCommand::New(new) => new.execute(terminal),
+                PluginCommand::Build(build) => build.execute(terminal),
+                PluginCommand::Watch(watch) => wait_for(watch.execute(terminal)),
+                PluginCommand::Bench(bench) => wait_for(bench.execute(terminal)),
                 PluginCommand::Test(test) => wait_for(test.execute(terminal)),
                 PluginCommand::Conform(conform) => wait_for(conform.execute(terminal)),
                 PluginCommand::Replay(replay) => wait_for(replay.execute(terminal)),
@@ -102,6 +105,7 @@ impl Tool {
                 PluginCommand::Verify(verify) => wait_for(verify.execute(terminal)),
                 PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
                 PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),
+                PluginCommand::CompileCountingWorker => return orangery_plugin::compile_counting_worker_main(),
                 PluginCommand::CallWorker => return orangery_plugin::call_worker_main(),
             },
             Tool::Policy(policy) => match policy.command {

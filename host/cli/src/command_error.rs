@@ -7,7 +7,7 @@ use orangery_plugin::RegistrationError;
 use orangery_registry::oci::NotAReference;
 
 use crate::{
-    authoring::project::ProjectError,
+    authoring::{build::BuildError, project::ProjectError},
     blueprints::BlueprintsError,
     call::CallError,
     components::ComponentsError,
@@ -158,6 +158,15 @@ pub enum CommandError {
         #[source]
         cause: io::Error,
     },
+    /// Nobody tells what happens to the files of a project.
+    #[error("{} cannot be watched: {cause}; raise fs.inotify.max_user_watches and max_user_instances (sysctl), or call orangery plugin build", path.display())]
+    Unwatched {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
     /// A file is no component, or one that this host would not run.
     #[error("{}: {cause}", path.display())]
     Component {
@@ -221,6 +230,9 @@ pub enum CommandError {
     /// A project cannot be written.
     #[error(transparent)]
     Project(#[from] ProjectError),
+    /// A project cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// A file is no registration of a component.
     #[error(transparent)]
     Registration(#[from] RegistrationError),
@@ -297,6 +309,7 @@ impl CommandError {
     /// The exit code that tells of it.
     pub fn exit(&self) -> Exit {
         match self {
+            CommandError::Build(error) => error.exit(),
             CommandError::TimedOut { .. } | CommandError::Untested { .. } => Exit::TimedOut,
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
@@ -334,6 +347,7 @@ impl CommandError {
             | CommandError::NotATest { .. }
             | CommandError::Offline(_)
             | CommandError::Write { .. }
+            | CommandError::Unwatched { .. }
             | CommandError::Project(ProjectError::Unwritten { .. })
             | CommandError::Component { .. }
             | CommandError::Components(ComponentsError::Program(_) | ComponentsError::Sandbox(_))

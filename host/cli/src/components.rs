@@ -1,16 +1,19 @@
 //! The components of a host: those that ship with it, and those of a folder.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use clap::ValueEnum;
 use orangery_core::yaml;
 use orangery_plugin::{
-    CallIsolation, PluginSet, PluginSetError, Registered, RegistrationError, Sandbox, SandboxConfig, WorkerCommand,
-    read_folder,
+    CallIsolation, PluginSet, PluginSetError, Registered, Registration, RegistrationError, Sandbox, SandboxConfig,
+    WorkerCommand, is_registration, read_folder,
 };
 use serde_json::{Value, json};
 
@@ -130,6 +133,68 @@ impl Bundled {
     }
 }
 
+/// The registrations of a host: those that ship with it and those of a folder, which may change.
+#[derive(Clone, Debug)]
+pub struct RegistrationSource {
+    folder: PathBuf,
+    bundled: Bundled,
+    containers: ContainerItems,
+}
+
+/// What is known of files without reading them: when each was written, its size, and its number.
+pub type FileStamps = BTreeMap<PathBuf, (Option<SystemTime>, u64, u64)>;
+
+impl RegistrationSource {
+    /// Of a folder, as [`load`] has them.
+    pub fn of(folder: &Path, bundled: Bundled, containers: ContainerItems) -> Self {
+        Self { folder: folder.to_owned(), bundled, containers }
+    }
+
+    /// All of them, read anew.
+    ///
+    /// # Errors
+    /// A registration cannot be read.
+    pub fn registered(&self) -> Result<Vec<Registered>, RegistrationError> {
+        registered(Some(&self.folder), self.bundled, self.containers.clone())
+    }
+
+    /// The files of the folder's registrations and of their components. What is no registration yet has none.
+    pub fn stamps(&self) -> FileStamps {
+        let (registrations, components) = self.files();
+        let stamp = |file: PathBuf| {
+            let known = fs::metadata(&file).ok()?;
+            Some((file, (known.modified().ok(), known.len(), known.ino())))
+        };
+        registrations.into_iter().chain(components).filter_map(stamp).collect()
+    }
+
+    /// The folders that have these files, and those in which these folders will be: all that are there.
+    pub fn folders(&self) -> BTreeSet<PathBuf> {
+        let (_, components) = self.files();
+        let mut folders = BTreeSet::from([self.folder.clone()]);
+        for component in components {
+            let above = component.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.folder));
+            let own = component.parent().map(Path::to_owned);
+            folders.extend(above.map(Path::to_owned).chain(own));
+        }
+        folders.retain(|folder| folder.is_dir());
+        folders
+    }
+
+    fn files(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let registrations: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| is_registration(path)).collect();
+        let component = |path: &PathBuf| {
+            let text = fs::read_to_string(path).ok()?;
+            let component = Registration::parse(&text, "").ok()?.spec.component?;
+            Some(self.folder.join(component.file))
+        };
+        let components = registrations.iter().filter_map(component).collect();
+        (registrations, components)
+    }
+}
+
 /// The components of a command on somebody's own machine: the mock deployer as well, and none that runs pods. What is to be said goes
 /// to the terminal.
 ///
@@ -206,6 +271,27 @@ mod tests {
         let with_containers = ["container", "jinja", "manifest", "gotemplate", "spiff", "helm", "mine"];
         assert_eq!(names(Bundled::Productive, ContainerItems::Refused), with_containers);
         assert_eq!(names(Bundled::Productive, ContainerItems::simulated()), with_containers);
+    }
+
+    #[test]
+    fn c_352_the_files_of_a_folder_are_its_registrations_and_their_components_with_the_folders_on_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let registration = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: mine}\nspec:\n  \
+                            version: 0.1.0\n  component: {file: target/release/mine.wasm}\n  deployer: {itemTypes: [a]}\n";
+        fs::write(file("mine.yaml"), registration).unwrap();
+        fs::write(file("notes.txt"), "").unwrap();
+        let source = RegistrationSource::of(folder.path(), Bundled::Productive, ContainerItems::Elsewhere);
+        let files = || source.stamps().into_keys().collect::<Vec<_>>();
+        assert_eq!((files(), source.folders()), (vec![file("mine.yaml")], BTreeSet::from([folder.path().to_owned()])));
+        fs::create_dir_all(file("target/release")).unwrap();
+        fs::write(file("target/release/mine.wasm"), "").unwrap();
+        assert_eq!(files(), [file("mine.yaml"), file("target/release/mine.wasm")]);
+        let folders = [folder.path().to_owned(), file("target"), file("target/release")];
+        assert_eq!(source.folders(), BTreeSet::from(folders));
+        let before = source.stamps();
+        fs::write(file("target/release/mine.wasm"), "more").unwrap();
+        assert_ne!(source.stamps(), before);
     }
 
     #[test]

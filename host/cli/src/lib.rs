@@ -18,6 +18,7 @@ pub mod components;
 pub mod connection;
 pub mod default_policy;
 pub mod exit;
+pub mod file_events;
 pub mod folder;
 pub mod form;
 mod listed;

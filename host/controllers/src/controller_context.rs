@@ -1,6 +1,6 @@
 //! What every controller is given: the client, the stores, the components, the clock and the randomness.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
@@ -192,6 +192,11 @@ impl ControllerContext {
     /// The component that claims an item now; `None` where it belongs to an external deployer.
     pub fn deployer_of(&self, item: &DeployItem) -> Option<Arc<dyn Deployer>> {
         self.plugins.deployer(&item.spec.type_, &Key::of(item).namespace)
+    }
+
+    /// Others serve these types from now on: whoever waits for a component of one is called.
+    pub fn tell_served(&self, types: &BTreeSet<String>) {
+        self.served_types.tell(types);
     }
 
     /// Plugins are for another operator.

@@ -80,9 +80,9 @@ pub(crate) async fn run(
     let mut table = ResourceTable::new();
     table.set_max_capacity(usize::try_from(budget.handles).unwrap_or(usize::MAX));
     let meter = Meter::new(budget.clone(), sandbox.memory().clone(), sandbox.epochs().clone());
-    let transcript_of_call = transcript.clone();
+    let (transcript_of_call, costs) = (transcript.clone(), sandbox.costs().cloned());
     let capabilities =
-        Capabilities { meter, transcript: transcript_of_call, grants, reads, context, rng, postponed, table };
+        Capabilities { meter, transcript: transcript_of_call, grants, reads, context, rng, postponed, table, costs };
     let answer = match &component.place {
         CallPlace::Inside(exports) => inside(sandbox, exports, &terms, capabilities, &request).await,
         CallPlace::Worker(code) => sandbox.workers().call(&tenant, code, terms, capabilities, request).await,
@@ -104,7 +104,10 @@ async fn inside(
     let guest = Guest { wasi: wasi::context(*now, randomness.clone(), transcript.clone()), capabilities };
     let called = instance::call(sandbox.engine(), exports, guest, budget, request);
     match timeout(Duration::from_millis(budget.wall_milliseconds), called).await {
-        Ok(ended) => ended.map_err(|end| end.error(budget, &transcript)),
+        Ok((ended, cost)) => {
+            sandbox.costs().iter().for_each(|costs| costs.add(cost));
+            ended.map_err(|end| end.error(budget, &transcript))
+        }
         Err(_elapsed) => Err(Error::limit(BudgetLimit::Wall, budget)),
     }
 }

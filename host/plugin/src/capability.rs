@@ -18,6 +18,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
     bindings,
+    cost::CallCosts,
     meter::{Meter, Metered},
     transcript::Transcript,
 };
@@ -36,6 +37,8 @@ pub(crate) struct Capabilities {
     pub(crate) postponed: postponed::Postponed,
     /// What it holds handles of.
     pub(crate) table: ResourceTable,
+    /// Where its cost is written down.
+    pub(crate) costs: Option<CallCosts>,
 }
 
 /// The store's data of a call that runs in this process.

@@ -19,13 +19,14 @@ use tokio::{
 };
 
 pub(crate) use slow::SlowCompilations;
-pub use worker::compile_worker_main;
+pub use worker::{compile_counting_worker_main, compile_worker_main};
 
 use crate::{
+    cost::CodeCounts,
     error::Error,
     sandbox::MemoryShares,
     transcript::escaped,
-    worker::{COMPILE, OF_ALLOCATOR, WorkerCommand},
+    worker::{COMPILE, COMPILE_COUNTING, OF_ALLOCATOR, WorkerCommand},
 };
 
 /// The longest that a component may compile.
@@ -41,11 +42,16 @@ const MOST_WORDS: u64 = 4 << 10;
 const TICKS: u64 = 100;
 
 /// Compiles a component, whose bytes go when the compiler has read them, to at most so many bytes of code.
-pub(crate) async fn compile(command: &WorkerCommand, bytes: impl AsRef<[u8]>, most: u64) -> Result<Vec<u8>, Error> {
+pub(crate) async fn compile(
+    command: &WorkerCommand,
+    counts: CodeCounts,
+    bytes: impl AsRef<[u8]>,
+    most: u64,
+) -> Result<Vec<u8>, Error> {
     let did_not_start = |source: io::Error| Error::Compiler { program: command.program.clone(), source };
     let started = command.clone();
     // By the executor: what a thread of low priority starts would have its priority (C-96).
-    let started = tokio::spawn(async move { spawn(&started) }).await;
+    let started = tokio::spawn(async move { spawn(&started, counts) }).await;
     let mut child = started.map_err(io::Error::other).flatten().map_err(did_not_start)?;
     let id = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -86,10 +92,14 @@ fn computed_of(stat: &str) -> Option<Duration> {
     Some(Duration::from_millis(times.ok()?.iter().sum::<u64>() * (1_000 / TICKS)))
 }
 
-fn spawn(command: &WorkerCommand) -> io::Result<Child> {
+fn spawn(command: &WorkerCommand, counts: CodeCounts) -> io::Result<Child> {
+    let job = match counts {
+        CodeCounts::Nothing => COMPILE,
+        CodeCounts::Fuel => COMPILE_COUNTING,
+    };
     Command::new(&command.program)
         .args(&command.args)
-        .arg(COMPILE)
+        .arg(job)
         .env_clear()
         .envs([OF_ALLOCATOR])
         .stdin(Stdio::piped())
@@ -137,13 +147,15 @@ mod tests {
     }
 
     async fn message(script: &str) -> String {
-        compile(&shell(script), b"component", MOST_CODE).await.unwrap_err().to_string()
+        compile(&shell(script), CodeCounts::Nothing, b"component", MOST_CODE).await.unwrap_err().to_string()
     }
 
     #[tokio::test]
     async fn c_46_the_environment_of_a_compiler_is_the_word_to_its_allocator_alone() {
         assert_eq!(
-            compile(&shell("/usr/bin/env -u PWD -u SHLVL -u _"), b"component", MOST_CODE).await.unwrap(),
+            compile(&shell("/usr/bin/env -u PWD -u SHLVL -u _"), CodeCounts::Nothing, b"component", MOST_CODE)
+                .await
+                .unwrap(),
             b"MIMALLOC_ARENA_EAGER_COMMIT=0\n"
         );
     }
@@ -154,7 +166,7 @@ mod tests {
         let executor = tokio::runtime::Handle::current();
         let asks = std::thread::spawn(move || {
             rustix::process::setpriority_process(None, 10).unwrap();
-            executor.block_on(async { compile(&shell("/usr/bin/nice"), b"", MOST_CODE).await })
+            executor.block_on(async { compile(&shell("/usr/bin/nice"), CodeCounts::Nothing, b"", MOST_CODE).await })
         });
         let told = tokio::task::block_in_place(|| asks.join()).unwrap().unwrap();
         assert_eq!(String::from_utf8(told).unwrap(), format!("{usual}\n"));
@@ -162,7 +174,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_too_long_by_the_clock_and_what_was_killed_is_not_for_good() {
-        let error = compile(&shell("exec /bin/sleep 60"), b"component", MOST_CODE).await.unwrap_err();
+        let error =
+            compile(&shell("exec /bin/sleep 60"), CodeCounts::Nothing, b"component", MOST_CODE).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "compiling the component took longer than 180 s, of which the compiler computed 0 s"
@@ -182,13 +195,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_compiler_answers_by_its_output() {
-        assert_eq!(compile(&shell("/bin/cat"), b"component", MOST_CODE).await.unwrap(), b"component");
+        assert_eq!(
+            compile(&shell("/bin/cat"), CodeCounts::Nothing, b"component", MOST_CODE).await.unwrap(),
+            b"component"
+        );
     }
 
     #[tokio::test]
     async fn a_compiler_that_does_not_read_all_is_heard() {
         let large = vec![0; 1 << 20];
-        let error = compile(&shell("echo 'bad magic' >&2; exit 1"), &large, MOST_CODE).await.unwrap_err();
+        let error =
+            compile(&shell("echo 'bad magic' >&2; exit 1"), CodeCounts::Nothing, &large, MOST_CODE).await.unwrap_err();
         assert_eq!(error.to_string(), "the component does not compile: bad magic");
     }
 
@@ -219,7 +236,9 @@ mod tests {
     #[tokio::test]
     async fn a_compiler_that_does_not_start_may_start_later() {
         let error =
-            compile(&WorkerCommand { program: "/nowhere".into(), args: vec![] }, b"", MOST_CODE).await.unwrap_err();
+            compile(&WorkerCommand { program: "/nowhere".into(), args: vec![] }, CodeCounts::Nothing, b"", MOST_CODE)
+                .await
+                .unwrap_err();
         assert_eq!(error.to_string(), "the compiler /nowhere did not start: No such file or directory (os error 2)");
         assert!(error.is_transient());
     }

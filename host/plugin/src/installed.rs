@@ -7,7 +7,7 @@ use orangery_blueprint::plugins::ClaimTerms;
 use orangery_core::{name::Namespace, pattern, plan::plugin::ClaimRank};
 use orangery_proposal::deployer::Deployer;
 
-use crate::{claim::ClaimKind, plugin::Plugin};
+use crate::{claim::ClaimKind, plugin::Plugin, registration::Registration};
 
 /// The components that are registered at the start, by the types that they claim.
 #[derive(Clone, Default)]
@@ -52,10 +52,19 @@ impl TypeServer {
     }
 }
 
+/// One that is registered by a file, or ships with the host.
+#[derive(Clone)]
+pub(crate) struct RegisteredPlugin {
+    pub(crate) registration: Registration,
+    pub(crate) plugin: Arc<Plugin>,
+}
+
 /// All components of a host by the types that they serve, the first of each list first.
 #[derive(Default)]
 pub(crate) struct InstalledTable {
     registered: TypeClaims,
+    /// What is registered, by its name; but for the terms of components of blueprints.
+    pub(crate) registrations: BTreeMap<String, RegisteredPlugin>,
     pub(crate) installed: BTreeMap<String, InstalledPlugin>,
     /// Of the types that something installed claims.
     servers: BTreeMap<ClaimKind, BTreeMap<String, Vec<TypeServer>>>,
@@ -63,8 +72,15 @@ pub(crate) struct InstalledTable {
 
 impl InstalledTable {
     /// Nothing is installed beside what is registered.
-    pub(crate) fn beside(registered: TypeClaims) -> Self {
-        Self { registered, ..Self::default() }
+    pub(crate) fn beside(registered: TypeClaims, registrations: BTreeMap<String, RegisteredPlugin>) -> Self {
+        Self { registered, registrations, ..Self::default() }
+    }
+
+    /// Other ones are registered from now on.
+    pub(crate) fn register(&mut self, registered: TypeClaims, registrations: BTreeMap<String, RegisteredPlugin>) {
+        self.registered = registered;
+        self.registrations = registrations;
+        self.rank();
     }
 
     /// The one that serves a type in a namespace.

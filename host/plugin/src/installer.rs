@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl PluginSet {
-    fn change(&self) -> RwLockWriteGuard<'_, InstalledTable> {
+    pub(crate) fn change(&self) -> RwLockWriteGuard<'_, InstalledTable> {
         self.installed.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,18 +51,29 @@ impl PluginSet {
         let (claims, grants) = (registration.claims(), registration.spec.grants.clone());
         let content = off_the_executor(|| ComponentBytes::read(content));
         let registered = Registered::installed(registration, content, is_pinned, origin(&name));
+        let (plugin, loaded) = self.usable(registered, "the Plugin").await?;
+        let interfaces = interfaces(&loaded, &grants);
+        Ok((plugin, claims, interfaces))
+    }
+
+    /// One that is compiled, and is what its registration claims it is. `whose` says whose claim that is.
+    pub(crate) async fn usable(
+        &self,
+        registered: Registered,
+        whose: &str,
+    ) -> Result<(Arc<Plugin>, Arc<Component>), Fault> {
+        let claims = registered.registration.claims();
         let plugin = Arc::new(Plugin::new(registered, self.sandbox.clone()));
         let loaded = plugin.component().await.map_err(|error| error.fault(Deployer::identity(plugin.as_ref())))?;
         if let Some((kind, _)) = claims.iter().find(|(kind, _)| !loaded.exports(kind.interface())) {
             let message = format!(
-                "{}: the component exports nothing of a {}, which the Plugin claims it is; correct one of them",
+                "{}: the component exports nothing of a {}, which {whose} claims it is; correct one of them",
                 Deployer::identity(plugin.as_ref()),
                 kind.word()
             );
             return Err(Fault::invalid(Code::ConfigurationProblem, message));
         }
-        let interfaces = interfaces(&loaded, &grants);
-        Ok((plugin, claims, interfaces))
+        Ok((plugin, loaded))
     }
 }
 

@@ -1,6 +1,9 @@
 //! One instance: a store of its own, budgets on everything, an answer or the reason why there is none.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use serde::{Deserialize, Serialize};
 use wasmtime::{
@@ -11,6 +14,7 @@ use wasmtime_wasi::I32Exit;
 use crate::{
     budget::{Budget, BudgetLimit},
     capability::locked,
+    cost::CallCost,
     error::{CallStop, Error, SharedResource},
     export::{ExportAnswer, ExportRequest, ExportedFunctions},
     meter::Metered,
@@ -27,24 +31,32 @@ pub(crate) struct CallTerms {
     pub(crate) randomness: Randomness,
 }
 
-/// Calls an export in an instance of its own, with everything but the wall clock limited.
+/// Calls an export in an instance of its own, with everything but the wall clock limited. Says what that has cost.
 pub(crate) async fn call<T: Metered + Send>(
     engine: &Engine,
     exports: &ExportedFunctions<T>,
     guest: T,
     budget: &Budget,
     request: &ExportRequest,
-) -> Result<ExportAnswer, CallEnd> {
+) -> (Result<ExportAnswer, CallEnd>, CallCost) {
     let mut store = store(engine, guest, budget);
+    let begin = Instant::now();
+    let mut instantiate = None;
     let answer = async {
         let instance = match exports.pre.instantiate_async(&mut store).await {
             Err(error) if is_sealing(&error) => exports.pre.instantiate_async(&mut store).await,
             instance => instance,
         }?;
+        instantiate = Some(begin.elapsed());
         // In a box, because the stacks of tests are nearly full.
         Box::pin(exports.call(&mut store, &instance, request)).await
     };
-    answer.await.map_err(|error| CallEnd::of(&error))
+    let answer = answer.await.map_err(|error| CallEnd::of(&error));
+    let all = begin.elapsed();
+    let instantiate = instantiate.unwrap_or(all);
+    let fuel = store.get_fuel().map_or(0, |left| u64::MAX - left);
+    let memory = store.data_mut().meter().memory() as u64;
+    (answer, CallCost { instantiate, call: all - instantiate, memory, fuel })
 }
 
 /// Whether the machine has refused to seal the memory that instances of a component begin with. It does so where a page of it
@@ -58,6 +70,8 @@ fn store<T: Metered + Send>(engine: &Engine, guest: T, budget: &Budget) -> Store
     store.limiter(|guest| guest.meter());
     store.set_hostcall_fuel(most_passed(budget));
     store.set_max_component_handles(usize::try_from(budget.handles).unwrap_or(usize::MAX));
+    // Only code that counts takes any, and it has no end of it.
+    let _uncounted = store.set_fuel(u64::MAX);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|mut context| {
         context.data_mut().meter().tick()?;

@@ -16,6 +16,7 @@ mod component;
 mod confine;
 mod contract;
 mod convert;
+mod cost;
 mod epochs;
 mod error;
 mod export;
@@ -29,20 +30,25 @@ mod pages;
 mod plugin;
 mod plugin_set;
 mod registration;
+mod reload;
 mod sandbox;
 mod transcript;
 mod wasi;
 mod worker;
 
 pub use budget::{Budget, BudgetLimit};
-pub use compile::compile_worker_main;
+pub use compile::{compile_counting_worker_main, compile_worker_main};
 pub use component::Component;
 pub use contract::{LEVEL, WIT};
+pub use cost::{CallCost, CallCosts, CodeCounts};
 pub use error::{CacheError, Error};
 pub use inspect::{Inspection, Need, Offer, World, inspect};
 pub use plugin::{Plugin, TestCase, TestSubject};
 pub use plugin_set::{PluginSet, PluginSetError};
-pub use registration::{Registered, Registration, RegistrationError, RegistrationSpec, read_folder, unpack};
+pub use registration::{
+    Registered, Registration, RegistrationError, RegistrationSpec, is_registration, read_folder, unpack,
+};
+pub use reload::{ReloadOutcome, Reloaded};
 pub use sandbox::{
     Allocator, CacheShares, CallIsolation, MemoryShares, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION,
 };

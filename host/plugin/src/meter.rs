@@ -146,6 +146,11 @@ impl Meter {
         Ok(())
     }
 
+    /// Bytes of linear memory that it has.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
     /// Waits for the host. A tick that passes meanwhile is not counted as the guest's.
     pub(crate) async fn wait<T>(&mut self, port: impl Future<Output = T>) -> T {
         let before = self.epochs.passed();

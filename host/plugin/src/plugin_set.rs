@@ -17,7 +17,7 @@ use orangery_proposal::deployer::Deployer;
 use crate::{
     bundled::BundledTerms,
     claim::ClaimKind,
-    installed::{InstalledTable, TypeClaims},
+    installed::{InstalledTable, RegisteredPlugin, TypeClaims},
     plugin::Plugin,
     registration::Registered,
     sandbox::{Occupancy, Sandbox},
@@ -73,6 +73,7 @@ impl PluginSet {
             sandbox: sandbox.clone(),
         };
         let mut origins: BTreeMap<String, String> = BTreeMap::new();
+        let mut registrations = BTreeMap::new();
         for one in registered {
             let name = one.registration.metadata.name.clone();
             let origin = one.origin.clone();
@@ -86,18 +87,19 @@ impl PluginSet {
                 set.own = BundledTerms::of(one.registration);
                 continue;
             }
-            let claims = one.registration.claims();
+            let (claims, registration) = (one.registration.claims(), one.registration.clone());
             let plugin = Arc::new(Plugin::new(one, sandbox.clone()));
             for (kind, claimed) in claims {
                 claim(set.registered.of_mut(kind), claimed, &plugin)?;
             }
+            registrations.insert(name, RegisteredPlugin { registration, plugin: Arc::clone(&plugin) });
             set.plugins.push(plugin);
         }
-        let installed = InstalledTable::beside(set.registered.clone());
+        let installed = InstalledTable::beside(set.registered.clone(), registrations);
         Ok(Self { installed: RwLock::new(installed), ..set })
     }
 
-    /// The components, in the order registered.
+    /// The components that were registered at the start, in that order.
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
     }
@@ -109,7 +111,7 @@ impl PluginSet {
         self.plugins.iter().filter(move |plugin| plans(plugin))
     }
 
-    fn table(&self) -> RwLockReadGuard<'_, InstalledTable> {
+    pub(crate) fn table(&self) -> RwLockReadGuard<'_, InstalledTable> {
         self.installed.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +132,11 @@ impl PluginSet {
     }
 }
 
-fn claim(claims: &mut BTreeMap<String, Arc<Plugin>>, claimed: String, by: &Arc<Plugin>) -> Result<(), PluginSetError> {
+pub(crate) fn claim(
+    claims: &mut BTreeMap<String, Arc<Plugin>>,
+    claimed: String,
+    by: &Arc<Plugin>,
+) -> Result<(), PluginSetError> {
     let name = |plugin: &Plugin| Deployer::identity(plugin).name.clone();
     match claims.insert(claimed.clone(), by.clone()) {
         Some(first) => Err(PluginSetError::Type { claimed, first: name(&first), second: name(by) }),

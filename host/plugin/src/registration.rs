@@ -493,6 +493,11 @@ impl Registered {
     }
 }
 
+/// Whether a file of a folder of registrations is one, by its ending.
+pub fn is_registration(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+}
+
 /// The registrations of a folder: its files that end in `.yaml` or `.yml`, sorted by name.
 ///
 /// # Errors
@@ -503,7 +508,7 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Registered>, RegistrationError> 
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
-        if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
+        if is_registration(&path) {
             files.push(path);
         }
     }

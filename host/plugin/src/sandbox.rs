@@ -31,6 +31,7 @@ use crate::{
     capability::{self, Guest},
     compile::SlowCompilations,
     component::Slot,
+    cost::{CallCosts, CodeCounts},
     epochs::Epochs,
     error::{CacheError, Error},
     meter::SharedMemory,
@@ -60,6 +61,8 @@ pub struct SandboxConfig {
     pub code: usize,
     /// Is told in one sentence when a large component begins to compile, and when it has ended: that takes seconds, once.
     pub notice: fn(&str),
+    /// Where the costs of calls are written down, and what its code counts for that; `None` where nobody asks.
+    pub costs: Option<CallCosts>,
 }
 
 impl SandboxConfig {
@@ -69,7 +72,7 @@ impl SandboxConfig {
         let notice = |sentence: &str| tracing::warn!("{sentence}");
         let MemoryShares { calls: memory, compilers, caches, .. } = MemoryShares::of_machine();
         let (isolation, code) = (CallIsolation::Untrusted, caches.code);
-        Self { worker, isolation, cache, calls: 64, memory, compilers, code, notice }
+        Self { worker, isolation, cache, calls: 64, memory, compilers, code, notice, costs: None }
     }
 }
 
@@ -118,6 +121,7 @@ pub struct Sandbox {
     /// Compilers that may run at once.
     compilers: Arc<Turns>,
     notice: fn(&str),
+    costs: Option<CallCosts>,
     registered: OriginCompiler,
     own: OriginCompiler,
     /// The quotas of namespaces, where there are any. Held for one look.
@@ -183,8 +187,9 @@ impl Sandbox {
     ///
     /// [`Error::Engine`] where this machine cannot run WebAssembly at all.
     pub fn start(config: SandboxConfig) -> Result<Arc<Self>, Error> {
-        let SandboxConfig { worker, isolation, cache, calls, memory, compilers, code, notice } = config;
-        let (engine, allocator) = engine::start(calls)?;
+        let SandboxConfig { worker, isolation, cache, calls, memory, compilers, code, notice, costs } = config;
+        let counts = costs.as_ref().map(|costs| costs.counts).unwrap_or_default();
+        let (engine, allocator) = engine::start(calls, counts)?;
         if let Allocator::OnDemand { reason } = &allocator {
             tracing::warn!(reason, "calls of components are slower: the pool of instances could not be reserved");
         }
@@ -226,6 +231,7 @@ impl Sandbox {
             registered,
             own,
             notice,
+            costs,
             recent: Recent::new(code),
             of_blueprints: SharedBytes::new((memory / 4 * OF_BLUEPRINTS_QUARTERS) as u64),
             quotas: RwLock::default(),
@@ -310,6 +316,16 @@ impl Sandbox {
 
     pub(crate) fn memory(&self) -> &Arc<SharedMemory> {
         &self.memory
+    }
+
+    /// Where the costs of calls are written down.
+    pub(crate) fn costs(&self) -> Option<&CallCosts> {
+        self.costs.as_ref()
+    }
+
+    /// What its code counts.
+    pub(crate) fn counts(&self) -> CodeCounts {
+        self.costs.as_ref().map(|costs| costs.counts).unwrap_or_default()
     }
 
     pub(crate) fn epochs(&self) -> &Arc<Epochs> {

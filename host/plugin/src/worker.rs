@@ -20,7 +20,7 @@ mod serve;
 
 pub(crate) use pool::Workers;
 pub use process::WorkerCommand;
-pub(crate) use process::{COMPILE, CompiledCode, OF_ALLOCATOR};
+pub(crate) use process::{COMPILE, COMPILE_COUNTING, CompiledCode, OF_ALLOCATOR};
 pub use serve::call_worker_main;
 
 use self::frame::{WorkerFrame, decode_untrusted};

@@ -222,6 +222,11 @@ impl Operator {
         move || authors.as_ref().map_or(0, |authors| authors.writes())
     }
 
+    /// Others serve these types from now on: whoever waits for a component of one is called.
+    pub fn tell_served(&self, types: &BTreeSet<String>) {
+        self.host.tell_served(types);
+    }
+
     /// The figures of the controllers, by name.
     pub fn queues(&self) -> &[(&'static str, Queue)] {
         &self.queues

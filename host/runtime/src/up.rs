@@ -7,12 +7,13 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
 use kube::{Client, api::DynamicObject};
-use orangery_cli::{Exit, Terminal, Up, apply::apply, folder, repositories::folders};
+use orangery_cli::{Exit, Terminal, Up, apply::apply, components::RegistrationSource, folder, repositories::folders};
 use orangery_controllers::{ActingAccounts, OwnAddress};
 use orangery_core::port::Clock;
 use orangery_embedded::{Options, Server};
@@ -21,6 +22,7 @@ use tracing_subscriber::filter::LevelFilter;
 pub use self::error::UpError;
 use self::{
     place::ServerLocation,
+    reload::WatchedFolder,
     view::{LiveView, ViewScope},
 };
 use crate::{
@@ -36,6 +38,7 @@ use crate::{
 mod error;
 mod place;
 mod planted;
+mod reload;
 mod target;
 mod view;
 
@@ -51,6 +54,8 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let place = ServerLocation::choose(&arguments)?;
     // The server runs no pods.
     let containers = if arguments.simulate_workloads { ContainerItems::simulated() } else { ContainerItems::Refused };
+    let source = |folder: &PathBuf| RegistrationSource::of(folder, Bundled::WithMock, containers.clone());
+    let watched = arguments.plugins.as_ref().map(source).map(WatchedFolder::of);
     let plugins =
         components::load(arguments.plugins.as_deref(), Bundled::WithMock, containers, arguments.call_processes)?;
     let server = serve(&arguments, &place).await?;
@@ -70,7 +75,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         max_parallel: arguments.max_parallel,
         records: recordings::open(&arguments.record)?,
         journal: place.lasting(),
-        ..OperatorConfig::new(client.clone(), plugins)
+        ..OperatorConfig::new(client.clone(), plugins.clone())
     };
     let ready = tokio::select! {
         ready = until_ready(config, &client, &server, &place) => Some(ready?),
@@ -86,8 +91,15 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         terminal.line("Workloads are simulated: they are marked ready or complete, and no container runs.")?;
     }
     let running = Running { arguments, client, operator };
+    let follow = async {
+        match watched {
+            Some(watched) => watched.follow(&plugins, &running.operator).await,
+            None => std::future::pending().await,
+        }
+    };
     let outcome = tokio::select! {
         outcome = running.deploy(manifests, terminal) => outcome,
+        () = follow => Ok(Exit::Ok),
         () = stop.asked() => Ok(Exit::Ok),
     };
     running.operator.stop().await;

@@ -4,6 +4,7 @@
 
 mod bindings;
 mod kept;
+mod kit;
 mod toolchain;
 
 use std::{
@@ -17,6 +18,7 @@ use wasi_preview1_component_adapter_provider::{
 };
 use wit_component::ComponentEncoder;
 
+pub use self::kit::{GoKit, go_kit};
 use self::{bindings::Bindings, kept::CachedBuild, toolchain::Go};
 use crate::{Error, cargo, snapshot, variable};
 

@@ -30,6 +30,27 @@ pub fn components() -> &'static [Builtin] {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"))
 }
 
+/// What projects in Go of one world are built with. Go makes a module; what stands around it in a component depends on the
+/// contract alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbeddedGoKit {
+    /// The world of the contract.
+    pub world: &'static str,
+    /// The bindings, by their path in the module `wit_component`.
+    pub bindings: &'static [(&'static str, &'static str)],
+    /// What stands in a component before its module.
+    pub before: &'static [u8],
+    /// What stands behind it.
+    pub after: &'static [u8],
+}
+
+/// What projects in Go of a world are built with.
+#[inline(never)]
+pub fn go_kit(world: &str) -> Option<&'static EmbeddedGoKit> {
+    let kits: &'static [EmbeddedGoKit] = include!(concat!(env!("OUT_DIR"), "/go_kits.rs"));
+    kits.iter().find(|kit| kit.world == world)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;

@@ -1,6 +1,7 @@
 //! The commands as users call them.
 
 mod blueprints;
+mod building;
 mod embedded_components;
 mod examples;
 pub(super) mod offline;

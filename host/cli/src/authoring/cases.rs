@@ -85,6 +85,20 @@ pub fn folders(cases: &Path) -> Result<Vec<PathBuf>, CommandError> {
     }
 }
 
+/// The cases in a folder, and those of the folder `checks` beside it, which look at templates without rendering them.
+///
+/// # Errors
+/// As [`folders`].
+pub fn all(cases: &Path) -> Result<Vec<(PathBuf, CaseKind)>, CommandError> {
+    let of = |folder: &Path, kind| folders(folder).map(|found| found.into_iter().map(move |folder| (folder, kind)));
+    let mut all: Vec<(PathBuf, CaseKind)> = of(cases, CaseKind::Cases)?.collect();
+    let checks = cases.parent().unwrap_or(Path::new("")).join("checks");
+    if checks.is_dir() && checks != cases {
+        all.extend(of(&checks, CaseKind::Checks)?);
+    }
+    Ok(all)
+}
+
 /// Runs one case. What it called and what was answered goes into `log`.
 pub async fn run(
     component: &LoadedComponent,

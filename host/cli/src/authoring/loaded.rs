@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use orangery_plugin::{Inspection, Plugin, Registered, Registration, Sandbox, SandboxConfig, WorkerCommand, World};
+use orangery_plugin::{
+    CallCosts, Inspection, Plugin, Registered, Registration, Sandbox, SandboxConfig, WorkerCommand, World,
+};
 
 use crate::{cache, command_error::CommandError, folder, terminal};
 
@@ -23,6 +25,17 @@ const EVERYTHING: &str = "grants:
     hosts: ['*']
     kubeconfigs: ['*']
 ";
+
+/// Where a component and its registration are looked for; see [`LoadedComponent::read`].
+#[derive(Clone, Copy, Debug)]
+pub struct ComponentPaths<'a> {
+    /// The component.
+    pub file: &'a Path,
+    /// Its registration.
+    pub registration: Option<&'a Path>,
+    /// Folders in which one may lie.
+    pub near: &'a [PathBuf],
+}
 
 /// A component that can be called.
 pub struct LoadedComponent {
@@ -45,9 +58,22 @@ impl LoadedComponent {
     /// # Errors
     /// A file that cannot be read, is no component, or is no registration.
     pub fn read(file: &Path, registration: Option<&Path>, near: &[PathBuf]) -> Result<Self, CommandError> {
+        Self::read_for(ComponentPaths { file, registration, near }, None)
+    }
+
+    /// The same with what its calls cost written down.
+    ///
+    /// # Errors
+    /// As [`LoadedComponent::read`].
+    pub fn measured(of: ComponentPaths<'_>, costs: CallCosts) -> Result<Self, CommandError> {
+        Self::read_for(of, Some(costs))
+    }
+
+    fn read_for(of: ComponentPaths<'_>, costs: Option<CallCosts>) -> Result<Self, CommandError> {
+        let ComponentPaths { file, registration, near } = of;
         let bytes = fs::read(file).map_err(|cause| CommandError::Read { path: file.to_owned(), cause })?;
         let worker = WorkerCommand::current_exe().map_err(CommandError::Program)?;
-        let config = SandboxConfig { notice: terminal::notice, ..SandboxConfig::new(worker, cache::folder()) };
+        let config = SandboxConfig { notice: terminal::notice, costs, ..SandboxConfig::new(worker, cache::folder()) };
         let sandbox = Sandbox::start(config)?;
         Self::in_sandbox(&sandbox, (file, bytes), registration, near)
     }
@@ -103,7 +129,8 @@ fn everything(worlds: &[World]) -> Result<Registration, CommandError> {
     Ok(Registration::parse(&text, "the registration that grants everything")?)
 }
 
-fn claim(registration: &Registration) -> (World, Vec<String>) {
+/// The world that a registration claims its component is of, and the types.
+pub(super) fn claim(registration: &Registration) -> (World, Vec<String>) {
     let spec = &registration.spec;
     match (&spec.deployer, &spec.template, &spec.gate) {
         (Some(deployer), _, _) => (World::Deployer, deployer.item_types.clone()),

@@ -12,6 +12,8 @@ use clap::ValueEnum;
 use orangery_core::name::can_be_name;
 use orangery_plugin::World;
 
+pub(crate) use self::contents::wit_world;
+
 /// The most characters of a project's name: it names a crate, files, and a type.
 const MOST_CHARACTERS: usize = 40;
 
@@ -20,6 +22,8 @@ const MOST_CHARACTERS: usize = 40;
 pub enum Language {
     /// With the SDK, which is part of the project
     Rust,
+    /// With go, and the bindings, which are part of the project
+    Go,
     /// With componentize-py
     Python,
     /// With componentize-js
@@ -28,7 +32,7 @@ pub enum Language {
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Python, Self::Javascript];
+    pub const ALL: [Self; 4] = [Self::Rust, Self::Go, Self::Python, Self::Javascript];
 }
 
 /// What a component is for.
@@ -129,7 +133,7 @@ impl Project {
     pub fn component(&self) -> String {
         match self.language {
             Language::Rust => format!("target/wasm32-wasip2/release/{}.wasm", self.name.module()),
-            Language::Python | Language::Javascript => format!("{}.wasm", self.name.as_str()),
+            Language::Go | Language::Python | Language::Javascript => format!("{}.wasm", self.name.as_str()),
         }
     }
 
@@ -142,10 +146,11 @@ impl Project {
                 "venv/bin/pip install -r requirements.txt".to_owned(),
                 format!(
                     "venv/bin/componentize-py -d wit -w {} componentize app -o {}",
-                    contents::wit_world(self.kind),
+                    wit_world(self.kind.world()),
                     self.component()
                 ),
             ],
+            Language::Go => vec!["orangery plugin build".to_owned()],
             Language::Javascript => vec!["npm install".to_owned(), "npm run build".to_owned()],
         }
     }

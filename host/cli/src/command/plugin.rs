@@ -1,14 +1,17 @@
-//! `orangery plugin`: components, made, tested, looked into and compiled beforehand.
+//! `orangery plugin`: components, made, built, tested, looked into and compiled beforehand.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use crate::command::plugin::{
-    compile::Compile, conform::PluginConform, diff::PluginDiff, inspect::PluginInspect, new::PluginNew,
-    pull::PluginPull, push::PluginPush, replay::PluginReplay, sign::PluginSign, test::PluginTest, verify::PluginVerify,
+    bench::PluginBench, build::PluginBuild, compile::Compile, conform::PluginConform, diff::PluginDiff,
+    inspect::PluginInspect, new::PluginNew, pull::PluginPull, push::PluginPush, replay::PluginReplay, sign::PluginSign,
+    test::PluginTest, verify::PluginVerify, watch::PluginWatch,
 };
 
+pub mod bench;
+pub mod build;
 pub mod compile;
 pub mod conform;
 pub mod diff;
@@ -20,8 +23,9 @@ pub mod replay;
 pub mod sign;
 pub mod test;
 pub mod verify;
+pub mod watch;
 
-/// Makes, tests, publishes and looks into components, and compiles them beforehand.
+/// Makes, builds, tests, publishes and looks into components, and compiles them beforehand.
 #[derive(Clone, Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct PluginArguments {
@@ -35,8 +39,14 @@ pub struct PluginArguments {
 pub enum PluginCommand {
     /// Write a project for a component of one's own
     New(PluginNew),
+    /// Build the component of a project with the tools of its language
+    Build(PluginBuild),
+    /// Build a project whenever a file of it is saved
+    Watch(PluginWatch),
     /// Run the recorded cases of a component
     Test(PluginTest),
+    /// Measure what the recorded cases of a component cost
+    Bench(PluginBench),
     /// Ask a deployer what every deployer has to be able to do
     Conform(PluginConform),
     /// Make recorded calls again with another component
@@ -58,6 +68,9 @@ pub enum PluginCommand {
     /// Compile a component from stdin to stdout. The host runs this in a process of its own
     #[command(hide = true)]
     CompileWorker,
+    /// The same to code that counts its steps, for benchmarks
+    #[command(hide = true)]
+    CompileCountingWorker,
     /// Call a component for the host at the other end of stdin. The host runs this in a process of its own
     #[command(hide = true)]
     CallWorker,

@@ -10,6 +10,7 @@ use wasmtime::Engine;
 use super::CPU_SECONDS;
 use crate::{
     confine::{ProcessLimits, confine},
+    cost::CodeCounts,
     inspect::MOST_BYTES,
     sandbox::{MemoryShares, settings},
 };
@@ -18,7 +19,16 @@ use crate::{
 ///
 /// The exit code is 0, or 1 with one sentence on the standard error.
 pub fn compile_worker_main() -> ExitCode {
-    match compile() {
+    compiled(CodeCounts::Nothing)
+}
+
+/// The same to code that counts its steps.
+pub fn compile_counting_worker_main() -> ExitCode {
+    compiled(CodeCounts::Fuel)
+}
+
+fn compiled(counts: CodeCounts) -> ExitCode {
+    match compile(counts) {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
             // Nobody else can be told when nobody reads it.
@@ -28,13 +38,13 @@ pub fn compile_worker_main() -> ExitCode {
     }
 }
 
-fn compile() -> Result<(), String> {
+fn compile(counts: CodeCounts) -> Result<(), String> {
     let limits = ProcessLimits { cpu_seconds: CPU_SECONDS, memory: MemoryShares::of_machine().compiler };
     confine(limits).map_err(|error| format!("the compiler could not confine itself: {error}"))?;
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("the component could not be read: {error}"))?;
-    let engine = Engine::new(&settings()).map_err(|error| format!("the engine does not start: {error:#}"))?;
+    let engine = Engine::new(&settings(counts)).map_err(|error| format!("the engine does not start: {error:#}"))?;
     let code = engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?;
     let mut out = io::stdout().lock();
     out.write_all(&code).and_then(|()| out.flush()).map_err(|error| format!("the code could not be written: {error}"))

@@ -6,6 +6,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use crate::{
     budget::{MAX_MEMORY_MIB, MAX_TABLE_ELEMENTS},
+    cost::CodeCounts,
     error::Error,
 };
 
@@ -40,10 +41,11 @@ pub enum Allocator {
 }
 
 /// What code is compiled for. The compiler's process and the host use the same, so that one loads what the other made.
-pub(crate) fn settings() -> Config {
+pub(crate) fn settings(counts: CodeCounts) -> Config {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
+        .consume_fuel(counts == CodeCounts::Fuel)
         .concurrency_support(false)
         .wasm_memory64(false)
         .wasm_tail_call(false)
@@ -94,29 +96,29 @@ fn has_usual_features() -> bool {
 }
 
 /// An engine with a pool for this many calls, or without one where the machine refuses the reservation.
-pub(crate) fn start(calls: u32) -> Result<(Engine, Allocator), Error> {
-    start_with(pool(calls))
+pub(crate) fn start(calls: u32, counts: CodeCounts) -> Result<(Engine, Allocator), Error> {
+    start_with(pool(calls), counts)
 }
 
 /// An engine of a process that makes one call at a time, for a component that needs so much: what is reserved counts as the
 /// memory of the process.
-pub(crate) fn one_call_engine(needed: Option<ResourcesRequired>) -> Result<Engine, Error> {
+pub(crate) fn one_call_engine(needed: Option<ResourcesRequired>, counts: CodeCounts) -> Result<Engine, Error> {
     let mut pool = pool(1);
     let (memories, tables) =
         needed.map_or((MOST_MEMORIES, MOST_TABLES), |needed| (needed.num_memories, needed.num_tables));
     pool.total_core_instances(MOST_CORE_INSTANCES)
         .total_memories(memories.clamp(1, MOST_MEMORIES))
         .total_tables(tables.clamp(1, MOST_TABLES));
-    Ok(start_with(pool)?.0)
+    Ok(start_with(pool, counts)?.0)
 }
 
-fn start_with(pool: PoolingAllocationConfig) -> Result<(Engine, Allocator), Error> {
-    let mut pooled = settings();
+fn start_with(pool: PoolingAllocationConfig, counts: CodeCounts) -> Result<(Engine, Allocator), Error> {
+    let mut pooled = settings(counts);
     pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     match Engine::new(&pooled) {
         Ok(engine) => Ok((engine, Allocator::Pooling)),
         Err(refusal) => {
-            let engine = Engine::new(&settings()).map_err(|error| Error::Engine { why: format!("{error:#}") })?;
+            let engine = Engine::new(&settings(counts)).map_err(|error| Error::Engine { why: format!("{error:#}") })?;
             Ok((engine, Allocator::OnDemand { reason: format!("{refusal:#}") }))
         }
     }
@@ -177,13 +179,13 @@ mod tests {
         assert!(differs, "code would be for processors with AVX");
         if has_avx {
             assert_ne!(flags(&usual), flags(&Config::new()), "code would be for processors like this one");
-            assert_ne!(flags(&settings()), flags(&Config::new()));
+            assert_ne!(flags(&settings(CodeCounts::Nothing)), flags(&Config::new()));
         }
     }
 
     #[test]
     fn limits_components_frames_of_a_trap() {
-        let engine = Engine::new(&settings()).unwrap();
+        let engine = Engine::new(&settings(CodeCounts::Nothing)).unwrap();
         let mut store = Store::new(&engine, ());
         store.set_epoch_deadline(1);
         let instance = Instance::new(&mut store, &Module::new(&engine, RECURSES).unwrap(), &[]).unwrap();

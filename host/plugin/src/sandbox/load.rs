@@ -350,7 +350,7 @@ impl Sandbox {
         }
         let code = CompiledCode::new(&inspection.digest, inspection.interfaces(), &compiled);
         let no_room = |error: io::Error| Error::WorkerStart { why: format!("its code has no room: {error}") };
-        Ok(UncheckedCode::Worker(Arc::new(code.map_err(no_room)?)))
+        Ok(UncheckedCode::Worker(Arc::new(code.map_err(no_room)?.measured(self.costs()))))
     }
 
     /// A component of compiled code, once it was checked where its calls run.
@@ -393,13 +393,13 @@ impl Sandbox {
             ComponentOrigin::Blueprint => MOST_CODE_OF_ONE,
         };
         if bytes.as_ref().len() <= LARGE_COMPONENT {
-            return compile::compile(&self.worker, bytes, most).await;
+            return compile::compile(&self.worker, self.counts(), bytes, most).await;
         }
         (self.notice)(&format!(
             "compiling {name}, once for this version of it and of this host; that takes some seconds"
         ));
         let begin = Instant::now();
-        let compiled = compile::compile(&self.worker, bytes, most).await?;
+        let compiled = compile::compile(&self.worker, self.counts(), bytes, most).await?;
         (self.notice)(&format!("compiled {name} in {:.1} s", begin.elapsed().as_secs_f64()));
         Ok(compiled)
     }

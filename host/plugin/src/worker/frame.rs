@@ -14,6 +14,7 @@ use crate::{
         types::{ClusterRef, ObjectKey, Selection},
     },
     budget::Budget,
+    cost::{CallCost, CodeCounts},
     error::Error,
     export::{ExportAnswer, ExportRequest, Interface},
     instance::{CallEnd, CallTerms},
@@ -36,6 +37,8 @@ pub(super) struct WorkerStart {
     pub(super) interfaces: Vec<Interface>,
     /// What each of its calls may spend.
     pub(super) budget: Budget,
+    /// What its code counts, where the costs of its calls are asked for.
+    pub(super) measured: Option<CodeCounts>,
 }
 
 /// A call, to the worker.
@@ -64,6 +67,8 @@ pub(super) enum WorkerFrame {
     End(Result<DetachedAnswer, CallEnd>),
     /// It has got a call, and begins. Whatever becomes of it afterwards becomes of the call.
     Begun,
+    /// What the call has cost that ends now, where that is asked for.
+    Cost(CallCost),
 }
 
 /// Why code cannot be used.

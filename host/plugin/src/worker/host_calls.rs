@@ -54,11 +54,18 @@ async fn answered(
         WorkerFrame::Begun => {}
         _ => return Err(Lost::Nonsense("something else before it began".to_owned())),
     }
-    let mut stopped = None;
+    let (mut stopped, mut cost_is_told) = (None, false);
     loop {
         match connection.receive(most).await? {
             WorkerFrame::Begun => return Err(Lost::Nonsense("it began once more".to_owned())),
             WorkerFrame::Ready(_) => return Err(Lost::Nonsense("it was ready once more".to_owned())),
+            WorkerFrame::Cost(cost) => match &capabilities.costs {
+                Some(costs) if !cost_is_told => {
+                    costs.add(cost);
+                    cost_is_told = true;
+                }
+                Some(_) | None => return Err(Lost::Nonsense("a cost that nobody asks for".to_owned())),
+            },
             WorkerFrame::Call(_) if stopped.is_some() => {
                 return Err(Lost::Nonsense("it went on when its call was stopped".to_owned()));
             }

@@ -23,7 +23,13 @@ use super::{
     connection::{Lost, WorkerConnection},
     frame::{LoadFailure, MOST_FRAME_PARTS, WorkerFrame, WorkerStart},
 };
-use crate::{budget::Budget, error::Error, export::Interface, transcript::escaped};
+use crate::{
+    budget::Budget,
+    cost::{CallCosts, CodeCounts},
+    error::Error,
+    export::Interface,
+    transcript::escaped,
+};
 
 /// The longest that a worker may take to load code.
 const LONGEST_START: Duration = Duration::from_secs(20);
@@ -40,6 +46,8 @@ pub(crate) const OF_ALLOCATOR: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0
 
 /// The job of a worker that compiles, as its last argument.
 pub(crate) const COMPILE: &str = "compile-worker";
+/// The same of one whose code counts its steps: for benchmarks alone.
+pub(crate) const COMPILE_COUNTING: &str = "compile-counting-worker";
 /// The job of a worker that calls.
 pub(super) const CALL: &str = "call-worker";
 
@@ -71,6 +79,8 @@ pub(crate) struct CompiledCode {
     /// Bytes.
     pub(crate) length: usize,
     file: File,
+    /// What it counts, where its calls are measured.
+    measured: Option<CodeCounts>,
 }
 
 impl CompiledCode {
@@ -79,7 +89,12 @@ impl CompiledCode {
         let mut file = File::from(memfd_create("orangery-component", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.write_all(code)?;
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Ok(Self { digest: digest.to_owned(), interfaces, length: code.len(), file })
+        Ok(Self { digest: digest.to_owned(), interfaces, length: code.len(), file, measured: None })
+    }
+
+    /// The same, whose calls are measured where costs are written down.
+    pub(crate) fn measured(self, costs: Option<&CallCosts>) -> Self {
+        Self { measured: costs.map(|costs| costs.counts), ..self }
     }
 
     /// The same memory, for one more process.
@@ -110,7 +125,8 @@ impl WorkerProcess {
         let started = started.map_err(io::Error::other).flatten();
         let mut worker = started.map_err(|error| unstarted(error.to_string()))?;
         worker.code = code.length;
-        let start = WorkerStart { interfaces: code.interfaces.clone(), budget: budget.clone() };
+        let (interfaces, measured) = (code.interfaces.clone(), code.measured);
+        let start = WorkerStart { interfaces, budget: budget.clone(), measured };
         let Ok(ready) = timeout(LONGEST_START, worker.get_ready(&start)).await else {
             return Err(unstarted(format!("it was not ready within {} s", LONGEST_START.as_secs())));
         };

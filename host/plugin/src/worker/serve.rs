@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     confine::{ProcessLimits, confine_loaded, confine_loader},
+    cost::CodeCounts,
     error::Error,
     export::ExportedFunctions,
     instance::{self, CallTerms, most_passed},
@@ -91,16 +92,19 @@ fn code(engine: &Engine) -> Result<Code, Error> {
 struct Worker {
     engine: Engine,
     exports: ExportedFunctions<RemoteGuest>,
+    /// Whether the costs of calls are asked for.
+    is_measured: bool,
 }
 
 impl Worker {
     fn load(start: &WorkerStart) -> Result<Self, LoadFailure> {
-        let unpooled = Engine::new(&settings()).map_err(|error| Error::Engine { why: format!("{error:#}") })?;
-        let engine = one_call_engine(code(&unpooled)?.resources_required())?;
+        let counts = start.measured.unwrap_or(CodeCounts::Nothing);
+        let unpooled = Engine::new(&settings(counts)).map_err(|error| Error::Engine { why: format!("{error:#}") })?;
+        let engine = one_call_engine(code(&unpooled)?.resources_required(), counts)?;
         let mut linker = Linker::new(&engine);
         remote::add_to_linker(&mut linker).map_err(|error| Error::Engine { why: format!("{error:#}") })?;
         let exports = ExportedFunctions::link(&linker, &start.interfaces, &code(&engine)?)?;
-        Ok(Self { engine, exports })
+        Ok(Self { engine, exports, is_measured: start.measured.is_some() })
     }
 
     fn call(
@@ -120,7 +124,10 @@ impl Worker {
             host: host.clone(),
             table,
         };
-        let ended = event_loop.block_on(instance::call(&self.engine, &self.exports, guest, &budget, &request));
+        let (ended, cost) = event_loop.block_on(instance::call(&self.engine, &self.exports, guest, &budget, &request));
+        if self.is_measured {
+            host.send(&WorkerFrame::Cost(cost))?;
+        }
         host.send(&WorkerFrame::End(ended.map(DetachedAnswer::new)))
     }
 }

@@ -82,7 +82,7 @@ async fn c_257_a_project_is_written_where_nothing_is() {
     let binary = crate::binary().await;
     let new = ["plugin", "new", "lemonade", "--language", "rust", "--kind", "deployer"];
     let ended = binary.run(&new).await;
-    let expected = "lemonade is written; build and test it:\n  cd lemonade\n  cargo build --release --target wasm32-wasip2\n  \
+    let expected = "lemonade is written; build and test it:\n  cd lemonade\n  orangery plugin build\n  \
                     orangery plugin test target/wasm32-wasip2/release/lemonade.wasm\n";
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), expected), "{}", ended.stderr);
     let manifest = fs::read_to_string(binary.folder().join("lemonade/Cargo.toml")).expect("it is there");

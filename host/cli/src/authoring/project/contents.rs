@@ -1,6 +1,6 @@
 //! The texts of projects: templates with the words of a project between `@`, the contracts, and the SDK.
 
-use orangery_plugin::WIT;
+use orangery_plugin::{WIT, World};
 
 use super::{Language, Project, ProjectKind};
 
@@ -37,11 +37,21 @@ const SDK: &[(&str, &str)] = sdk![
 /// The README of the SDK, which its documentation includes.
 const SDK_README: &str = include_str!("../../../../../plugins/sdk/README.md");
 
+/// What bindings in Go import: the types of the contract, and memory for what the host writes.
+const GO_PACKAGES: &[(&str, &str)] = &[
+    ("pkg/go.mod", include_str!("../../../../../plugins/go/pkg/go.mod")),
+    ("pkg/wit/runtime/empty.s", include_str!("../../../../../plugins/go/pkg/wit/runtime/empty.s")),
+    ("pkg/wit/runtime/runtime.go", include_str!("../../../../../plugins/go/pkg/wit/runtime/runtime.go")),
+    ("pkg/wit/types/types.go", include_str!("../../../../../plugins/go/pkg/wit/types/types.go")),
+];
+
 /// What differs from kind to kind.
 struct KindTexts {
     registration: &'static str,
     cases: [(&'static str, &'static str); 4],
     rust: &'static str,
+    /// The file of its own, and the text.
+    go: (&'static str, &'static str),
     python: &'static str,
     javascript: &'static str,
     /// The function of the SDK that runs the cases.
@@ -52,12 +62,12 @@ struct KindTexts {
     usage: &'static str,
 }
 
-/// The world that a component is built for; it is called as the folder of its contract.
-pub(super) fn wit_world(kind: ProjectKind) -> &'static str {
-    match kind {
-        ProjectKind::Deployer => "deployer",
-        ProjectKind::Template => "templater",
-        ProjectKind::Gate => "gate-engine",
+/// What the contract calls the world that a component is built for.
+pub(crate) fn wit_world(world: World) -> &'static str {
+    match world {
+        World::Deployer => "deployer",
+        World::Templater => "templater",
+        World::Gate => "gate-engine",
     }
 }
 
@@ -81,6 +91,7 @@ fn texts(kind: ProjectKind) -> KindTexts {
                 ("cases/wrong/response.json", template!("any/deployer-wrong-response.json.tmpl")),
             ],
             rust: template!("rust/deployer.rs.tmpl"),
+            go: ("export_orangery_deployer_deploy/plan.go", template!("go/deployer.go.tmpl")),
             python: template!("python/deployer.py.tmpl"),
             javascript: template!("javascript/deployer.js.tmpl"),
             check: "check_deployer",
@@ -96,6 +107,7 @@ fn texts(kind: ProjectKind) -> KindTexts {
                 ("cases/wrong/response.json", template!("any/template-wrong-response.json.tmpl")),
             ],
             rust: template!("rust/template.rs.tmpl"),
+            go: ("export_orangery_template_template/render.go", template!("go/template.go.tmpl")),
             python: template!("python/template.py.tmpl"),
             javascript: template!("javascript/template.js.tmpl"),
             check: "check_engine",
@@ -111,6 +123,7 @@ fn texts(kind: ProjectKind) -> KindTexts {
                 ("cases/wrong/response.json", template!("any/gate-wrong-response.json.tmpl")),
             ],
             rust: template!("rust/gate.rs.tmpl"),
+            go: ("export_orangery_gate_gate/evaluate.go", template!("go/gate.go.tmpl")),
             python: template!("python/gate.py.tmpl"),
             javascript: template!("javascript/gate.js.tmpl"),
             check: "check_gate",
@@ -139,6 +152,11 @@ pub(super) fn files(project: &Project) -> Vec<(String, String)> {
             write("tests/cases.rs", template!("rust/cases.rs.tmpl"));
             write("sdk/Cargo.toml", template!("rust/sdk-Cargo.toml.tmpl"));
         }
+        Language::Go => {
+            write("go.mod", template!("go/go.mod.tmpl"));
+            write(".gitignore", template!("go/gitignore.tmpl"));
+            write(texts.go.0, texts.go.1);
+        }
         Language::Python => {
             write("requirements.txt", template!("python/requirements.txt.tmpl"));
             write(".gitignore", template!("python/gitignore.tmpl"));
@@ -155,7 +173,7 @@ pub(super) fn files(project: &Project) -> Vec<(String, String)> {
     files
 }
 
-/// What is copied as it is: the contracts, and of Rust the SDK.
+/// What is copied as it is: the contracts, of Rust the SDK, and of Go the bindings.
 fn whole(project: &Project) -> Vec<(String, String)> {
     let owned = |path: String, text: &str| (path, text.to_owned());
     if project.language == Language::Rust {
@@ -166,7 +184,12 @@ fn whole(project: &Project) -> Vec<(String, String)> {
     let folder = format!("{}/", package(project.kind));
     let of_kind =
         WIT.iter().filter_map(|(path, text)| Some(owned(format!("wit/{}", path.strip_prefix(&folder)?), text)));
-    of_kind.collect()
+    if project.language != Language::Go {
+        return of_kind.collect();
+    }
+    let kit = orangery_builtin::go_kit(wit_world(project.kind.world()));
+    let bindings = kit.into_iter().flat_map(|kit| kit.bindings).chain(GO_PACKAGES);
+    of_kind.chain(bindings.map(|(path, text)| owned((*path).to_owned(), text))).collect()
 }
 
 /// A template with the words of the project.
@@ -182,7 +205,7 @@ fn filled(project: &Project, texts: &KindTexts, text: &str) -> String {
     // An interpreter is part of the component, and takes its memory in each call.
     let memory = match project.language {
         Language::Rust => "16",
-        Language::Python | Language::Javascript => "128",
+        Language::Go | Language::Python | Language::Javascript => "128",
     };
     let words = [
         ("@what@", texts.what),
@@ -192,7 +215,7 @@ fn filled(project: &Project, texts: &KindTexts, text: &str) -> String {
         ("@conform@", &conform),
         ("@memory@", memory),
         ("@component@", &project.component()),
-        ("@world@", wit_world(project.kind)),
+        ("@world@", wit_world(project.kind.world())),
         ("@crate@", &project.name.module()),
         ("@version@", env!("CARGO_PKG_VERSION")),
         ("@name@", project.name.as_str()),

@@ -16,7 +16,7 @@ Examples:
   orangery plugin new lemonade --language rust --kind deployer
   orangery plugin new motd --language python --kind template --folder /tmp/motd
 
-The project builds, and its cases pass, as it is written. It has the contracts in it, and in Rust the SDK of this version: it
+The project builds, and its cases pass, as it is written. It has the contracts in it, in Rust the SDK and in Go the bindings of this version: it
 needs this program and the tools of its language, and nothing else of Orangery. README.md in it has the commands.";
 
 /// Writes a project for a component: sources, a registration, recorded cases, and the commands that build and test it.
@@ -45,9 +45,7 @@ impl PluginNew {
         project.write(&folder)?;
         terminal.line(format_args!("{} is written; build and test it:", folder.display()))?;
         terminal.line(format_args!("  cd {}", folder.display()))?;
-        for command in project.build_commands() {
-            terminal.line(format_args!("  {command}"))?;
-        }
+        terminal.line("  orangery plugin build")?;
         terminal.line(format_args!("  orangery plugin test {}", project.component()))?;
         Ok(Exit::Ok)
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::folder_of;
 use crate::{
     authoring::{
-        cases::{self, CallLog, CaseKind, CaseReport, Coverage, Expectation},
+        cases::{self, CallLog, CaseReport, Coverage, Expectation},
         loaded::LoadedComponent,
     },
     command_error::CommandError,
@@ -79,13 +79,7 @@ impl PluginTest {
         let expectation = if self.update { Expectation::IsUpdated } else { Expectation::Holds };
         let log = Arc::new(CallLog::default());
         let mut reports = Vec::new();
-        let checks = folder_of(&self.cases).join("checks");
-        let mut folders: Vec<(PathBuf, CaseKind)> =
-            cases::folders(&self.cases)?.into_iter().map(|folder| (folder, CaseKind::Cases)).collect();
-        if checks.is_dir() && checks != self.cases {
-            folders.extend(cases::folders(&checks)?.into_iter().map(|folder| (folder, CaseKind::Checks)));
-        }
-        for (folder, kind) in folders {
+        for (folder, kind) in cases::all(&self.cases)? {
             reports.push(cases::run(component, &folder, kind, expectation, &log).await);
         }
         let failed = reports.iter().filter(|report| !report.problems.is_empty()).count();
