@@ -22,7 +22,7 @@ if [[ ! -x $folder/specs || $here/conformance/specs_test.go -nt $folder/specs ]]
         cd "$folder"
         rm -f conformance_test.go
         # Of the modules of the servers only Kubernetes is needed.
-        { sed '/^require (/,$d' "$servers/module/go.mod" | grep -v etcd; sed -n '/^replace (/,/^)/p' "$servers/module/go.mod"; } >go.mod
+        { sed '/^require (/,$d' "$servers/module/go.mod" | grep -v -e etcd -e helm; sed -n '/^replace (/,/^)/p' "$servers/module/go.mod"; } >go.mod
         cp "$servers/module/go.sum" .
         export CGO_ENABLED=0 GOFLAGS='-mod=mod -buildvcs=false'
         go mod tidy

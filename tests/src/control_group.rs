@@ -4,7 +4,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process,
-    time::SystemTime,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 /// Where control groups of the second version are, and below it the memory of the first.
@@ -35,6 +35,7 @@ impl ControlGroup {
     /// # Errors
     /// This process may not make any, or the system has none.
     pub fn with_memory(bytes: u64) -> io::Result<ControlGroup> {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
         let root = Path::new(ROOT);
         let (folder, files) = match root.join("cgroup.controllers").is_file() {
             true => {
@@ -44,8 +45,7 @@ impl ControlGroup {
             }
             false => (root.join("memory"), FIRST),
         };
-        let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
-        let folder = folder.join(format!("orangery-{}-{begun}", process::id()));
+        let folder = folder.join(format!("orangery-{}-{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&folder)?;
         let group = ControlGroup { folder, files };
         fs::write(group.folder.join(files.limit), bytes.to_string())?;

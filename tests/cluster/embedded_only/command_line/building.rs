@@ -56,7 +56,7 @@ impl Workshop {
             fs::set_permissions(folder.join(name), executable).expect("it can be made a program");
         }
         let binary = tools.after(&format!("export PATH='{}':/usr/bin:/bin", folder.display()));
-        let workshop = Self { binary, tools: tools };
+        let workshop = Self { binary, tools };
         let mut manifest = shipped("manifest");
         workshop.write("one.wasm", &manifest);
         // A section that nobody knows.

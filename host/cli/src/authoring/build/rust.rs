@@ -57,8 +57,8 @@ fn component(messages: &str, manifest: &Path) -> Option<PathBuf> {
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<CargoMessage>(line).ok());
     let of_package =
         parsed.filter(|message| message.reason == "compiler-artifact" && message.manifest_path == manifest);
-    let files = of_package.flat_map(|message| message.filenames);
-    files.filter(|file| file.extension().is_some_and(|ending| ending == "wasm")).last()
+    let mut files = of_package.flat_map(|message| message.filenames);
+    files.rfind(|file| file.extension().is_some_and(|ending| ending == "wasm"))
 }
 
 /// Has the component where the registration says: cargo may be told to build elsewhere.

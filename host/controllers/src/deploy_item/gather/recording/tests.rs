@@ -74,7 +74,7 @@ impl Resources for Echo {
     }
 
     fn descriptors<'a>(&'a self, of: &'a ComponentSource) -> ArtifactFuture<'a> {
-        Box::pin(async move { found(&of.name()) })
+        Box::pin(async move { found(of.name()) })
     }
 }
 
