@@ -239,14 +239,14 @@ async fn writes_at_the_end(is_disturbed: bool) -> usize {
     world.finished("item", "one").await;
     let ends: Vec<String> =
         world.changes.lock().unwrap().iter().skip_while(|change| *change != "Succeeded one").cloned().collect();
-    assert!(ends.iter().all(|change| change == "Succeeded one"), "phase and job id come together: {ends:?}");
+    assert_eq!(ends, ["Succeeded one"], "phase and job id come together, and once");
     writes(&world) - before
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_25_a_job_ends_in_one_write_under_the_version_that_was_read() {
-    assert_eq!(writes_at_the_end(false).await, 1);
-    // What it writes before it ends after that depends on what wakes it: with the change in its cache at once it is one more.
+    // What it writes before it ends depends on what wakes it: with the change in its cache at once it is one more.
+    assert!(writes_at_the_end(false).await <= 2);
     assert!(writes_at_the_end(true).await >= 2, "the first is refused, as the item is another one than was read");
 }
 
