@@ -168,36 +168,10 @@ impl CandidateFigures {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::{error::Fault, port::BoxFuture};
-    use orangery_proposal::{Item, Proposal, deployer::Reads, grant::Grants};
     use serde_json::{Value, json};
 
     use super::*;
-
-    /// A component that is never called.
-    struct Silent(PluginIdentity, Grants);
-
-    impl Deployer for Silent {
-        fn identity(&self) -> &PluginIdentity {
-            &self.0
-        }
-
-        fn grants(&self) -> &Grants {
-            &self.1
-        }
-
-        fn ownership_labels(&self) -> &[String] {
-            &[]
-        }
-
-        fn plan<'a>(&'a self, _: &'a Item, _: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
-            Box::pin(async { Err(Fault::denied("it is never called")) })
-        }
-
-        fn uninstall<'a>(&'a self, _: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
-            Box::pin(async { Ok(None) })
-        }
-    }
+    use crate::silent_deployer::SilentDeployer;
 
     fn identity(digest: &str) -> PluginIdentity {
         PluginIdentity { name: "mine".into(), version: "1".into(), digest: digest.into(), is_pinned: false }
@@ -205,7 +179,7 @@ mod tests {
 
     fn candidates(one_in: u32) -> Candidates {
         let candidates = Candidates::default();
-        candidates.put("mine", Arc::new(Silent(identity("new"), Grants::default())), "old".to_owned(), one_in);
+        candidates.put("mine", Arc::new(SilentDeployer::new(identity("new"))), "old".to_owned(), one_in);
         candidates
     }
 
@@ -246,7 +220,7 @@ mod tests {
         assert_eq!((figures.last.len(), figures.last.first()), (MOST_CALLS_TOLD, Some(&("ns/1".to_owned(), told))));
         assert_eq!(candidates.figures("mine", "older"), None);
         let put = |digest: &str| {
-            candidates.put("mine", Arc::new(Silent(identity(digest), Grants::default())), "old".to_owned(), 1);
+            candidates.put("mine", Arc::new(SilentDeployer::new(identity(digest))), "old".to_owned(), 1);
             candidates.figures("mine", "old").unwrap().1
         };
         assert_eq!((put("new"), put("newer")), (figures, CandidateFigures::default()));

@@ -121,39 +121,10 @@ impl KnownJobs {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::{error::Fault, port::BoxFuture};
-    use orangery_proposal::{
-        Item, Proposal,
-        deployer::{PluginIdentity, Reads},
-        grant::Grants,
-    };
+    use orangery_proposal::deployer::PluginIdentity;
 
     use super::*;
-
-    /// A version of a component that is never called.
-    struct Version(PluginIdentity, Grants);
-
-    impl Deployer for Version {
-        fn identity(&self) -> &PluginIdentity {
-            &self.0
-        }
-
-        fn grants(&self) -> &Grants {
-            &self.1
-        }
-
-        fn ownership_labels(&self) -> &[String] {
-            &[]
-        }
-
-        fn plan<'a>(&'a self, _: &'a Item, _: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
-            Box::pin(async { Err(Fault::denied("it is never called")) })
-        }
-
-        fn uninstall<'a>(&'a self, _: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
-            Box::pin(async { Ok(None) })
-        }
-    }
+    use crate::silent_deployer::SilentDeployer;
 
     /// The digest with which a job of an item goes on, where the version with the other one is in use.
     fn goes_on(jobs: &JobDeployers, item: &str, job: &str, in_use: &str) -> String {
@@ -163,7 +134,7 @@ mod tests {
             digest: in_use.to_owned(),
             is_pinned: true,
         };
-        let in_use = || Some(Arc::new(Version(identity, Grants::default())) as Arc<dyn Deployer>);
+        let in_use = || Some(Arc::new(SilentDeployer::new(identity)) as Arc<dyn Deployer>);
         jobs.began_with(&Key::new("n", item), &job.into(), in_use).unwrap().identity().digest.clone()
     }
 

@@ -65,6 +65,8 @@ mod secret_values;
 mod seed;
 mod served_types;
 mod signed_origin;
+#[cfg(test)]
+mod silent_deployer;
 mod stores;
 mod target_access;
 mod target_kubeconfig;
