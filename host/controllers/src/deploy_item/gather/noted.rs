@@ -34,9 +34,11 @@ impl GatheredItem {
         let records = self.host.recordings.as_ref().map(|recordings| Arc::clone(&recordings.records));
         let records = records.filter(|records| records.samples());
         let candidate = self.host.candidates.sample(self.deployer.identity());
-        let is_noted = records.is_some() || candidate.is_some();
+        if records.is_none() && candidate.is_none() {
+            return None;
+        }
         let held = self.host.noted.none_of(&Some(self.key.namespace.clone()));
-        is_noted.then(|| NotedCallReads { reads: RecordingReads::over(self.reads(), held), records, candidate })
+        Some(NotedCallReads { reads: RecordingReads::over(self.reads(), held), records, candidate })
     }
 
     /// Has a candidate make a call that has ended, and keeps it. Why it cannot be kept is logged.
