@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
+    annotation,
     condition::Condition,
     duration::Duration,
     error::LastError,
     job::TransitionTimes,
     lenient,
+    marks::Marks as _,
     reference::ObjectReference,
     schema,
     waiting::{WaitingFor, is_zero},
@@ -168,6 +170,14 @@ pub struct DeployItemStatus {
 
 /// Errors that an item remembers (`docs/wire.md` §3.3).
 const ERRORS: usize = 5;
+
+impl DeployItem {
+    /// Whether what it has deployed stays when it goes: nobody is asked to uninstall it (INS-80, WF-27).
+    pub fn is_kept(&self) -> bool {
+        self.flag(annotation::DELETE_WITHOUT_UNINSTALL)
+            || self.spec.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep)
+    }
+}
 
 impl DeployItemStatus {
     /// Keeps the error that was just written as the first one of the job, where it is that, and as the newest: the same error

@@ -158,14 +158,20 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<FolderManifest>, FolderError> {
     for path in paths {
         let before = manifests.len();
         for file in files(path)? {
-            let content = text_of(&file)?;
-            for (origin, value) in text::documents(&file, &content)? {
-                unpack(origin, value, &mut manifests)?;
-            }
+            manifests.extend(of_text(&file, &text_of(&file)?)?);
         }
         if manifests.len() == before {
             return Err(FolderError::NoObject { path: path.clone() });
         }
+    }
+    Ok(manifests)
+}
+
+/// The objects of a text, as if a file had it.
+pub fn of_text(file: &Path, text: &str) -> Result<Vec<FolderManifest>, FolderError> {
+    let mut manifests = Vec::new();
+    for (origin, value) in text::documents(file, text)? {
+        unpack(origin, value, &mut manifests)?;
     }
     Ok(manifests)
 }

@@ -3,6 +3,7 @@
 
 mod component;
 mod given;
+mod live;
 mod tree;
 mod world;
 
@@ -14,7 +15,8 @@ use orangery_render::{LoadError, RenderError};
 pub(crate) use self::given::{descriptor, imports};
 pub use self::{
     component::OfflineVersions,
-    given::{Given, GivenError},
+    given::{Given, GivenError, GivenOrigin},
+    live::LiveNamespace,
     tree::{Offline, RenderSubject, RenderedInstallation},
     world::{NamespaceObjects, WorldError},
 };

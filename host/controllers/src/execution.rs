@@ -14,6 +14,7 @@ use orangery_cluster::ClusterPool;
 use orangery_core::{plan::reconcile, step::Halt};
 use orangery_reconcile::{Controller, Crash, Key, NextCall, Queue, in_this_slot};
 
+pub use self::apply::items::ItemOwner;
 use self::{apply::apply, dependencies::deploy_items, gather::gather, reconciliation::ExecutionWorker};
 use crate::{
     controller_context::{ControllerContext, waiter},

@@ -1,38 +1,45 @@
-//! `orangery plan`: what the next job of a deploy item would do, as its component and its clusters answer.
+//! `orangery plan`: what the next job of an Installation or of a deploy item would do, as components and clusters answer.
+
+mod tree;
 
 use std::{
-    fs,
+    fmt::Debug,
     io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use kube::{Api, Client, ResourceExt as _};
-use orangery_api::{GROUP, annotation::SIGNED_ORIGIN, deploy_item::DeployItem, marks::Marks as _};
+use kube::{Api, Client, Resource, ResourceExt as _, core::NamespaceResourceScope};
+use orangery_api::{
+    GROUP, annotation::SIGNED_ORIGIN, deploy_item::DeployItem, installation::Installation, marks::Marks as _,
+};
 use orangery_apply::Effect;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
     Exit, PlanArguments, Terminal,
     call::{CallError, CallSubject},
-    command::plan::{PlanDocument, PlannedObject},
+    command::plan::{PlanDocument, PlanSubject, PlannedObject, TreePlan},
     command_error::CommandError,
     components,
     connection::ConnectionError,
+    folder::{self, FolderError, FolderManifest},
+    offline::{LiveNamespace, NamespaceObjects, WorldError},
     repositories::RepositoriesError,
 };
 use orangery_controllers::{
     ActingAccounts, ControllerContext, HostKey, NamespacePolicies,
-    deploy_item::{ItemDryRun, dry_run},
+    deploy_item::{ItemDryRun, dry_run, dry_run_of_deletion},
     read_secret_values, stores,
 };
 use orangery_core::{
     masking::Masker,
     name::{Kind, Namespace, ObjectName},
     port::Rng as _,
-    yaml,
 };
 use orangery_policy::Profile;
+use serde::de::DeserializeOwned;
 
+use self::tree::TreePlanning;
 use crate::{
     caller::{own_connection, policies, read_policies, refusal},
     components::ComponentsError,
@@ -59,9 +66,15 @@ pub enum PlanError {
         /// Why.
         cause: io::Error,
     },
+    /// The file or folder cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// An object of it has a wrong form.
+    #[error(transparent)]
+    World(#[from] WorldError),
     /// The file has something else.
-    #[error("{} is no deploy item: {why}", display(path))]
-    NotAnItem {
+    #[error("{} is not planned: {why}", display(path))]
+    NotPlanned {
         /// The file.
         path: PathBuf,
         /// Why, in a sentence with the fix.
@@ -86,7 +99,9 @@ impl PlanError {
             | PlanError::Repositories(_)
             | PlanError::Connection(_)
             | PlanError::Read { .. }
-            | PlanError::NotAnItem { .. } => Exit::Usage,
+            | PlanError::Folder(_)
+            | PlanError::World(_)
+            | PlanError::NotPlanned { .. } => Exit::Usage,
             PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) => Exit::Failed,
         }
     }
@@ -100,17 +115,23 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// What is planned.
+enum Planned {
+    Item(Box<DeployItem>),
+    Installations { root: ObjectName, installations: Vec<Installation>, manifests: Vec<FolderManifest> },
+}
+
 /// Carries `orangery plan` out.
 ///
 /// # Errors
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
 pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
-    let written = arguments.file.as_deref().map(read).transpose()?;
+    let written = arguments.file.as_deref().map(read).transpose()?.unwrap_or_default();
     let plugins = components::of_command(arguments.plugins.as_deref())?;
     let components = arguments.repositories.open(&[])?;
     let (client, own_server) = own_connection(&arguments.connection).await?;
-    let item = item(&client, &arguments, written).await?;
-    let name = (item.namespace().unwrap_or_default().into(), item.name_any().into());
+    let namespace = namespace(&client, &arguments, &written);
+    let planned = subject(&client, &namespace, &arguments, written).await?;
     let plugins: Arc<dyn Plugins> = plugins;
     let planning = |policies| {
         let (stores, clock, rng) = ((client.clone(), stores()), Arc::new(SystemClock), Arc::new(OsChance));
@@ -123,78 +144,162 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
         Arc::new(host)
     };
     let host = planning(policies(arguments.default_policy, own_server));
-    read_secret_values(&host, &name.0).await;
-    let mut notes: Vec<String> = read_policies(&host, &name.0).await.into_iter().collect();
-    let run = dry_run(&host, item.clone()).await;
-    if run.is_ok() && arguments.default_policy.is_none() && host.policies.has_default(&name.0) {
-        let refused = dry_run(&planning(NamespacePolicies::new(Profile::Restricted)), item).await.err();
+    read_secret_values(&host, &namespace).await;
+    let notes: Vec<String> = read_policies(&host, &namespace).await.into_iter().collect();
+    match planned {
+        Planned::Item(item) => {
+            let restricted = || planning(NamespacePolicies::new(Profile::Restricted));
+            plan_of_item(&host, *item, notes, (&arguments, restricted)).await?.write(&arguments, terminal)?;
+            Ok(Exit::Ok)
+        }
+        Planned::Installations { root, installations, manifests } => {
+            let live = LiveNamespace::read(&client, &namespace).await?;
+            let mut objects = live.objects.clone();
+            objects.add(&manifests)?;
+            let planning = TreePlanning { host, versions: components, namespace: namespace.clone(), live };
+            let plans = if arguments.delete {
+                planning.deletions(&installations).await
+            } else {
+                planning.jobs(objects, installations).await?
+            };
+            let plan = TreePlan::new((namespace, root), plans).with_notes(notes);
+            plan.write(&arguments, terminal)?;
+            Ok(if plan.fails() { Exit::Failed } else { Exit::Ok })
+        }
+    }
+}
+
+/// What the next job of an item would do, or its deletion. Where no default policy is named, what the other profile would refuse
+/// is said as well.
+async fn plan_of_item(
+    host: &Arc<ControllerContext>,
+    item: DeployItem,
+    notes: Vec<String>,
+    (arguments, restricted): (&PlanArguments, impl Fn() -> Arc<ControllerContext>),
+) -> Result<PlanDocument, PlanError> {
+    let name: (Namespace, ObjectName) = (item.namespace().unwrap_or_default().into(), item.name_any().into());
+    let run = match arguments.delete {
+        true => dry_run_of_deletion(host, item.clone()).await,
+        false => dry_run(host, item.clone()).await,
+    };
+    let mut notes = notes;
+    let has_default = arguments.default_policy.is_none() && host.policies.has_default(&name.0);
+    if run.is_ok() && has_default && !arguments.delete {
+        let refused = dry_run(&restricted(), item).await.err();
         notes.extend(refused.map(|halt| format!("where --default-policy is restricted, {}", refusal(&halt))));
     }
     let masker = host.secrets.masker(&name.0);
     let mut run = run.map_err(|halt| PlanError::Refused(masker.mask(&refusal(&halt)).into_owned()))?;
     run.notes.extend(notes);
-    document(name, run, &masker).write(&arguments, terminal)?;
-    Ok(Exit::Ok)
+    Ok(document(name, run, &masker))
 }
 
-fn read(path: &Path) -> Result<DeployItem, PlanError> {
-    let unread = |cause| PlanError::Read { path: path.to_owned(), cause };
-    let text = if is_stdin(path) {
+/// The objects of a file or folder. Standard input is one document.
+fn read(path: &Path) -> Result<Vec<FolderManifest>, PlanError> {
+    if is_stdin(path) {
         let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map_err(unread)?;
-        text
-    } else {
-        fs::read_to_string(path).map_err(unread)?
-    };
-    let other = |why: String| PlanError::NotAnItem { path: path.to_owned(), why };
-    let value = yaml::decode(&text).map_err(|error| other(format!("it is no YAML: {error}")))?;
-    let kind = value.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-    if kind != "DeployItem" {
-        let why = format!("it has the kind {kind:?}; name a file with one DeployItem");
-        return Err(other(why));
+        io::stdin().read_to_string(&mut text).map_err(|cause| PlanError::Read { path: path.to_owned(), cause })?;
+        return Ok(folder::of_text(path, &text)?);
     }
-    serde_json::from_value(value).map_err(|error| other(format!("{error}; correct it")))
+    Ok(folder::read(&[path.to_owned()])?)
 }
 
-/// The item as the cluster has it; of one that is written in a file, what the cluster knows of it.
-async fn item(
+/// The namespace that is asked for, else that of what is written, else that of the connection.
+fn namespace(client: &Client, arguments: &PlanArguments, written: &[FolderManifest]) -> Namespace {
+    let own = written.iter().find(|of| ["Installation", "DeployItem"].contains(&of.kind.as_str()));
+    let own = own.and_then(|of| of.namespace.clone()).filter(|_| arguments.scope.namespace.is_none());
+    own.unwrap_or_else(|| arguments.scope.namespace(client))
+}
+
+/// What is meant: written Installations or a written item, or what the cluster has under a name.
+async fn subject(
     client: &Client,
+    namespace: &Namespace,
     arguments: &PlanArguments,
-    written: Option<DeployItem>,
-) -> Result<DeployItem, PlanError> {
-    let own = written.as_ref().and_then(DeployItem::namespace).filter(|_| arguments.scope.namespace.is_none());
-    let namespace = own.map_or_else(|| arguments.scope.namespace(client), Namespace::from);
-    let name = written.as_ref().map(DeployItem::name_any).or_else(|| arguments.name.clone()).unwrap_or_default();
-    let api: Api<DeployItem> = Api::namespaced(client.clone(), &namespace);
-    let subject = CallSubject {
-        kind: &Kind::from_static("DeployItem"),
-        group: GROUP,
-        namespace: &namespace,
-        name: &ObjectName::from(&name),
+    written: Vec<FolderManifest>,
+) -> Result<Planned, PlanError> {
+    let (wanted, name) = match (&arguments.name, &arguments.file) {
+        (Some(PlanSubject::Any(name)), _) => (None, name.clone()),
+        (Some(PlanSubject::Installation(name)), _) => (Some("Installation"), name.clone()),
+        (Some(PlanSubject::Item(name)), _) => (Some("DeployItem"), name.clone()),
+        (None, path) => return of_files(client, namespace, (path.as_deref().unwrap_or(Path::new("-")), written)).await,
     };
-    let live = api.get_opt(&name).await.map_err(|error| CallError::of(subject, error))?;
-    match (written, live) {
-        (None, Some(live)) => Ok(live),
-        (None, None) => {
-            let kind = Kind::from_static("deploy item");
-            Err(CallError::NotFound { kind, namespace, name: name.into() }.into())
-        }
-        (Some(mut written), live) => {
-            written.metadata.namespace = Some(namespace.into());
-            // A mark is good for the very spec that it was made for (C-69).
-            let unchanged = live.as_ref().filter(|live| live.spec == written.spec);
-            let mark = unchanged.and_then(|live| live.annotation(SIGNED_ORIGIN)).map(str::to_owned);
-            let annotations = written.metadata.annotations.get_or_insert_default();
-            annotations.remove(SIGNED_ORIGIN);
-            annotations.extend(mark.map(|mark| (SIGNED_ORIGIN.to_owned(), mark)));
-            if let Some(live) = live {
-                written.metadata.uid = live.metadata.uid;
-                written.metadata.labels = written.metadata.labels.or(live.metadata.labels);
-                written.status = live.status;
+    if wanted != Some("DeployItem") {
+        let installation = get::<Installation>(client, namespace, &name).await?;
+        match installation {
+            Some(installation) => {
+                return Ok(Planned::Installations {
+                    root: name,
+                    installations: vec![installation],
+                    manifests: written,
+                });
             }
-            Ok(written)
+            None if wanted.is_some() => return Err(not_found("installation", namespace, name)),
+            None => {}
         }
     }
+    match get::<DeployItem>(client, namespace, &name).await? {
+        Some(item) => Ok(Planned::Item(Box::new(item))),
+        None if wanted.is_some() => Err(not_found("deploy item", namespace, name)),
+        None => Err(not_found("installation or deploy item", namespace, name)),
+    }
+}
+
+fn not_found(kind: &'static str, namespace: &Namespace, name: ObjectName) -> PlanError {
+    CallError::NotFound { kind: Kind::from_static(kind), namespace: namespace.clone(), name }.into()
+}
+
+/// The Installations of a folder, or the one deploy item of a file.
+async fn of_files(
+    client: &Client,
+    namespace: &Namespace,
+    (path, manifests): (&Path, Vec<FolderManifest>),
+) -> Result<Planned, PlanError> {
+    let other = |why: String| PlanError::NotPlanned { path: path.to_owned(), why };
+    let (_, installations) = NamespaceObjects::of(&manifests)?;
+    if let [first, ..] = installations.as_slice() {
+        let root = first.name_any().into();
+        return Ok(Planned::Installations { root, installations, manifests });
+    }
+    let mut items = manifests.iter().filter(|of| of.kind.as_str() == "DeployItem");
+    let (Some(written), None) = (items.next(), items.next()) else {
+        return Err(other(
+            "it has neither an Installation nor one DeployItem; name a file or folder that has".to_owned(),
+        ));
+    };
+    let written: DeployItem =
+        serde_json::from_value(written.object.clone()).map_err(|error| other(format!("{error}; correct it")))?;
+    let live = get::<DeployItem>(client, namespace, &written.name_any().into()).await?;
+    Ok(Planned::Item(Box::new(over(live, written, namespace))))
+}
+
+/// An object, if it is there.
+async fn get<K>(client: &Client, namespace: &Namespace, name: &ObjectName) -> Result<Option<K>, CallError>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    let kind = Kind::from(K::kind(&()).into_owned());
+    api.get_opt(name)
+        .await
+        .map_err(|error| CallError::of(CallSubject { kind: &kind, group: GROUP, namespace, name }, error))
+}
+
+/// An item as it is written, with what the cluster knows of it.
+fn over(live: Option<DeployItem>, mut written: DeployItem, namespace: &Namespace) -> DeployItem {
+    written.metadata.namespace = Some(namespace.to_string());
+    // A mark is good for the very spec that it was made for (C-69).
+    let unchanged = live.as_ref().filter(|live| live.spec == written.spec);
+    let mark = unchanged.and_then(|live| live.annotation(SIGNED_ORIGIN)).map(str::to_owned);
+    let annotations = written.metadata.annotations.get_or_insert_default();
+    annotations.remove(SIGNED_ORIGIN);
+    annotations.extend(mark.map(|mark| (SIGNED_ORIGIN.to_owned(), mark)));
+    if let Some(live) = live {
+        written.metadata.uid = live.metadata.uid;
+        written.metadata.labels = written.metadata.labels.or(live.metadata.labels);
+        written.status = live.status;
+    }
+    written
 }
 
 /// The plan without the secret values of the namespace (C-41).

@@ -10,6 +10,8 @@ use orangery_tests::{
 };
 use serde_json::{Value, json};
 
+use super::faults::refused_writes::{WHY, binding, refuse};
+
 const TYPE: &str = "example.org/mine";
 
 /// A component that ships with the operator.
@@ -160,6 +162,21 @@ async fn c_263_a_job_ends_with_the_component_that_it_began_with_and_the_next_one
     let failed = cluster.expect(&in_phase("DeployItem", "a", "Failed")).await;
     let why = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("apiVersion"), "{why}");
+}
+
+#[tokio::test]
+async fn c_264_a_guard_of_a_plugin_that_may_not_be_taken_away_is_told_and_taken_away_once_it_may() {
+    let cluster = crate::cluster().await;
+    install(&cluster, "one", &component("mock"), json!({})).await;
+    let size = |of: &str| format!("(has({of}.metadata.finalizers) ? size({of}.metadata.finalizers) : 0)");
+    refuse(&cluster, "plugins", &format!("oldObject == null || {} >= {}", size("object"), size("oldObject"))).await;
+    let one = plugin("one", json!({}));
+    cluster.delete(&one).await;
+    let is_told = |plugin: &Value| is_named(plugin, "one") && message(plugin).contains(WHY);
+    cluster.expect_that(&one, "does not say why it stays", is_told).await;
+    cluster.delete(&binding()).await;
+    let gone = json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "one"}});
+    cluster.expect_absent(&gone).await;
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod blueprints;
 mod building;
 mod embedded_components;
 mod examples;
+mod installation_plans;
 pub(super) mod offline;
 mod offline_components;
 mod offline_examples;

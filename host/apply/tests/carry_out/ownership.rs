@@ -128,6 +128,21 @@ async fn c_36_a_stage_removes_nothing_of_another_item() {
     assert_eq!(names(&world).await, ["x"]);
 }
 
+#[tokio::test]
+async fn c_192_a_stage_removes_only_what_has_the_mark_of_its_item_where_nobody_vouches_for_it() {
+    let mut world = World::new().await;
+    job(&mut world, "a", "1", &["ours"]).await;
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("nobodys", "1")).await;
+    let removals = json!([{"key": crate::world::key("ours")}, {"key": crate::world::key("nobodys")}]);
+    let plan = proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": removals}]}));
+    world.removes_its_own_alone = true;
+    assert_eq!(world.run("2", &plan).await, Outcome::Finished);
+    assert_eq!(names(&world).await, ["nobodys"]);
+    let note = "ConfigMap default/nobodys of the target cluster stays: it has not the mark of this item, and nobody vouches for what \
+                its release says, by a signature or an approval as the policy of the namespace requires them";
+    assert_eq!(notes(&world), [note]);
+}
+
 /// What left the plan of an item that was deleted without what it had deployed, or that came again under another uid.
 #[tokio::test]
 async fn c_114_a_stage_removes_what_an_item_has_left_that_does_not_exist_any_more() {

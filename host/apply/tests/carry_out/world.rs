@@ -179,6 +179,8 @@ pub(crate) struct World {
     labels: [String; 1],
     /// What its component may reach.
     pub(crate) grants: Grants,
+    /// Whether its stages remove what has its mark alone.
+    pub(crate) removes_its_own_alone: bool,
     /// The marks of items that do not exist any more.
     pub(crate) items: KnownItems,
     /// What has to survive of the other items.
@@ -343,6 +345,7 @@ impl World {
                 cluster: None,
             },
             grants: everything(),
+            removes_its_own_alone: false,
             items: KnownItems::default(),
             others: BTreeMap::new(),
             other: None,
@@ -441,7 +444,7 @@ impl World {
             clusters: &clusters,
             items: &self.items,
             clock: &self.clock,
-            removes_its_own_alone: false,
+            removes_its_own_alone: self.removes_its_own_alone,
             is_current: &is_current,
         };
         let mut store = TestStore { status: &mut self.status, traffic: &self.traffic };

@@ -1,6 +1,9 @@
-//! `orangery plan`: what the next job of a deploy item would do. Carried out by `runtime`; described and written here.
+//! `orangery plan`: what the next job of an Installation or of a deploy item would do. Carried out by `runtime`; described and
+//! written here.
 
-use std::path::PathBuf;
+mod tree;
+
+use std::{path::PathBuf, str::FromStr};
 
 use clap::Args;
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
@@ -21,23 +24,44 @@ use crate::{
     terminal::{Ink, Paint, Terminal},
 };
 
+pub use self::tree::{InstallationPlan, ItemPlan, ObjectAction, TreePlan};
+
 const HELP: &str = "\
 Examples:
-  orangery plan web                     what the next job of the deploy item web would do
-  orangery plan -f item.yaml            the same for an item as it is written in a file, whether it exists or not
-  orangery plan -f item.yaml --brief    without the content of objects
+  orangery plan web                     what the next job of the Installation web and of all below it would do
+  orangery plan web --delete            what its deletion would take along
+  orangery plan -f folder               the same for Installations as they are written in a folder or a file
+  orangery plan deployitem/web          what the next job of one deploy item would do
+  orangery plan -f item.yaml --brief    the same for an item as it is written in a file; without the content of objects
 
-Nothing is written. The component is asked as in a job, and what it answers is held against the policies of the namespace and
-against the live objects. What a policy refuses is said with its line, and the exit code is 1. Waits are taken to succeed at
-once; what a component does after a later call is not known beforehand, and that is said. Clusters are asked with the rights
-of whoever plans: what the namespace's service account may not do on the host cluster a job alone finds out.
+NAME is that of an Installation, or else of a deploy item; installation/NAME and deployitem/NAME are the one and the other.
+
+Nothing is written. Blueprints are rendered as in a job, over the objects of the namespace. Each component is asked as in a job,
+and what it answers is held against the policies of the namespace and against the live objects. What a policy refuses is said
+with its line, and the exit code is 1. Waits are taken to succeed at once; what a component does after a later call is not known
+beforehand, and that is said. Clusters are asked with the rights of whoever plans: what the namespace's service account may not
+do on the host cluster a job alone finds out.
+
+What a deploy item exports counts as its last job has left it. An Installation that needs an export that nobody has made yet is
+decided later in the job, and so are gate expressions that read more than imports. What templates draw at random is drawn anew
+in the job, but for what they keep as their state.
 
 Signs:
   +  is created          ~  is changed, field by field      -  is deleted
   ±  is deleted, and created anew                           !  belongs to somebody else, and is left as it is
 Values of Secrets are hidden.
 
-Output of -o json and -o yaml (fields are added, never renamed or removed):
+Output of -o json and -o yaml of an Installation (fields are added, never renamed or removed):
+  apiVersion     orangery.dev/v1alpha1
+  kind           Plan
+  installation   {namespace, name}
+  installations  itself and those below it, a list of {path, action, decidedLater, items, warnings}
+                 path: the names from the root down; action: create, run or delete
+                 decidedLater: why what it does is not known before the job
+                 items: in the order in which they may begin, a list of
+                 {name, type, action, dependsOn, plugin, objects, notes, unfinished, failure}, as below
+
+Output of a deploy item:
   apiVersion  orangery.dev/v1alpha1
   kind        Plan
   item        {namespace, name}
@@ -52,16 +76,19 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
 
 The exit code is 0 whatever there is to do.";
 
-/// Shows what the next job of a deploy item would do, before anything is written.
+/// Shows what the next job of an Installation or of a deploy item would do, before anything is written.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct PlanArguments {
-    /// The deploy item
+    /// The Installation, or else the deploy item; or installation/NAME, or deployitem/NAME
     #[arg(required_unless_present = "file", conflicts_with = "file")]
-    pub name: Option<String>,
-    /// Take the deploy item as this file has it, or standard input where it is -
-    #[arg(short, long = "filename", value_name = "FILE")]
+    pub name: Option<PlanSubject>,
+    /// Take Installations, or a deploy item, as this file or folder has them, or standard input where it is -
+    #[arg(short, long = "filename", value_name = "PATH")]
     pub file: Option<PathBuf>,
+    /// Plan a deletion
+    #[arg(long)]
+    pub delete: bool,
     /// Leave the content of objects out
     #[arg(long)]
     pub brief: bool,
@@ -84,6 +111,30 @@ pub struct PlanArguments {
     /// Where component versions come from.
     #[command(flatten)]
     pub repositories: RepositoryFlags,
+}
+
+/// What is to be planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanSubject {
+    /// The Installation of this name, else the deploy item.
+    Any(ObjectName),
+    /// An Installation.
+    Installation(ObjectName),
+    /// A deploy item.
+    Item(ObjectName),
+}
+
+impl FromStr for PlanSubject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some((kind, name)) = text.split_once('/') else { return Ok(Self::Any(text.into())) };
+        match kind {
+            "installation" | "installations" | "inst" => Ok(Self::Installation(name.into())),
+            "deployitem" | "deployitems" | "di" => Ok(Self::Item(name.into())),
+            _ => Err(format!("{kind:?} is no kind that is planned; write installation/{name} or deployitem/{name}")),
+        }
+    }
 }
 
 /// One object of a plan.
@@ -214,25 +265,7 @@ impl PlanDocument {
     }
 
     fn lines(&self, ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
-        let mut lines = Vec::new();
-        for object in &self.objects {
-            let (sign, paint) = match object.action {
-                Action::Create => ("+", Paint::Good),
-                Action::Change => ("~", Paint::Busy),
-                Action::Replace => ("±", Paint::Busy),
-                Action::Delete => ("-", Paint::Bad),
-                Action::Foreign => ("!", Paint::Dim),
-                Action::None => continue,
-            };
-            lines.push(ink.paint(paint, &format!("{sign} {}", object.title())));
-            if brief {
-                continue;
-            }
-            lines.extend(object.changes.iter().map(|change| ink.paint(Paint::Plain, &changed(change))));
-            if let Some(content) = &object.object {
-                lines.extend(yaml(content)?.lines().map(|line| ink.paint(Paint::Dim, &format!("    {line}"))));
-            }
-        }
+        let mut lines = object_lines(&self.objects, ink, brief)?;
         lines.extend(self.notes.iter().map(|note| ink.paint(Paint::Bad, &format!("! {note}"))));
         if !lines.is_empty() {
             lines.push(String::new());
@@ -242,18 +275,7 @@ impl PlanDocument {
     }
 
     fn summary(&self) -> String {
-        let counts = [
-            (Action::Create, "to create"),
-            (Action::Change, "to change"),
-            (Action::Replace, "to create anew"),
-            (Action::Delete, "to delete"),
-            (Action::Foreign, "of somebody else"),
-            (Action::None, "as they should be"),
-        ];
-        let counts = counts.map(|(fate, words)| (self.objects.iter().filter(|one| one.action == fate).count(), words));
-        let message: Vec<String> =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
-        let message = if message.is_empty() { "nothing to do".to_owned() } else { message.join(", ") };
+        let message = counted(self.objects.iter().map(|object| object.action));
         let ItemName { namespace, name } = &self.item;
         let mut summary = format!("deploy item {namespace}/{name}, by {}: {message}", self.plugin);
         if self.unfinished {
@@ -264,6 +286,47 @@ impl PlanDocument {
         }
         summary
     }
+}
+
+/// What becomes of objects, a line each, with the content below it.
+fn object_lines(objects: &[PlannedObject], ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
+    let mut lines = Vec::new();
+    for object in objects {
+        let (sign, paint) = match object.action {
+            Action::Create => ("+", Paint::Good),
+            Action::Change => ("~", Paint::Busy),
+            Action::Replace => ("±", Paint::Busy),
+            Action::Delete => ("-", Paint::Bad),
+            Action::Foreign => ("!", Paint::Dim),
+            Action::None => continue,
+        };
+        lines.push(ink.paint(paint, &format!("{sign} {}", object.title())));
+        if brief {
+            continue;
+        }
+        lines.extend(object.changes.iter().map(|change| ink.paint(Paint::Plain, &changed(change))));
+        if let Some(content) = &object.object {
+            lines.extend(yaml(content)?.lines().map(|line| ink.paint(Paint::Dim, &format!("    {line}"))));
+        }
+    }
+    Ok(lines)
+}
+
+/// How many objects of each sort there are, as words.
+fn counted(actions: impl Iterator<Item = Action>) -> String {
+    let actions: Vec<Action> = actions.collect();
+    let counts = [
+        (Action::Create, "to create"),
+        (Action::Change, "to change"),
+        (Action::Replace, "to create anew"),
+        (Action::Delete, "to delete"),
+        (Action::Foreign, "of somebody else"),
+        (Action::None, "as they should be"),
+    ];
+    let counts = counts.map(|(fate, words)| (actions.iter().filter(|one| **one == fate).count(), words));
+    let message: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+    if message.is_empty() { "nothing to do".to_owned() } else { message.join(", ") }
 }
 
 /// The longest value in a line, in characters.

@@ -88,6 +88,20 @@ pub struct Given {
     pub state: BTreeMap<String, Map<String, Value>>,
     /// What is given of the sub-installations, by their names in the blueprint.
     pub subinstallations: BTreeMap<String, Given>,
+    /// Where it comes from.
+    #[serde(skip)]
+    pub origin: GivenOrigin,
+}
+
+/// Where what is given of an installation comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GivenOrigin {
+    /// The command line: it names what is there, and of items that it does not name nothing was exported.
+    #[default]
+    CommandLine,
+    /// The cluster, as the last job has left it: it may have what is no longer rendered, and of items that it does not name
+    /// nothing is known.
+    Cluster,
 }
 
 impl Given {
@@ -125,7 +139,8 @@ impl Given {
 
     /// What is given of a sub-installation.
     pub fn subinstallation(&self, name: &str) -> Given {
-        self.subinstallations.get(name).cloned().unwrap_or_default()
+        let new = || Given { origin: self.origin, ..Given::default() };
+        self.subinstallations.get(name).cloned().unwrap_or_else(new)
     }
 }
 

@@ -24,7 +24,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     dag::Direction,
-    name::{JobId, Namespace},
+    name::{JobId, Namespace, ObjectName, StateOwner, state_secret},
     workflow::{Answers, DesiredAction, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
@@ -33,7 +33,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    Given, GivenNames, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions, component::BlueprintRequest,
+    Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions,
+    component::BlueprintRequest,
 };
 
 /// The id of the one job that there is.
@@ -45,6 +46,20 @@ const LISTS: [(ExecutionKind, &str); 3] = [
     (ExecutionKind::Deploy, "deployExecutions"),
     (ExecutionKind::Export, "exportExecutions"),
 ];
+
+/// The key of a state in its Secret.
+const STATE: &str = "config";
+
+/// The names that the Secret with a state may have, the one that counts first.
+fn owners(list: ExecutionKind) -> &'static [StateOwner] {
+    match list {
+        ExecutionKind::Export => &[StateOwner::Export],
+        ExecutionKind::Subinstallation => &[StateOwner::Subinstallation, StateOwner::Deploy],
+        ExecutionKind::Import | ExecutionKind::Deploy | ExecutionKind::ImportMapping | ExecutionKind::ExportMapping => {
+            &[StateOwner::Deploy]
+        }
+    }
+}
 
 /// What is to be rendered.
 pub struct RenderSubject {
@@ -95,6 +110,12 @@ pub struct RenderedInstallation {
     /// What templates warn of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The name of its object, where that is known: a sub-installation has none before it is made.
+    #[serde(skip)]
+    pub object: Option<ObjectName>,
+    /// `spec.context`
+    #[serde(skip)]
+    pub context: String,
 }
 
 /// Renders installations over one world.
@@ -192,7 +213,8 @@ impl Offline<'_> {
                     let name = waits(of).unwrap_or_default();
                     all.push(RenderedInstallation {
                         name: of.name.clone(),
-                        waits_for: Some(format!("the exports of {name}, which are not known; give them with --values")),
+                        waits_for: Some(waits_for(of, name)),
+                        object: of.given.object_name.clone(),
                         ..RenderedInstallation::default()
                     });
                 }
@@ -243,7 +265,8 @@ impl Offline<'_> {
         let wanted = BlueprintRequest { spec, above, files: subject.files.clone() };
         let loaded = self.versions.load(&self.world, &namespace, wanted, self.rng.clone()).await?;
         let imported = self.imported(&subject, &loaded.blueprint, &scope)?;
-        let mut rendering = Rendering::new(loaded.subject(scope, plugins), states(&subject.given, &loaded.blueprint)?);
+        let states = self.states(&subject, &loaded.blueprint)?;
+        let mut rendering = Rendering::new(loaded.subject(scope, plugins), states);
         let values = rendering.imports(&imported, &spec.import_data_mappings).await?;
         let copies = import::copies(&loaded.blueprint.imports, &values, &imported, &scope)?;
         self.world.write(&copies, &namespace, &object);
@@ -285,7 +308,26 @@ impl Offline<'_> {
             exports,
             state: kept(rendering.states()),
             warnings,
+            object: subject.given.object_name.clone(),
+            context: spec.context.clone(),
         })
+    }
+
+    /// What executions have kept: as the command line gives it, or as the last job has stored it.
+    fn states(&self, subject: &RenderSubject, blueprint: &Blueprint) -> Result<States, OfflineFault> {
+        if subject.given.origin == GivenOrigin::CommandLine {
+            return states(&subject.given, blueprint);
+        }
+        let mut states = States::default();
+        for key in States::keys(blueprint) {
+            let stored = owners(key.list).iter().find_map(|owner| {
+                self.world.secret_key(&state_secret(subject.object(), *owner, &key.execution), STATE)
+            });
+            if let Some(stored) = stored {
+                states.load(key, stored).map_err(|error| OfflineFault::State(error.to_string()))?;
+            }
+        }
+        Ok(states)
     }
 
     /// Exports belong to one installation.
@@ -330,7 +372,7 @@ impl Offline<'_> {
         subinstallations: &[RenderedInstallation],
         scope: &RecordWriter<'_>,
     ) -> Option<ExportValues> {
-        let known = items.is_empty() || subject.given.deploy_items.is_some();
+        let known = items.is_empty() || subject.given.has_exports_of(items);
         if !known || subinstallations.iter().any(|sub| sub.exports.is_none()) {
             return None;
         }
@@ -393,9 +435,28 @@ fn child(of: &Subinstallation, parent: &RenderSubject) -> RenderSubject {
     }
 }
 
+/// What an installation waits for, as a sentence goes on.
+fn waits_for(of: &RenderSubject, exporting: &str) -> String {
+    match of.given.origin {
+        GivenOrigin::CommandLine => format!("the exports of {exporting}, which are not known; give them with --values"),
+        GivenOrigin::Cluster => format!("the exports of {exporting}, which come in the job"),
+    }
+}
+
 impl Given {
+    /// Whether it is known what these items have exported.
+    fn has_exports_of(&self, items: &[DeployItem]) -> bool {
+        self.deploy_items.as_ref().is_some_and(|exported| {
+            self.origin == GivenOrigin::CommandLine
+                || items.iter().all(|item| exported.contains_key(&item.template.name))
+        })
+    }
+
     /// Refuses what is given of deploy items and sub-installations that are not there.
     fn check(&self, items: &[DeployItem], templates: &[Subinstallation]) -> Result<(), OfflineFault> {
+        if self.origin == GivenOrigin::Cluster {
+            return Ok(());
+        }
         let items: Vec<&str> = items.iter().map(|item| item.template.name.as_str()).collect();
         let given = self.deploy_items.iter().flat_map(Map::keys);
         GivenNames { flag: "values", what: "exports of the deploy item", whose: BLUEPRINT, known: &items }

@@ -7,6 +7,7 @@ use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
+use kube::ResourceExt as _;
 use orangery_api::{
     context::{Context, DEFAULT_CONTEXT},
     convert::{ContextNames, ContextObjects, data_value, export_occupant, write_data_object, write_target},
@@ -84,35 +85,81 @@ impl NamespaceObjects {
     /// # Errors
     /// [`WorldError`]
     pub fn of(manifests: &[FolderManifest]) -> Result<(Self, Vec<Installation>), WorldError> {
-        let (mut world, mut installations) = (Self::default(), Vec::new());
+        let mut world = Self::default();
+        let installations = world.add(manifests)?;
+        Ok((world, installations))
+    }
+
+    /// Puts the objects of manifests over those that are known. Their Installations, in the order read.
+    ///
+    /// # Errors
+    /// [`WorldError`]
+    pub fn add(&mut self, manifests: &[FolderManifest]) -> Result<Vec<Installation>, WorldError> {
+        let mut installations = Vec::new();
         for manifest in manifests {
             let name = manifest.name.clone();
             match manifest.kind.as_str() {
                 "Installation" => {
                     installations.push(parsed::<Installation>(manifest)?);
-                    world.installations.insert(name);
+                    self.installations.insert(name);
                 }
-                "DataObject" => drop(world.data_objects.insert(name, readable(manifest)?)),
-                "Target" => drop(world.targets.insert(name, parsed(manifest)?)),
-                "Context" => drop(world.contexts.insert(name, parsed(manifest)?)),
-                "ComponentVersionOverwrites" => drop(world.overwrites.insert(name, parsed(manifest)?)),
-                "Secret" => {
-                    let secret: Secret = parsed(manifest)?;
-                    world.secrets.insert(name, bytes(secret.data).chain(texts(secret.string_data)).collect());
-                }
-                "ConfigMap" => {
-                    let map: ConfigMap = parsed(manifest)?;
-                    world.config_maps.insert(name, texts(map.data).chain(bytes(map.binary_data)).collect());
-                }
+                "DataObject" => self.add_data_object(readable(manifest)?),
+                "Target" => self.add_target(parsed(manifest)?),
+                "Context" => self.add_context(parsed(manifest)?),
+                "ComponentVersionOverwrites" => self.add_overwrites(parsed(manifest)?),
+                "Secret" => self.add_secret(parsed(manifest)?),
+                "ConfigMap" => self.add_config_map(parsed(manifest)?),
                 _ => {}
             }
         }
-        Ok((world, installations))
+        Ok(installations)
     }
 
     /// An installation that is not among the manifests: whose exports may be imported.
     pub fn add_installation(&mut self, name: &str) {
         self.installations.insert(name.into());
+    }
+
+    /// Adds a DataObject.
+    pub fn add_data_object(&mut self, object: DataObject) {
+        self.data_objects.insert(object.name_any().into(), object);
+    }
+
+    /// Adds a Target.
+    pub fn add_target(&mut self, target: Target) {
+        self.targets.insert(target.name_any().into(), target);
+    }
+
+    /// Adds a Context.
+    pub fn add_context(&mut self, context: Context) {
+        self.contexts.insert(context.name_any().into(), context);
+    }
+
+    /// Adds what replaces component versions.
+    pub fn add_overwrites(&mut self, overwrites: ComponentVersionOverwrites) {
+        self.overwrites.insert(overwrites.name_any().into(), overwrites);
+    }
+
+    /// Adds a Secret.
+    pub fn add_secret(&mut self, secret: Secret) {
+        let name = secret.name_any().into();
+        self.secrets.insert(name, bytes(secret.data).chain(texts(secret.string_data)).collect());
+    }
+
+    /// Adds a ConfigMap.
+    pub fn add_config_map(&mut self, map: ConfigMap) {
+        let name = map.name_any().into();
+        self.config_maps.insert(name, texts(map.data).chain(bytes(map.binary_data)).collect());
+    }
+
+    /// What a Secret has under a key.
+    pub fn secret_key(&self, name: &str, key: &str) -> Option<&[u8]> {
+        self.secrets.get(name)?.get(key).map(Vec::as_slice)
+    }
+
+    /// All Targets, by name.
+    pub fn targets(&self) -> impl Iterator<Item = (&ObjectName, &Target)> {
+        self.targets.iter()
     }
 
     /// Writes what an installation keeps or exports, as the controller does.
@@ -188,7 +235,12 @@ impl NamespaceObjects {
 
 impl Sources for NamespaceObjects {
     fn data_object(&self, name: &str) -> Result<Option<DataValue>, UndecryptableData> {
-        Ok(self.data_objects.get(name).map(|object| data_value(object, object.spec.data.clone())))
+        let Some(object) = self.data_objects.get(name) else { return Ok(None) };
+        if object.encrypted().is_some() {
+            let source_label = object.label(label::SOURCE).map(str::to_owned);
+            return Err(UndecryptableData { name: name.to_owned(), source_label });
+        }
+        Ok(Some(data_value(object, object.spec.data.clone())))
     }
 
     fn target(&self, name: &str) -> Option<TargetObject> {

@@ -10,7 +10,7 @@ use orangery_core::{
     error::{Code, Failure, Problem},
     step::{Halt, Step},
 };
-use orangery_proposal::item::NextCall;
+use orangery_proposal::{Completion, Next, Proposal, item::NextCall};
 use orangery_reconcile::Key;
 
 use super::{
@@ -37,12 +37,58 @@ pub struct ItemDryRun {
     pub failure: Option<Problem>,
 }
 
+/// What the deletion of an item would take away, as its inventory has it. What its component does before is not known here.
+///
+/// # Errors
+/// As [`dry_run`].
+pub async fn dry_run_of_deletion(host: &Arc<ControllerContext>, item: DeployItem) -> Step<ItemDryRun> {
+    let is_kept = item.is_kept();
+    let (gathered, mut run) = begin(host, item).await?;
+    let state = gathered.state().await?.state;
+    if is_kept {
+        run.notes.push("what it has deployed stays".to_owned());
+        return Ok(run);
+    }
+    let nothing = Proposal {
+        stages: Vec::new(),
+        next: Next::Finish(Completion { exports: Vec::new(), afterwards: Vec::new() }),
+        recover: None,
+        status: None,
+        deletion_order: Vec::new(),
+        pruning_order: state.deletion_order.clone(),
+    };
+    run.take(try_out(&gathered.job(Purpose::Install, &|| true), &nothing, &state).await?);
+    Ok(run)
+}
+
 /// Asks the component of an item what it would do, and tries that on its clusters.
 ///
 /// # Errors
 /// No component claims the item, its component has a fault, a cluster cannot be read, or a policy that the host knows refuses
 /// what the job would do: classified as in a job.
 pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<ItemDryRun> {
+    let (gathered, mut run) = begin(host, item).await?;
+    let state = gathered.state_with_target().await?.state;
+    run.notes.extend(gathered.unverified_origin());
+    let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
+    run.take(try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?);
+    Ok(run)
+}
+
+impl ItemDryRun {
+    fn take(&mut self, DryRun { outcome, effects, notes }: DryRun) {
+        self.effects = effects;
+        self.notes.extend(notes);
+        match outcome {
+            Outcome::Finished => {}
+            Outcome::Failed(problem) => self.failure = Some(problem),
+            Outcome::Call => self.unfinished = true,
+        }
+    }
+}
+
+/// What an item is gathered with, and a dry run in which nothing is known yet.
+async fn begin(host: &Arc<ControllerContext>, item: DeployItem) -> Step<(GatheredItem, ItemDryRun)> {
     let deployer = host.deployer_of(&item).ok_or_else(|| unclaimed(&item))?;
     // What a running host knows from its watches.
     refresh::read(host, &host.stores.contexts, &context(&item)).await?;
@@ -55,26 +101,14 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     let pool = Arc::new(ClusterPool::new(|_| {}));
     let cluster = host.host_cluster.uid(&host.client).await?;
     let gathered = GatheredItem::new(host, &pool, (Arc::new(item), cluster), deployer, job);
-    let mut run = ItemDryRun {
+    let run = ItemDryRun {
         plugin: gathered.deployer.identity().to_string(),
         effects: Vec::new(),
         unfinished: false,
         notes: Vec::new(),
         failure: None,
     };
-    let state = gathered.state_with_target().await?.state;
-    run.notes.extend(gathered.unverified_origin());
-    let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
-    let DryRun { outcome, effects, notes } =
-        try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?;
-    run.effects = effects;
-    run.notes.extend(notes);
-    match outcome {
-        Outcome::Finished => {}
-        Outcome::Failed(problem) => run.failure = Some(problem),
-        Outcome::Call => run.unfinished = true,
-    }
-    Ok(run)
+    Ok((gathered, run))
 }
 
 pub(super) fn unclaimed(item: &DeployItem) -> Halt {

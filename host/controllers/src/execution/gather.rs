@@ -275,7 +275,7 @@ pub(super) fn item_object(object: &DeployItem) -> ItemObject {
             phase: ItemPhase::parse(object.phase()),
             failure: failure_of(object.last_error()),
         },
-        is_kept: is_kept(object),
+        is_kept: object.is_kept(),
         depends_on: object.annotation(annotation::DEPENDS_ON).unwrap_or_default().to_owned(),
     }
 }
@@ -288,12 +288,6 @@ pub(super) fn states_of_objects(objects: &[ItemObject]) -> Vec<ItemState<'_>> {
 fn state_of_object(object: &ItemObject) -> ItemState<'_> {
     let ItemObject { item, state, is_kept, .. } = object;
     ItemState { keep: *is_kept, ..ItemState::new(item, depends_on(object), Some(state.clone())) }
-}
-
-/// Whether what an item deployed stays: nobody is asked to uninstall it (INS-80, WF-27).
-pub(super) fn is_kept(item: &DeployItem) -> bool {
-    item.flag(annotation::DELETE_WITHOUT_UNINSTALL)
-        || item.spec.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep)
 }
 
 /// What an item depended on when it was written last: the spec may no longer have it (C-19).

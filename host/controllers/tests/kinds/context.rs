@@ -6,6 +6,7 @@ use kube::{
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use orangery_api::{context::Context, installation::Installation};
+use orangery_controllers::context::keep_default_contexts_of;
 use serde_json::{Value, json};
 
 use crate::{
@@ -69,6 +70,20 @@ async fn ins_20_an_installation_makes_the_context_default_that_nobody_has_made()
     let api: Api<Installation> = Api::namespaced(world.client.clone(), "kube-system");
     api.create(&PostParams::default(), &serde_json::from_value(waits).unwrap()).await.unwrap();
     made(&world, "kube-system").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_of_some_namespaces_keeps_a_context_default_in_these() {
+    let world = World::new().await;
+    let namespace = "kube-system";
+    let host = world.host.clone().unwrap();
+    let keeps = tokio::spawn(keep_default_contexts_of(host, vec![namespace.into()]));
+    let before = made(&world, namespace).await;
+    let contexts: Api<Context> = Api::namespaced(world.client.clone(), namespace);
+    contexts.delete("default", &DeleteParams::default()).await.unwrap();
+    let anew = async || contexts.get_opt("default").await.unwrap()?.metadata.uid.filter(|uid| *uid != before);
+    world.wait("the Context default does not come back", anew).await;
+    keeps.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,22 +10,26 @@ use orangery_tests::{
 use serde_json::{Value, json};
 
 /// What stands in the status and in the event.
-const WHY: &str = "the cluster does not take this";
+pub(crate) const WHY: &str = "the cluster does not take this";
 
 fn admission(kind: &str, spec: Value) -> Value {
     let api_version = "admissionregistration.k8s.io/v1";
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "takes-not-all"}, "spec": spec})
 }
 
-fn binding() -> Value {
+pub(crate) fn binding() -> Value {
     let spec = json!({"policyName": "takes-not-all", "validationActions": ["Deny"]});
     admission("ValidatingAdmissionPolicyBinding", spec)
 }
 
 /// From now on the cluster refuses a status of `resource` unless this holds.
-async fn refuse(cluster: &Objects, resource: &str, unless: &str) {
+pub(crate) async fn refuse(cluster: &Objects, resource: &str, unless: &str) {
     let rule = |group: &str, version: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
-    let rules = [rule("landscaper.gardener.cloud", "v1alpha1", resource), rule("", "v1", "configmaps")];
+    let rules = [
+        rule("landscaper.gardener.cloud", "v1alpha1", resource),
+        rule("orangery.dev", "v1alpha1", resource),
+        rule("", "v1", "configmaps"),
+    ];
     let expression = format!("object.kind == 'ConfigMap' ? object.metadata.name != 'probe' : ({unless})");
     let spec = json!({
         "failurePolicy": "Fail", "matchConstraints": {"resourceRules": rules},

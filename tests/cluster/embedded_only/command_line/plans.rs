@@ -17,20 +17,20 @@ const PASSWORD: &str =
 const HOOK: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-upgrade}}\n";
 
-struct Stage {
-    binary: Binary,
-    cluster: Cluster,
+pub(super) struct Stage {
+    pub(super) binary: Binary,
+    pub(super) cluster: Cluster,
 }
 
 impl Stage {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let binary = crate::binary().await;
         let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
         write(&binary, "kubeconfig", cluster.kubeconfig());
         Self { binary, cluster }
     }
 
-    async fn plan(&self, arguments: &[&str]) -> Ended {
+    pub(super) async fn plan(&self, arguments: &[&str]) -> Ended {
         // Where the operator is not asked, what the other profile refuses is told as well: first the loopback of the tests.
         let plan = ["plan", "--kubeconfig", "kubeconfig", "--default-policy=compatible"];
         self.binary.run(&[&plan[..], arguments].concat()).await
@@ -132,10 +132,10 @@ async fn a_plan_that_fails_is_reported_in_one_sentence() {
         let ended = stage.plan(arguments).await;
         (ended.code, ended.stderr.lines().last().unwrap_or_default().to_owned())
     };
-    let none = "error: there is no deploy item nobody in namespace default; orangery inspect -A shows all there are";
+    let none = "error: there is no installation or deploy item nobody in namespace default; orangery inspect -A shows all there are";
     assert_eq!(text(&["nobody"]).await, (Some(1), none.to_owned()));
-    write(&stage.binary, "other.yaml", "apiVersion: v1\nkind: ConfigMap\n");
-    let other = "error: other.yaml is no deploy item: it has the kind \"ConfigMap\"; name a file with one DeployItem";
+    write(&stage.binary, "other.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n");
+    let other = "error: other.yaml is not planned: it has neither an Installation nor one DeployItem; name a file or folder that has";
     assert_eq!(text(&["-f", "other.yaml"]).await, (Some(2), other.to_owned()));
     let mut unknown = with("a", &[]);
     unknown["spec"]["type"] = json!("example.com/nobody");

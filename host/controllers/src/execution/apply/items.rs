@@ -13,14 +13,14 @@ use orangery_api::{
     marks::{Marks, set_name},
 };
 use orangery_core::{
-    name,
+    name::{self, ObjectName},
     phase::{Phase, item::Item as ItemPhase},
     step::{Halt, Step, Until},
 };
 use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_reconcile::{Key, WriteError};
 
-use super::super::{dependencies::DEPLOY_ITEMS, gather::is_kept, reconciliation::ExecutionReconciliation};
+use super::super::{dependencies::DEPLOY_ITEMS, reconciliation::ExecutionReconciliation};
 use crate::{
     job::{self, JobStatus},
     namespace_policy::refused,
@@ -36,6 +36,49 @@ const WRITES_AT_ONCE: usize = 16;
 
 /// Objects that take more bytes of memory than these together are written one after another.
 const LARGE_BYTES: u64 = 16 << 20;
+
+/// What the object of an item has of its Execution.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemOwner<'a> {
+    /// Its name, which is that of its Installation.
+    pub execution: &'a ObjectName,
+    /// `spec.context`
+    pub context: &'a str,
+    /// Its annotation [`CACHE_HELM_CHARTS`](annotation::CACHE_HELM_CHARTS).
+    pub cache_helm_charts: Option<&'a str>,
+}
+
+impl ItemOwner<'_> {
+    /// The object of an item as a job writes it over the one before, without a mark of where it comes from: that is for whoever
+    /// has the key of the operator.
+    pub fn specified(&self, item: &DeployItemTemplate, before: &DeployItem) -> DeployItem {
+        let mut after = before.clone();
+        after.spec = DeployItemSpec {
+            type_: item.type_.clone(),
+            target: item.target.clone(),
+            context: self.context.to_owned(),
+            config: item.config.clone(),
+            timeout: item.timeout.clone(),
+            update_on_change_only: item.update_on_change_only,
+            on_delete: item.on_delete.clone(),
+            drift: item.drift.clone(),
+        };
+        let labels = after.metadata.labels.get_or_insert_default();
+        labels.extend(item.labels.clone());
+        labels.insert(label::MANAGED_BY.to_owned(), self.execution.to_string());
+        set_name(&mut after.metadata, (label::ITEM_NAME, annotation::WHOLE_ITEM_NAME), &item.name);
+        let target = item.target.as_ref().map_or(annotation::NO_TARGET_NAME, |target| target.name.as_str());
+        let annotations = after.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::DEPENDS_ON.to_owned(), item.depends_on.join(","));
+        annotations.insert(annotation::DEPLOYER_TYPE.to_owned(), item.type_.clone());
+        annotations.insert(annotation::DEPLOYER_TARGET_NAME.to_owned(), target.to_owned());
+        if let Some(cached) = self.cache_helm_charts {
+            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+        annotations.remove(annotation::SIGNED_ORIGIN);
+        after
+    }
+}
 
 impl ExecutionReconciliation<'_> {
     /// Brings the objects of items to their templates: `present` has those that there are already. Where each is.
@@ -115,30 +158,12 @@ impl ExecutionReconciliation<'_> {
 
     /// The object as the spec wants it; the same object where nothing differs.
     fn updated(&self, item: &DeployItemTemplate, before: &DeployItem, origin: Option<&SignedOrigin>) -> DeployItem {
-        let mut after = before.clone();
-        after.spec = DeployItemSpec {
-            type_: item.type_.clone(),
-            target: item.target.clone(),
-            context: self.draft.spec.context.clone(),
-            config: item.config.clone(),
-            timeout: item.timeout.clone(),
-            update_on_change_only: item.update_on_change_only,
-            on_delete: item.on_delete.clone(),
-            drift: item.drift.clone(),
+        let owner = ItemOwner {
+            execution: &self.key.name,
+            context: &self.draft.spec.context,
+            cache_helm_charts: self.draft.annotation(annotation::CACHE_HELM_CHARTS),
         };
-        let labels = after.metadata.labels.get_or_insert_default();
-        labels.extend(item.labels.clone());
-        labels.insert(label::MANAGED_BY.to_owned(), self.key.name.to_string());
-        set_name(&mut after.metadata, (label::ITEM_NAME, annotation::WHOLE_ITEM_NAME), &item.name);
-        let target = item.target.as_ref().map_or(annotation::NO_TARGET_NAME, |target| target.name.as_str());
-        let annotations = after.metadata.annotations.get_or_insert_default();
-        annotations.insert(annotation::DEPENDS_ON.to_owned(), item.depends_on.join(","));
-        annotations.insert(annotation::DEPLOYER_TYPE.to_owned(), item.type_.clone());
-        annotations.insert(annotation::DEPLOYER_TARGET_NAME.to_owned(), target.to_owned());
-        if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
-            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
-        }
-        annotations.remove(annotation::SIGNED_ORIGIN);
+        let mut after = owner.specified(item, before);
         if let Some(origin) = origin {
             origin.mark(self.host, before, &mut after);
         }
@@ -251,7 +276,7 @@ impl ExecutionReconciliation<'_> {
     /// Whether an item goes without being uninstalled. Our own items see to a removed cluster themselves, at each
     /// reconciliation; external deployers know nothing of it.
     async fn is_left(&self, item: &DeployItem) -> Step<bool> {
-        if is_kept(item) {
+        if item.is_kept() {
             return Ok(true);
         }
         if was_never_begun(self.host, item) {

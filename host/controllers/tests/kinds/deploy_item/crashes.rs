@@ -1,9 +1,14 @@
 //! The operator is killed after each write of one item's jobs, whose proposals wait, remove, are gone on with by another call
 //! and end with objects of the job alone: every job comes to the same end, and waits for nothing that it has deleted itself.
 
+use std::sync::Arc;
+
+use orangery_cluster::ClusterPool;
+use orangery_controllers::deploy_item::DeployItemController;
+use orangery_reconcile::{Controller as _, Crash, Queue};
 use serde_json::{Value, json};
 
-use super::items::{Items, gate, key};
+use super::items::{Items, gate, key, proposal};
 
 /// A stage that writes a config map and waits for its value.
 fn stage(name: &str, owned: &str) -> Value {
@@ -69,6 +74,23 @@ async fn through(
 async fn has_ended(world: &Items, name: &str, job: &str) -> bool {
     let item = world.find("DeployItem", name).await.unwrap();
     item["status"]["jobIDFinished"] == job && item["status"]["phase"] == "Succeeded"
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_157_a_crash_ends_no_job_that_has_ended_meanwhile() {
+    let world = Items::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    let status = world.job("item", "one").await;
+    let host = world.host.clone().unwrap();
+    let controller = DeployItemController::new(host, Arc::new(ClusterPool::new(|_| {})), Queue::default());
+    // As it was when the call began that has crashed: its time is up.
+    let mut called = world.items().get("item").await.unwrap();
+    let before = called.status.as_mut().unwrap();
+    before.job_id_finished = "none".into();
+    let begun = before.transition_times.as_mut().unwrap();
+    begun.init_time.as_mut().unwrap().0 -= jiff::SignedDuration::from_hours(1);
+    controller.tell_of_crashes(Arc::new(called), Crash::Panicked).await;
+    assert_eq!(json!(world.items().get("item").await.unwrap().status), status);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -41,6 +41,20 @@ async fn guards(world: &Items) -> [bool; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_67_what_is_used_says_so_when_it_is_deleted_and_not_before() {
+    let world = guarded().await;
+    world.create("item", &[proposal("a", json!({}))], uses()).await;
+    world.job("item", "one").await;
+    assert_eq!(guards(&world).await, [true; 3]);
+    world.objects().delete("Target", "garden").await;
+    let held = "Warning InUse: is deleted as soon as nothing uses it: DeployItem item; orangery why target/garden names what does";
+    world.objects().has_events("Target", "garden", &[held]).await;
+    for (kind, name) in [("Secret", "kubeconfig"), ("Context", "private")] {
+        world.objects().has_events(kind, name, &[]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orc_36_to_38_orc_41_what_an_item_uses_is_guarded_from_its_first_write_until_the_item_is_gone() {
     let world = guarded().await;
     world.create("item", &[proposal("a", json!({}))], uses()).await;

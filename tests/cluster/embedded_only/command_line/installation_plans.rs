@@ -1,0 +1,226 @@
+//! `orangery plan` of Installations (C-265): before the first job, before another one, of what is not known yet, of a deletion.
+
+use std::collections::BTreeMap;
+
+use orangery_tests::{
+    objects::NAMESPACE,
+    tree::{
+        any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
+        subinstallation,
+    },
+};
+use serde_json::{Value, json};
+
+use super::{
+    offline::{document, write},
+    plans::Stage,
+};
+
+/// Each Installation of a plan, each item of it, and each object of that, as what becomes of it.
+async fn lines(stage: &Stage, arguments: &[&str]) -> Vec<String> {
+    let plan = document(&stage.plan(&[arguments, &["-o", "json"]].concat()).await);
+    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+    let list = |of: &Value, field: &str| of[field].as_array().cloned().unwrap_or_default();
+    let mut lines = Vec::new();
+    for of in list(&plan, "installations") {
+        let later = of["decidedLater"].as_str().map(|why| format!(", later: {why}")).unwrap_or_default();
+        lines.push(format!("{} {}{later}", text(&of, "action"), text(&of, "path")));
+        for item in list(&of, "items") {
+            let failure = item["failure"].as_str().map(|why| format!(", fails: {why}")).unwrap_or_default();
+            lines.push(format!("  {} {}{failure}", text(&item, "action"), text(&item, "name")));
+            let object = |object: &Value| format!("    {} {}", text(object, "action"), text(object, "name"));
+            lines.extend(list(&item, "objects").iter().map(object));
+        }
+    }
+    lines
+}
+
+/// The content of the ConfigMaps that items of these tests have deployed.
+async fn deployed(stage: &Stage) -> BTreeMap<String, String> {
+    let maps = stage.cluster.list(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).await;
+    let content =
+        |map: &Value| Some((map["metadata"]["name"].as_str()?.to_owned(), map["data"]["content"].as_str()?.to_owned()));
+    maps.iter().filter_map(content).collect()
+}
+
+fn tree(items: &[Value], subinstallations: &[Value]) -> Value {
+    let fields = json!({
+        "imports": imports_cluster(),
+        "deployExecutions": executions(items),
+        "subinstallations": subinstallations,
+    });
+    on_cluster(installation("tree", &blueprint(fields)))
+}
+
+fn leaf(name: &str, item: &str, content: &str) -> Value {
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys(item, &[], content)])});
+    on_cluster(subinstallation(name, &blueprint(fields)))
+}
+
+#[tokio::test]
+async fn c_265_what_a_job_writes_is_what_its_plan_has_shown() {
+    let stage = Stage::start().await;
+    let first = tree(
+        &[deploys("top", &["base"], "1"), deploys("base", &[], "1"), deploys("old", &[], "1")],
+        &[leaf("sub", "leaf", "1"), leaf("gone", "gone", "1")],
+    );
+    write(&stage.binary, "tree.yaml", first.to_string());
+    let created = [
+        "create tree",
+        "  create base",
+        "    create base",
+        "  create top",
+        "    create top",
+        "  create old",
+        "    create old",
+        "create tree/gone",
+        "  create gone",
+        "    create gone",
+        "create tree/sub",
+        "  create leaf",
+        "    create leaf",
+    ];
+    let plan = lines(&stage, &["-f", "tree.yaml"]).await;
+    assert_eq!(sorted_below(plan), sorted_below(created.map(str::to_owned).to_vec()));
+    assert_eq!(deployed(&stage).await, BTreeMap::new(), "nothing is written");
+    stage.cluster.expect_absent(&any("Installation", "tree")).await;
+
+    stage.cluster.apply(&first).await;
+    stage.cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let ended = stage.plan(&["tree", "--brief"]).await;
+    assert_eq!(ended.stdout.lines().last(), Some("installation default/tree: 5 as they should be"), "{ended:?}");
+
+    let second = tree(
+        &[deploys("base", &[], "2"), deploys("top", &["base"], "1"), deploys("new", &["top"], "1")],
+        &[leaf("sub", "leaf", "2"), leaf("more", "more", "1")],
+    );
+    write(&stage.binary, "tree.yaml", second.to_string());
+    let before = deployed(&stage).await;
+    let plan = lines(&stage, &["-f", "tree.yaml"]).await;
+    let expected = [
+        "run tree",
+        "  run base",
+        "    change base",
+        "  run top",
+        "    none top",
+        "  create new",
+        "    create new",
+        "  delete old",
+        "    delete old",
+        "run tree/sub",
+        "  run leaf",
+        "    change leaf",
+        "create tree/more",
+        "  create more",
+        "    create more",
+        "delete tree/gone",
+        "  delete gone",
+        "    delete gone",
+    ];
+    assert_eq!(sorted_below(plan), sorted_below(expected.map(str::to_owned).to_vec()));
+    assert_eq!(deployed(&stage).await, before, "nothing is written");
+
+    stage.cluster.apply(&second).await;
+    ask(&stage.cluster, "tree").await;
+    let content = |name: &str, content: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"content": content}});
+    stage.cluster.expect(&content("more", "1")).await;
+    stage.cluster.expect_absent(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone"}})).await;
+    stage.cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let after = [("base", "2"), ("leaf", "2"), ("more", "1"), ("new", "1"), ("top", "1")];
+    assert_eq!(deployed(&stage).await, after.map(|(name, content)| (name.to_owned(), content.to_owned())).into());
+
+    let expected = [
+        "delete tree/more",
+        "  delete more",
+        "    delete more",
+        "delete tree/sub",
+        "  delete leaf",
+        "    delete leaf",
+        "delete tree",
+        "  delete base",
+        "    delete base",
+        "  delete new",
+        "    delete new",
+        "  delete top",
+        "    delete top",
+    ];
+    let plan = lines(&stage, &["tree", "--delete"]).await;
+    assert_eq!(plan.last().map(String::as_str), Some("    delete top"), "what is below goes first");
+    assert_eq!(sorted_below(plan), sorted_below(expected.map(str::to_owned).to_vec()));
+}
+
+/// The Installations of a plan by their names: siblings come in any order.
+fn sorted_below(lines: Vec<String>) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for line in lines {
+        match all.last_mut() {
+            Some(last) if line.starts_with(' ') => last.push(line),
+            _ => all.push(vec![line]),
+        }
+    }
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn c_265_an_installation_that_needs_an_export_that_nobody_has_made_is_decided_later() {
+    let stage = Stage::start().await;
+    let made = json!([{"name": "made", "type": "data", "schema": {"type": "string"}}]);
+    let template = r#"{"exports": {"made": {{ values.deployitems.mock.content | tojson }}}}"#;
+    let fields = json!({
+        "exports": made,
+        "deployExecutions": executions(&[mocks("mock", &[], "Succeeded", "1")]),
+        "exportExecutions": [{"name": "e", "type": "Jinja", "template": template}],
+    });
+    let mut maker = subinstallation("maker", &blueprint(fields));
+    let mut imports = imports_cluster();
+    imports.as_array_mut().unwrap().extend(made.as_array().unwrap().clone());
+    let fields =
+        json!({"imports": imports, "deployExecutions": executions(&[deploys("leaf", &[], "{{ imports.made }}")])});
+    let mut taker = on_cluster(subinstallation("taker", &blueprint(fields)));
+    let bound = json!([{"name": "made", "dataRef": "made"}]);
+    maker["exports"] = json!({"data": bound});
+    taker["imports"]["data"] = bound;
+    let tree = tree(&[], &[maker, taker]);
+    write(&stage.binary, "tree.yaml", tree.to_string());
+    let later = "create tree/taker, later: the exports of maker, which come in the job";
+    let expected = ["create tree", "create tree/maker", "  create mock", later];
+    assert_eq!(lines(&stage, &["-f", "tree.yaml"]).await, expected);
+
+    stage.cluster.apply(&tree).await;
+    stage.cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let expected = ["run tree", "run tree/maker", "  run mock", "run tree/taker", "  run leaf", "    none leaf"];
+    assert_eq!(lines(&stage, &["installation/tree"]).await, expected);
+}
+
+#[tokio::test]
+async fn c_265_what_cannot_be_planned_is_told_and_the_rest_is_planned() {
+    let stage = Stage::start().await;
+    let mut nobodys = deploys("nobodys", &[], "1");
+    nobodys["type"] = json!("example.com/nobody");
+    write(&stage.binary, "tree.yaml", tree(&[nobodys, deploys("base", &[], "1")], &[]).to_string());
+    let ended = stage.plan(&["-f", "tree.yaml", "--brief"]).await;
+    let expected = "installation default/tree: 1 to create; failing: 1 of 2 items";
+    assert_eq!((ended.code, ended.stdout.lines().last()), (Some(1), Some(expected)), "{ended:?}");
+    let fails = ": fails: no component of this host claims the type \"example.com/nobody\"";
+    assert!(ended.stdout.contains(fails), "{ended:?}");
+
+    let error = async |arguments: &[&str]| {
+        let ended = stage.plan(arguments).await;
+        (ended.code, ended.stderr.lines().last().unwrap_or_default().to_owned())
+    };
+    let mut missing = tree(&[], &[]);
+    missing["spec"]["imports"]["targets"][0]["target"] = json!("nowhere");
+    write(&stage.binary, "missing.yaml", missing.to_string());
+    let (code, message) = error(&["-f", "missing.yaml"]).await;
+    assert_eq!(code, Some(1));
+    assert!(message.starts_with("error: Installation tree: ") && message.contains("nowhere"), "{message}");
+    assert!(!message.contains("--imports") && !message.contains("manifests"), "{message}");
+    let none = "error: there is no installation nobody in namespace default; orangery inspect -A shows all there are";
+    assert_eq!(error(&["installation/nobody"]).await, (Some(1), none.to_owned()));
+    let (code, message) = error(&["pod/x"]).await;
+    assert_eq!(code, Some(2));
+    assert!(message.contains("write installation/x or deployitem/x") || message.contains("--help"), "{message}");
+    assert_eq!(deployed(&stage).await, BTreeMap::new());
+    assert!(stage.cluster.list(&any("Installation", "tree")).await.is_empty(), "in {NAMESPACE}");
+}
