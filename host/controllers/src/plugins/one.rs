@@ -148,10 +148,13 @@ impl PluginCall<'_> {
             self.memory.failed = done.as_ref().err().cloned();
         }
         if matches!(next, PluginStep::Guard | PluginStep::LetGo) {
+            if done.is_err() {
+                let report = self.report(done.err());
+                return self.end_call(&report, NextLook::Backoff, &before).await;
+            }
             // The watch calls again with what was written.
-            let look = if done.is_ok() { NextLook::OnChange } else { NextLook::Backoff };
             let changed = self.tell_served(&before);
-            return CallOutcome { memory: self.memory, look, changed };
+            return CallOutcome { memory: self.memory, look: NextLook::OnChange, changed };
         }
         self.try_candidate(cause).await;
         let look = self.next_look(done.as_ref().err());
