@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod compiler_process;
 #[cfg(test)]
+mod contracts;
+#[cfg(test)]
 mod hostile_workers;
 #[cfg(test)]
 mod projects;
