@@ -12,6 +12,8 @@ mod hostile_workers;
 #[cfg(test)]
 mod projects;
 #[cfg(test)]
+mod tutorial;
+#[cfg(test)]
 mod workers;
 
 #[cfg(test)]
