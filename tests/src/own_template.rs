@@ -89,7 +89,8 @@ fn kept(
 
 fn contract() -> Vec<PathBuf> {
     let files = fs::read_dir(repository().join("wit/template")).expect("the contract is there");
-    let mut files: Vec<PathBuf> = files.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    let mut files: Vec<PathBuf> =
+        files.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     files.sort();
     files
 }

@@ -27,12 +27,12 @@ mod tests {
     /// A limit: the file that it stands in, and its name.
     type Limit = (String, String);
 
-    /// The limits of the code with their values as written.
-    fn in_code() -> BTreeMap<Limit, String> {
+    /// The limits of these crates with their values as written.
+    fn in_code(crates: &[&str]) -> BTreeMap<Limit, String> {
         let mut limits = BTreeMap::new();
         for path in files_ending(&[".rs"]) {
             let file = display(&path);
-            let is_reader = READERS.iter().any(|name| file.starts_with(&format!("host/{name}/src/")));
+            let is_reader = crates.iter().any(|name| file.starts_with(&format!("host/{name}/src/")));
             if !is_reader || file.contains("/tests") {
                 continue;
             }
@@ -53,9 +53,9 @@ mod tests {
         limits
     }
 
-    /// The rows of the document: what is limited, the constant, its value, its file, and the test that meets it.
-    fn rows() -> Vec<Vec<String>> {
-        let document = text(&root().join("docs/limits.md"));
+    /// The rows of a document: what is limited, the constant, its value, its file, and in the one of all limits the test that meets it.
+    fn rows_of(document: &str) -> Vec<Vec<String>> {
+        let document = text(&root().join(document));
         let rows = document.lines().filter(|line| line.starts_with('|') && line.contains(".rs`"));
         rows.map(|row| {
             let cells = row.trim_matches('|').split('|');
@@ -64,9 +64,31 @@ mod tests {
         .collect()
     }
 
+    fn rows() -> Vec<Vec<String>> {
+        rows_of("docs/limits.md")
+    }
+
+    #[test]
+    fn the_page_for_authors_of_components_has_limits_as_the_code_has_them() {
+        let (page, code) = ("docs/plugins/limits.md", in_code(&["plugin", "proposal"]));
+        let rows = rows_of(page);
+        assert!(rows.len() > 15, "the page has limits");
+        let is_so = |row: &Vec<String>| match row.as_slice() {
+            [_, name, value, file] => code.get(&(file.clone(), name.clone())) == Some(value),
+            _ => false,
+        };
+        let mut wrong: Vec<String> = rows.iter().filter(|row| !is_so(row)).map(|row| row.join(" | ")).collect();
+        let budget = serde_json::to_value(orangery_plugin::Budget::default()).expect("a budget is JSON");
+        let text = text(&root().join(page));
+        let told = |(field, value): (&String, &serde_json::Value)| format!("| `{field}` | {value} |");
+        let fields = budget.as_object().expect("a budget has fields").iter();
+        wrong.extend(fields.map(told).filter(|row| !text.contains(row.as_str())));
+        none("docs/plugins/limits.md and the code have the same limits", wrong);
+    }
+
     #[test]
     fn the_document_has_every_limit_as_the_code_has_it() {
-        let code = in_code();
+        let code = in_code(&READERS);
         let mut violations = Vec::new();
         let mut told = BTreeSet::new();
         for row in rows() {

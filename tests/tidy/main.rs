@@ -11,6 +11,8 @@ mod circles;
 #[cfg(test)]
 mod citations;
 #[cfg(test)]
+mod contract;
+#[cfg(test)]
 mod generated;
 #[cfg(test)]
 mod graph;
@@ -42,5 +44,7 @@ mod texts;
 mod vocabulary;
 #[cfg(test)]
 mod walls;
+#[cfg(test)]
+mod wit;
 #[cfg(test)]
 mod words;

@@ -6,9 +6,13 @@
 #[cfg(test)]
 mod compiler_process;
 #[cfg(test)]
+mod contracts;
+#[cfg(test)]
 mod hostile_workers;
 #[cfg(test)]
 mod projects;
+#[cfg(test)]
+mod tutorial;
 #[cfg(test)]
 mod workers;
 

@@ -1,8 +1,10 @@
 //! Projects as `orangery plugin new` writes them: each builds by the commands that it names, its cases pass in the sandbox, and its
-//! deployers do what every deployer does.
+//! deployers do what every deployer does. Of each language the page of `docs/plugins` is done, and components of all languages answer
+//! the same cases alike.
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -11,14 +13,12 @@ use std::{
 use orangery_cli::authoring::{
     build::ProjectFolder,
     cases::{self, CallLog, CaseKind, Expectation},
-    conformance::{CaseOutcome, conform, samples},
     loaded::LoadedComponent,
     project::{Language, Project, ProjectKind},
 };
-use orangery_core::digest;
 use orangery_tests::repository;
 
-use crate::inside::fixtures::sandbox;
+use crate::{inside::fixtures::sandbox, tutorial::Tutorial};
 
 fn tmp() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("projects")
@@ -36,39 +36,62 @@ fn run(line: &str, folder: &Path) {
     assert!(done.status.success(), "{line}: {said}{}", String::from_utf8_lossy(&done.stdout));
 }
 
-/// Builds a project, unless the very same was built before.
-fn built(project: &Project, folder: &Path) -> Vec<u8> {
+fn project(language: Language, kind: ProjectKind) -> Project {
+    Project { name: format!("{language:?}-{kind:?}").to_lowercase().parse().unwrap(), language, kind }
+}
+
+/// Builds a project with the tools that were fetched for another one of its language.
+fn built(project: &Project, folder: &Path, fetched: Option<&Path>) -> Vec<u8> {
     project.write(folder).unwrap();
-    let of = digest::sha256(format!("{:?}", project.files()).as_bytes()).replace(':', "-");
-    let kept = tmp().join(format!("{of}.wasm"));
-    // The others are built in seconds.
-    if matches!(project.language, Language::Python | Language::Javascript) && kept.is_file() {
-        return fs::read(kept).unwrap();
-    }
-    let mut component = folder.join(project.component());
-    if project.language == Language::Rust {
-        fs::copy(repository().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-        component = tmp().join(project.component());
-    }
     match project.language {
         // The command is that of the program itself.
         Language::Go => drop(ProjectFolder::open(folder).unwrap().build().unwrap()),
-        Language::Rust | Language::Python | Language::Javascript => {
+        Language::Rust => {
+            fs::copy(repository().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
             project.build_commands().iter().for_each(|line| run(line, folder));
+            return fs::read(tmp().join(project.component())).unwrap();
+        }
+        Language::Python | Language::Javascript => {
+            // By these commands the tools are fetched before the last one builds.
+            let fetched = fetched.expect("the tools of the language are fetched");
+            symlink(fetched, folder.join(fetched.file_name().unwrap())).unwrap();
+            run(project.build_commands().last().unwrap(), folder);
         }
     }
-    let bytes = fs::read(component).unwrap();
-    fs::create_dir_all(tmp()).unwrap();
-    fs::write(kept, &bytes).unwrap();
-    bytes
+    fs::read(folder.join(project.component())).unwrap()
 }
 
-/// Builds a project, runs its cases, and asks of a deployer what is asked of all.
-async fn check(language: Language, kind: ProjectKind) {
+/// Runs the cases of a folder.
+async fn pass(component: &LoadedComponent, folder: &Path, of: &str) {
+    let log = Arc::new(CallLog::default());
+    for case in cases::folders(folder).unwrap() {
+        let report = cases::run(component, &case, CaseKind::Cases, Expectation::Holds, &log).await;
+        assert_eq!(report.problems, Vec::<String>::new(), "{of}: {}", report.name);
+    }
+}
+
+/// The cases that components of all languages answer alike.
+fn shared(kind: &str) -> PathBuf {
+    repository().join("tests/languages").join(kind)
+}
+
+/// Does the page of a language, in which a deployer is made, tested, changed and used; then its cases, and those of all languages.
+async fn deployer(language: Language) -> Tutorial {
+    let mut tutorial = Tutorial::begin(language, &tmp());
+    tutorial.follow();
+    let project = Project { name: "lemonade".parse().unwrap(), language, kind: ProjectKind::Deployer };
+    let file = tutorial.project().join(project.component());
+    let bytes = fs::read(&file).unwrap();
+    let component = LoadedComponent::in_sandbox(&sandbox(), (&file, bytes), None, &[tutorial.project()]).unwrap();
+    pass(&component, &shared("deployer"), &format!("{language:?}")).await;
+    tutorial
+}
+
+/// Builds a project and runs its cases, and of an engine those of all languages.
+async fn check(language: Language, kind: ProjectKind, fetched: Option<&Path>) {
     let folder = tempfile::tempdir().unwrap();
-    let name = format!("{language:?}-{kind:?}").to_lowercase();
-    let project = Project { name: name.parse().unwrap(), language, kind };
-    let bytes = built(&project, folder.path());
+    let project = project(language, kind);
+    let bytes = built(&project, folder.path(), fetched);
     if language == Language::Rust {
         run("cargo test --quiet", folder.path());
     }
@@ -76,66 +99,70 @@ async fn check(language: Language, kind: ProjectKind) {
     let near = [folder.path().to_path_buf()];
     let component = LoadedComponent::in_sandbox(&sandbox(), (&file, bytes), None, &near).unwrap();
     assert_eq!(component.world, kind.world());
-    let log = Arc::new(CallLog::default());
-    for case in cases::folders(&folder.path().join("cases")).unwrap() {
-        let report = cases::run(&component, &case, CaseKind::Cases, Expectation::Holds, &log).await;
-        assert_eq!(report.problems, Vec::<String>::new(), "{name}: {}", report.name);
-    }
-    if kind == ProjectKind::Deployer {
-        let (samples, target) = samples(&folder.path().join("samples")).unwrap();
-        let report = conform(&component.plugin, component.first_type(), (&samples, &target)).await.unwrap();
-        let failed: Vec<_> = report.cases.iter().filter(|one| one.outcome == CaseOutcome::Failed).collect();
-        assert!(failed.is_empty(), "{name}: {failed:#?}");
+    pass(&component, &folder.path().join("cases"), project.name.as_str()).await;
+    if kind == ProjectKind::Template {
+        pass(&component, &shared("template"), project.name.as_str()).await;
     }
 }
 
 #[tokio::test]
-async fn c_257_a_deployer_in_rust_builds_and_passes_as_it_is_written() {
-    check(Language::Rust, ProjectKind::Deployer).await;
+async fn c_221_c_222_c_257_a_deployer_in_rust_is_made_as_its_page_says() {
+    deployer(Language::Rust).await;
 }
 
 #[tokio::test]
-async fn c_257_an_engine_in_rust_builds_and_passes_as_it_is_written() {
-    check(Language::Rust, ProjectKind::Template).await;
+async fn c_221_c_257_an_engine_in_rust_builds_and_passes_as_it_is_written() {
+    check(Language::Rust, ProjectKind::Template, None).await;
 }
 
 #[tokio::test]
 async fn c_257_a_gate_in_rust_builds_and_passes_as_it_is_written() {
-    check(Language::Rust, ProjectKind::Gate).await;
+    check(Language::Rust, ProjectKind::Gate, None).await;
+}
+
+/// All projects of a language, one after the other.
+async fn all(language: Language) {
+    let tutorial = deployer(language).await;
+    let fetched = tutorial.fetched();
+    for kind in [ProjectKind::Template, ProjectKind::Gate] {
+        check(language, kind, fetched.as_deref()).await;
+    }
 }
 
 #[tokio::test]
 #[cfg_attr(without_go, ignore = "needs Go 1.26 or later: https://go.dev/dl")]
-async fn c_257_projects_in_go_build_and_pass_as_they_are_written() {
-    for kind in ProjectKind::ALL {
-        check(Language::Go, kind).await;
-    }
+async fn c_221_c_222_c_257_projects_in_go_build_and_pass_as_they_are_written() {
+    all(Language::Go).await;
 }
 
 #[tokio::test]
 #[cfg_attr(without_python, ignore = "needs python3 with venv: apt-get install python3-venv")]
-async fn c_257_projects_in_python_build_and_pass_as_they_are_written() {
-    for kind in ProjectKind::ALL {
-        check(Language::Python, kind).await;
-    }
+async fn c_221_c_222_c_257_projects_in_python_build_and_pass_as_they_are_written() {
+    all(Language::Python).await;
 }
 
 #[tokio::test]
 #[cfg_attr(without_npm, ignore = "needs node and npm: apt-get install npm")]
-async fn c_257_projects_in_javascript_build_and_pass_as_they_are_written() {
-    for kind in ProjectKind::ALL {
-        check(Language::Javascript, kind).await;
-    }
+async fn c_221_c_222_c_257_projects_in_javascript_build_and_pass_as_they_are_written() {
+    all(Language::Javascript).await;
 }
 
 #[test]
-fn c_257_the_sdk_packages_as_a_crate_with_the_contracts_in_it() {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["package", "--list", "--offline", "--allow-dirty", "-p", "orangery-sdk"]).current_dir(repository());
-    let done = cargo.output().unwrap();
-    let listed = String::from_utf8_lossy(&done.stdout);
-    let said = String::from_utf8_lossy(&done.stderr);
-    for file in ["src/lib.rs", "wit/deployer/plan.wit", "wit/template/world.wit", "wit/gate/gate.wit"] {
-        assert!(listed.lines().any(|line| line == file), "{file} is not among {listed}{said}");
+fn c_229_c_257_the_sdk_packages_as_a_crate_with_the_contracts_in_it() {
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["package", "--offline", "--allow-dirty", "-p", "orangery-sdk"]).args(arguments);
+        // It is compiled where it is unpacked, of what the projects are compiled of.
+        cargo.arg("--target-dir").arg(tmp().join("target")).env_remove("RUSTFLAGS").current_dir(repository());
+        let done = cargo.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        (String::from_utf8_lossy(&done.stdout).into_owned(), said)
+    };
+    let (listed, _) = cargo(&["--list"]);
+    for (file, _) in orangery_plugin::WIT {
+        assert!(listed.lines().any(|line| line == format!("wit/{file}")), "{file} is not among {listed}");
     }
+    let (_, said) = cargo(&[]);
+    assert!(said.contains("Verifying orangery-sdk") && said.contains("Packaged "), "{said}");
 }

@@ -190,6 +190,12 @@ pub enum CommandError {
         /// The component.
         path: PathBuf,
     },
+    /// There is no contract of a version.
+    #[error("this program has no contract of version {version}; print those that it has with: orangery wit --version")]
+    NoContract {
+        /// What was asked for.
+        version: String,
+    },
     /// A folder of cases has none.
     #[error("{} holds no case; a case is a folder with request.json in it: docs/plugins/testing.md", path.display())]
     NoCases {
@@ -326,6 +332,7 @@ impl CommandError {
             )
             | CommandError::OtherWorld { .. }
             | CommandError::NoDeployer { .. }
+            | CommandError::NoContract { .. }
             | CommandError::NoCases { .. }
             | CommandError::NoSamples { .. }
             | CommandError::Sample { .. }

@@ -16,6 +16,12 @@ use serde_json::Value;
 mod tests;
 mod text;
 
+/// The name of the file with a registration that lies beside a component, its cases or its samples.
+pub const REGISTRATION: &str = "plugin.yaml";
+
+/// The folder of a project with the configurations that its deployer is tried with.
+const SAMPLES: &str = "samples";
+
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
 
@@ -132,6 +138,15 @@ pub enum FolderError {
         what: String,
         /// What is missing.
         field: &'static str,
+    },
+    /// A configuration of the samples of a component's project, which is no object.
+    #[error(
+        "{origin}: this is a configuration to try a component with, not a Kubernetes object; it is for `orangery plugin conform`: \
+         name a folder with objects"
+    )]
+    Sample {
+        /// Where.
+        origin: ObjectOrigin,
     },
     /// What names an object is read as a number or a truth value.
     #[error("{origin}: {field} of this {what} is not text; put it in quotes")]
@@ -280,6 +295,9 @@ fn unpack(origin: ObjectOrigin, value: Value, manifests: &mut Vec<FolderManifest
         Value::Number(_) => return Err(FolderError::NoMapping { origin, found: "a number" }),
         Value::Bool(_) => return Err(FolderError::NoMapping { origin, found: "a truth value" }),
     };
+    if object.get("kind").is_none() && is_sample(&origin.file) {
+        return Err(FolderError::Sample { origin });
+    }
     let kind = word(object.get("kind"), "kind", &origin, "object")?;
     let api_version = word(object.get("apiVersion"), "apiVersion", &origin, &kind)?;
     if kind.ends_with("List")
@@ -302,6 +320,13 @@ fn unpack(origin: ObjectOrigin, value: Value, manifests: &mut Vec<FolderManifest
         object: Value::Object(object),
     });
     Ok(())
+}
+
+/// Whether a file lies in the folder `samples` of a project, beside its registration.
+fn is_sample(file: &Path) -> bool {
+    let Ok(file) = file.canonicalize() else { return false };
+    let samples = file.parent().filter(|folder| folder.ends_with(SAMPLES));
+    samples.and_then(Path::parent).is_some_and(|project| project.join(REGISTRATION).is_file())
 }
 
 fn word(value: Option<&Value>, field: &'static str, origin: &ObjectOrigin, what: &str) -> Result<String, FolderError> {

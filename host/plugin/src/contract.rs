@@ -15,28 +15,42 @@ macro_rules! texts {
     };
 }
 
-/// The contracts: path below `wit/` and text, in reading order.
+/// The contracts: path below `wit/` (package, version, file) and text, in reading order. A version that was released stays as it was
+/// (C-225).
 pub const WIT: &[(&str, &str)] = texts![
-    "deployer/world.wit",
-    "deployer/types.wit",
-    "deployer/deploy.wit",
-    "deployer/plan.wit",
-    "deployer/uninstall.wit",
-    "deployer/tests.wit",
-    "deployer/validate.wit",
-    "deployer/cluster.wit",
-    "deployer/artifacts.wit",
-    "deployer/log.wit",
-    "template/world.wit",
-    "template/template.wit",
-    "template/check.wit",
-    "template/files.wit",
-    "template/components.wit",
-    "template/kubeconfigs.wit",
-    "template/randomness.wit",
-    "gate/world.wit",
-    "gate/gate.wit",
+    "deployer/0.1.0/world.wit",
+    "deployer/0.1.0/types.wit",
+    "deployer/0.1.0/deploy.wit",
+    "deployer/0.1.0/plan.wit",
+    "deployer/0.1.0/uninstall.wit",
+    "deployer/0.1.0/tests.wit",
+    "deployer/0.1.0/validate.wit",
+    "deployer/0.1.0/cluster.wit",
+    "deployer/0.1.0/artifacts.wit",
+    "deployer/0.1.0/log.wit",
+    "template/0.1.0/world.wit",
+    "template/0.1.0/template.wit",
+    "template/0.1.0/check.wit",
+    "template/0.1.0/files.wit",
+    "template/0.1.0/components.wit",
+    "template/0.1.0/kubeconfigs.wit",
+    "template/0.1.0/randomness.wit",
+    "gate/0.1.0/world.wit",
+    "gate/0.1.0/gate.wit",
 ];
+
+/// The versions of the contracts: the package as WIT names it, such as `orangery:deployer`, and the version.
+pub fn contract_versions() -> Vec<(String, &'static str)> {
+    let mut versions = Vec::new();
+    for (path, _) in WIT {
+        let mut parts = path.split('/');
+        let version = parts.next().zip(parts.next()).map(|(package, version)| (format!("orangery:{package}"), version));
+        if versions.last() != version.as_ref() {
+            versions.extend(version);
+        }
+    }
+    versions
+}
 
 /// One interface that a component may import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,13 +121,48 @@ mod tests {
 
     use super::*;
 
+    /// What a folder has in it: folders, or else files.
+    fn names(folder: &Path, folders: bool) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let entries = entries.filter(|entry| entry.path().is_dir() == folders);
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn c_227_a_file_is_of_the_version_that_its_folder_is_called_by() {
+        let versions = contract_versions();
+        let expected =
+            ["orangery:deployer", "orangery:template", "orangery:gate"].map(|name| (name.to_owned(), "0.1.0"));
+        assert_eq!(versions, expected);
+        for (path, text) in WIT {
+            let [package, version, _]: [&str; 3] = path.split('/').collect::<Vec<_>>().try_into().unwrap();
+            let declared = text.lines().find(|line| line.starts_with("package "));
+            assert_eq!(declared, Some(format!("package orangery:{package}@{version};").as_str()), "{path}");
+        }
+    }
+
+    #[test]
+    fn c_227_what_is_built_of_the_contracts_is_built_of_the_newest() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        for (package, version) in contract_versions() {
+            let folder = root.join(package.trim_start_matches("orangery:"));
+            let newest: BTreeSet<String> = names(&folder.join(version), false).into_iter().collect();
+            assert_eq!(names(&folder, false).into_iter().collect::<BTreeSet<_>>(), newest, "{package}");
+            for name in newest {
+                let link = fs::read_link(folder.join(&name)).unwrap();
+                assert_eq!(link, Path::new(version).join(&name), "{package}");
+            }
+        }
+    }
+
     #[test]
     fn every_contract_file_is_printed() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut found = BTreeSet::new();
         for package in ["deployer", "template", "gate"] {
-            for entry in fs::read_dir(root.join(package)).unwrap() {
-                found.insert(format!("{package}/{}", entry.unwrap().file_name().to_string_lossy()));
+            for version in names(&root.join(package), true) {
+                let files = names(&root.join(package).join(&version), false);
+                found.extend(files.into_iter().map(|file| format!("{package}/{version}/{file}")));
             }
         }
         let printed: BTreeSet<String> = WIT.iter().map(|(path, _)| (*path).to_owned()).collect();

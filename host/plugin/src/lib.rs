@@ -39,7 +39,7 @@ mod worker;
 pub use budget::{Budget, BudgetLimit};
 pub use compile::{compile_counting_worker_main, compile_worker_main};
 pub use component::Component;
-pub use contract::{LEVEL, WIT};
+pub use contract::{LEVEL, WIT, contract_versions};
 pub use cost::{CallCost, CallCosts, CodeCounts};
 pub use error::{CacheError, Error};
 pub use inspect::{Inspection, Need, Offer, World, inspect};

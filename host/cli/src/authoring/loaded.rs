@@ -12,8 +12,7 @@ use orangery_plugin::{
 
 use crate::{cache, command_error::CommandError, folder, terminal};
 
-/// The name of the file with a registration that lies beside a component or its cases.
-pub const REGISTRATION: &str = "plugin.yaml";
+pub use crate::folder::REGISTRATION;
 
 /// What is granted where there is no registration: everything, since nothing is behind it but what a case has.
 const EVERYTHING: &str = "grants:

@@ -165,6 +165,18 @@ fn what_names_an_object_must_be_there() {
 }
 
 #[test]
+fn c_228_samples_of_a_project_are_told_from_objects() {
+    let project = folder(&[("samples/hello.yaml", "greeting: hello\n"), ("plugin.yaml", "")]);
+    let error = message_of(&project.path().join("samples")).unwrap_err();
+    let sentence = "DIR/hello.yaml:1: this is a configuration to try a component with, not a Kubernetes object; it is for \
+                    `orangery plugin conform`: name a folder with objects";
+    assert_eq!(error, sentence);
+    let other = folder(&[("samples/hello.yaml", "greeting: hello\n")]);
+    let error = message_of(&other.path().join("samples")).unwrap_err();
+    assert_eq!(error, "DIR/hello.yaml:1: this object has no kind; add it");
+}
+
+#[test]
 fn yaml_that_does_not_parse_is_shown_at_its_place() {
     let broken = format!("{MAP}---\nkind: Pod\nmetadata: {{name: x\nspec: 1\n");
     let error = message_of(folder(&[("x.yaml", &broken)]).path()).unwrap_err();

@@ -96,7 +96,7 @@ fn texts(kind: ProjectKind) -> KindTexts {
             javascript: template!("javascript/deployer.js.tmpl"),
             check: "check_deployer",
             what: "a deployer, which plans deploy items",
-            usage: "an Installation whose deploy items are of the type `example.org/@name@`",
+            usage: "an Installation whose deploy items are of the type `example.org/@name@` and have `apiVersion` and `kind` in their `config`",
         },
         ProjectKind::Template => KindTexts {
             registration: template!("any/template.yaml.tmpl"),
@@ -173,17 +173,27 @@ pub(super) fn files(project: &Project) -> Vec<(String, String)> {
     files
 }
 
+/// The path of a contract's file without its version: a project has one, the newest.
+fn unversioned(path: &str) -> Option<String> {
+    let (package, rest) = path.split_once('/')?;
+    let (_, file) = rest.split_once('/')?;
+    Some(format!("{package}/{file}"))
+}
+
 /// What is copied as it is: the contracts, of Rust the SDK, and of Go the bindings.
 fn whole(project: &Project) -> Vec<(String, String)> {
     let owned = |path: String, text: &str| (path, text.to_owned());
     if project.language == Language::Rust {
         let sources = SDK.iter().map(|(path, text)| owned(format!("sdk/src/{path}"), text));
-        let contracts = WIT.iter().map(|(path, text)| owned(format!("sdk/wit/{path}"), text));
+        let contracts =
+            WIT.iter().filter_map(|(path, text)| Some(owned(format!("sdk/wit/{}", unversioned(path)?), text)));
         return sources.chain(contracts).chain([owned("sdk/README.md".to_owned(), SDK_README)]).collect();
     }
     let folder = format!("{}/", package(project.kind));
-    let of_kind =
-        WIT.iter().filter_map(|(path, text)| Some(owned(format!("wit/{}", path.strip_prefix(&folder)?), text)));
+    let of_kind = WIT.iter().filter_map(|(path, text)| {
+        let path = unversioned(path)?;
+        Some(owned(format!("wit/{}", path.strip_prefix(&folder)?), text))
+    });
     if project.language != Language::Go {
         return of_kind.collect();
     }
