@@ -14,10 +14,16 @@ const HOPELESS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "ErrInvali
 /// What a container waits for that may come: the kubelet tries again.
 const PULLING: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"];
 
+/// The condition of a pod that somebody else than its item ends.
+const DISRUPTED: &str = "DisruptionTarget";
+
+/// The reason of that condition where a node is gone or is being cleared: of a node that is gone nobody tells the end of a pod.
+const TAKEN_OFF: &str = "DeletionByTaintManager";
+
 /// The longest that is told of what a container says, in letters.
 const LONGEST_WORDS: usize = 2048;
 
-/// A condition on a pod, in CEL: it has ended, or something keeps a container of it from beginning.
+/// A condition on a pod, in CEL: it has ended, is taken off its node, or something keeps a container of it from beginning.
 pub(crate) fn settled() -> String {
     let reasons: Vec<String> = HOPELESS.iter().chain(&PULLING).map(|reason| format!("'{reason}'")).collect();
     let kept = |list: &str| {
@@ -27,8 +33,13 @@ pub(crate) fn settled() -> String {
             reasons.join(", ")
         )
     };
+    let taken_off = format!(
+        "has(object.metadata.deletionTimestamp) && has(object.status.conditions) && object.status.conditions.exists(c, \
+         c.type == '{DISRUPTED}' && c.status == 'True' && has(c.reason) && c.reason == '{TAKEN_OFF}')"
+    );
     format!(
-        "has(object.status) && (has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed'] || {} || {})",
+        "has(object.status) && (has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed'] || {} || {} || \
+         {taken_off})",
         kept("initContainerStatuses"),
         kept("containerStatuses")
     )
@@ -36,7 +47,19 @@ pub(crate) fn settled() -> String {
 
 /// The same without what keeps a container: only the end counts.
 pub(crate) fn is_over(pod: &Value) -> bool {
-    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") || is_taken_off(pod)
+}
+
+/// Whether Kubernetes deletes a pod since its node is gone or is being cleared. What runs there is told to end, and stores nothing.
+fn is_taken_off(pod: &Value) -> bool {
+    let is_so = |condition: &Value| text(condition, "/reason") == TAKEN_OFF;
+    pod.pointer("/metadata/deletionTimestamp").is_some() && disruption(pod).is_some_and(is_so)
+}
+
+/// What says who ends a pod that its item does not end.
+fn disruption(pod: &Value) -> Option<&Value> {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    conditions?.iter().find(|condition| text(condition, "/type") == DISRUPTED && text(condition, "/status") == "True")
 }
 
 /// What keeps a container from beginning.
@@ -90,26 +113,39 @@ pub(crate) fn failed(pod: &Value) -> Option<Problem> {
         Some(format!("the container {container} ended with exit code {code}{reason}{message}"))
     };
     let of_pod = || {
-        let told: Vec<&str> = ["/status/reason", "/status/message"]
-            .iter()
-            .map(|place| text(pod, place))
-            .filter(|told| !told.is_empty())
-            .collect();
+        let told: Vec<&str> = told_of(pod).into_iter().filter(|told| !told.is_empty()).collect();
         if told.is_empty() {
             "its pod failed without a reason".to_owned()
         } else {
             format!("its pod failed, {}", cut(&told.join(": ")))
         }
     };
+    if is_taken_off(pod) && !matches!(text(pod, "/status/phase"), "Failed") {
+        let [reason, message] = told_of(pod);
+        return Some(failure(format!(
+            "its pod was taken off node {}, {reason}: {}; the next job waits until that pod is gone",
+            text(pod, "/spec/nodeName"),
+            cut(message)
+        )));
+    }
     // `wait` fails with the program: that comes first.
     let containers = ["init", "main", "wait"];
     let why = containers.iter().find_map(ended_badly);
-    let whole = match (why, text(pod, "/status/reason")) {
-        (Some(why), "") => why,
-        (Some(why), reason) => format!("{why}; its pod was ended: {reason}"),
+    let whole = match (why, told_of(pod)) {
+        (Some(why), ["", _]) => why,
+        (Some(why), [reason, _]) => format!("{why}; its pod was ended: {reason}"),
         (None, _) => of_pod(),
     };
     Some(failure(whole))
+}
+
+/// Reason and message of a pod as a whole; where it has none, those of whoever has ended it.
+fn told_of(pod: &Value) -> [&str; 2] {
+    let told = ["/status/reason", "/status/message"].map(|place| text(pod, place));
+    match disruption(pod) {
+        Some(condition) if told == ["", ""] => ["/reason", "/message"].map(|place| text(condition, place)),
+        Some(_) | None => told,
+    }
 }
 
 /// A failure that no code of the field says.
@@ -232,6 +268,34 @@ mod tests {
             .unwrap(),
             "its pod failed, Evicted: the node was low on memory"
         );
+    }
+
+    #[test]
+    fn con_23_a_pod_that_is_taken_off_its_node_has_ended_and_whoever_has_ended_one_is_told() {
+        let pod = |phase: &str, reason: &str, is_deleted: bool| {
+            let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"});
+            let mut pod = json!({"metadata": {}, "spec": {"nodeName": "n"}, "status": {"phase": phase, "conditions": [condition]}});
+            if is_deleted {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            pod
+        };
+        let told = |pod: &Value| is_over(pod).then(|| failed(pod).map(|problem| problem.message)).flatten();
+        let taken_off =
+            "its pod was taken off node n, DeletionByTaintManager: m; the next job waits until that pod is gone";
+        assert_eq!(told(&pod("Running", TAKEN_OFF, true)).as_deref(), Some(taken_off));
+        // One that runs to its end meanwhile is waited for.
+        let waited_for = [pod("Running", TAKEN_OFF, false), pod("Running", "EvictionByEvictionAPI", true)];
+        assert_eq!(waited_for.each_ref().map(is_over), [false, false]);
+        let collected = "its pod failed, DeletionByPodGC: m";
+        assert_eq!(told(&pod("Failed", "DeletionByPodGC", true)).as_deref(), Some(collected));
+        let mut killed = pod("Failed", TAKEN_OFF, true);
+        killed["status"]["containerStatuses"] = json!([{"name": "main", "state": {"terminated": {"exitCode": 143}}}]);
+        let expected = "the container main ended with exit code 143; its pod was ended: DeletionByTaintManager";
+        assert_eq!(told(&killed).as_deref(), Some(expected));
+        let mut gone = pod("Failed", "", true);
+        gone["status"]["conditions"][0]["status"] = json!("False");
+        assert_eq!(told(&gone).as_deref(), Some("its pod failed without a reason"));
     }
 
     #[test]
