@@ -17,7 +17,7 @@ mod helm;
 mod imports_and_exports;
 mod installations;
 mod metrics;
-mod plugins;
+pub(crate) mod plugins;
 pub(crate) mod policies;
 pub(crate) mod secrets;
 pub(crate) mod signed_items;

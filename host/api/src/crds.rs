@@ -155,6 +155,7 @@ mod tests {
                 "priority",
                 "profile",
                 "quotas",
+                "recordings",
                 "signatures",
                 "sources",
                 "targets"
@@ -182,6 +183,7 @@ mod tests {
             "limits",
             "namespaces",
             "priority",
+            "record",
             "source",
             "suspend",
             "template",

@@ -77,6 +77,9 @@ pub struct PluginContent {
     /// A component that is tried beside the one in use: it is called as well, and what it answers is compared and never carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<PluginCandidate>,
+    /// Has calls of its component recorded, without values of Secrets, where the operator keeps recordings. For deployers and gates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordedCalls>,
     /// Whether nothing changes for the time being: the version in use stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
@@ -107,6 +110,16 @@ pub struct PluginCandidate {
     /// Whether it takes the place of the component of `spec.source`. Set to false again, that one comes back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promoted: bool,
+}
+
+/// Which calls are recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedCalls {
+    /// Of so many calls one is recorded.
+    #[serde(default = "usual_share")]
+    #[schemars(schema_with = "schema::positive")]
+    pub one_in: u32,
 }
 
 fn usual_share() -> u32 {
@@ -238,7 +251,7 @@ pub struct PluginStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// What has come of a candidate.
+/// What has come of a candidate: numbers alone, as a Plugin is of no namespace. What differs is told by events of the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CandidateStatus {
@@ -255,18 +268,6 @@ pub struct CandidateStatus {
     /// Calls whose answers could not be compared.
     #[schemars(schema_with = "schema::count")]
     pub not_compared: u32,
-    /// The last calls with another answer.
-    pub last_different: Vec<DifferentCall>,
-}
-
-/// A call with another answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DifferentCall {
-    /// The deploy item: namespace and name.
-    pub item: String,
-    /// What differs, with tokens in the place of values of Secrets.
-    pub differences: Vec<String>,
 }
 
 /// One import of a component.

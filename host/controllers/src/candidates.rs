@@ -1,5 +1,6 @@
 //! Candidates of Plugins: components that are called beside the ones in use, with what those have read. What they answer is compared,
-//! and never carried out (C-344).
+//! and never carried out (C-344). The status of a Plugin, which is of no namespace, has numbers; what differs is told in the namespace
+//! of the item (C-346).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,19 +10,25 @@ use std::{
     },
 };
 
-use orangery_core::error::escaped;
+use jiff::{SignedDuration, Timestamp};
+use orangery_core::{error::escaped, name::Namespace};
 use orangery_proposal::{
     deployer::{Deployer, PluginIdentity},
     recorded::{HiddenCall, differences},
 };
+use serde_json::Value;
 use tokio::sync::Notify;
 
 /// The differences of one call that are told.
 const MOST_DIFFERENCES: usize = 4;
-/// The last calls with other answers that are told.
-const MOST_CALLS_TOLD: usize = 5;
+/// The calls with other answers of which a namespace is told within [`TOLD_WITHIN`], for each candidate.
+const MOST_CALLS_TOLD: u32 = 10;
+/// How long they count.
+const TOLD_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The letters of one difference.
 const LONGEST_DIFFERENCE: usize = 512;
+/// As much of a digest as people compare.
+const SHORT_DIGEST: usize = "sha256:".len() + 12;
 
 /// The candidates of all Plugins.
 #[derive(Default)]
@@ -49,10 +56,12 @@ pub(crate) struct Candidate {
     is_called: AtomicBool,
     /// Protects the figures. Held for one change or copy.
     figures: Mutex<CandidateFigures>,
+    /// Protects since when how many calls were told to which namespaces. Held for one change.
+    told: Mutex<BTreeMap<Namespace, (Timestamp, u32)>>,
 }
 
 /// What has come of the calls of a candidate.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CandidateFigures {
     /// Calls with the same answer.
     pub(crate) same: u32,
@@ -60,8 +69,6 @@ pub(crate) struct CandidateFigures {
     pub(crate) different: u32,
     /// Calls that could not be compared.
     pub(crate) not_compared: u32,
-    /// The last calls with another answer: the item, and what differs.
-    pub(crate) last: Vec<(String, Vec<String>)>,
 }
 
 /// The right to call a candidate now; others may when it is dropped.
@@ -91,6 +98,7 @@ impl Candidates {
             begun: AtomicU64::new(0),
             is_called: AtomicBool::new(false),
             figures: Mutex::new(known.map(|(_, figures)| figures).unwrap_or_default()),
+            told: Mutex::default(),
             deployer,
         };
         self.known().by_name.insert(plugin.to_owned(), Arc::new(candidate));
@@ -104,7 +112,7 @@ impl Candidates {
     /// What has come of the calls of a candidate beside this component; `None` where there is none.
     pub(crate) fn figures(&self, plugin: &str, beside: &str) -> Option<(String, CandidateFigures)> {
         let candidate = self.known().by_name.get(plugin).filter(|candidate| candidate.beside == beside).cloned()?;
-        let figures = candidate.figures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let figures = *candidate.figures.lock().unwrap_or_else(PoisonError::into_inner);
         Some((candidate.deployer.identity().digest.clone(), figures))
     }
 
@@ -117,15 +125,32 @@ impl Candidates {
         begins.then(|| CandidateTurn(candidate))
     }
 
-    /// Tells what a candidate has answered beside the component in use; `None` where that cannot be compared.
-    pub(crate) fn tell(&self, turn: CandidateTurn, item: &str, answers: Option<(HiddenCall, HiddenCall)>) {
-        turn.0.figures.lock().unwrap_or_else(PoisonError::into_inner).add(item, answers);
+    /// Counts what a candidate has answered beside the component in use, for an item of this namespace; `None` where that cannot be
+    /// compared. Answers what is to be said of the item, where the answers differ.
+    pub(crate) fn tell(
+        &self,
+        turn: CandidateTurn,
+        namespace: &Namespace,
+        answers: Option<(HiddenCall, HiddenCall)>,
+        now: Timestamp,
+    ) -> Option<String> {
+        let different = answers.as_ref().map(|(in_use, candidate)| told_differences(&in_use.answer, &candidate.answer));
+        turn.0.figures.lock().unwrap_or_else(PoisonError::into_inner).add(different.as_deref());
         let mut known = self.known();
         let changed = known.by_name.iter().find(|(_, candidate)| Arc::ptr_eq(candidate, &turn.0));
-        if let Some(name) = changed.map(|(name, _)| name.clone()) {
-            known.changed.insert(name);
-            self.changed.notify_one();
-        }
+        // One that is no candidate any more is nobody's business.
+        let name = changed.map(|(name, _)| name.clone())?;
+        let is_told = different.filter(|different| !different.is_empty() && turn.0.may_tell(namespace, now));
+        let digest: String = turn.0.deployer.identity().digest.chars().take(SHORT_DIGEST).collect();
+        let note = is_told.map(|different| {
+            format!(
+                "the candidate {digest} of the Plugin {name} answers otherwise, and is not used: {}",
+                different.join("; ")
+            )
+        });
+        known.changed.insert(name);
+        self.changed.notify_one();
+        note
     }
 
     /// Waits until a call of some candidate may have ended.
@@ -143,27 +168,48 @@ impl Candidates {
     }
 }
 
-impl CandidateFigures {
-    fn add(&mut self, item: &str, answers: Option<(HiddenCall, HiddenCall)>) {
-        let Some((in_use, candidate)) = answers else {
-            self.not_compared = self.not_compared.saturating_add(1);
-            return;
-        };
-        let found = differences(&in_use.answer, &candidate.answer, MOST_DIFFERENCES);
-        if found.is_empty() {
-            self.same = self.same.saturating_add(1);
-            return;
-        }
-        self.different = self.different.saturating_add(1);
-        let found = found.iter().map(|difference| {
-            let words = difference.replacen(": expected is ", ": the version in use answers ", 1);
-            let words = escaped(&words.replacen(", answered is ", ", the candidate ", 1), ' ');
-            words.chars().take(LONGEST_DIFFERENCE).collect()
-        });
-        self.last.push((item.to_owned(), found.collect()));
-        let more = self.last.len().saturating_sub(MOST_CALLS_TOLD);
-        self.last.drain(..more);
+impl Candidate {
+    /// Whether one call more with another answer is told to this namespace. What was told before counts for a while.
+    fn may_tell(&self, namespace: &Namespace, now: Timestamp) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, (since, _)| now.duration_since(*since) < TOLD_WITHIN);
+        let (_, calls) = told.entry(namespace.clone()).or_insert((now, 0));
+        *calls = calls.saturating_add(1);
+        *calls <= MOST_CALLS_TOLD
     }
+}
+
+impl CandidateFigures {
+    /// Counts one call by what differs in its answers.
+    fn add(&mut self, different: Option<&[String]>) {
+        let count = match different {
+            None => &mut self.not_compared,
+            Some([]) => &mut self.same,
+            Some(_) => &mut self.different,
+        };
+        *count = count.saturating_add(1);
+    }
+}
+
+/// How a candidate has answered otherwise; empty where the answers are the same. Where one of them is a fault it says why.
+fn told_differences(in_use: &Value, candidate: &Value) -> Vec<String> {
+    let found = match (fault_of(in_use), fault_of(candidate)) {
+        (None, Some(why)) => vec![format!("the version in use answers a proposal, the candidate a fault: {why}")],
+        (Some(why), None) => vec![format!("the version in use answers a fault, the candidate a proposal: {why}")],
+        (None, None) | (Some(_), Some(_)) => {
+            let worded = |difference: &String| {
+                let words = difference.replacen(": expected is ", ": the version in use answers ", 1);
+                words.replacen(", answered is ", ", the candidate ", 1)
+            };
+            differences(in_use, candidate, MOST_DIFFERENCES).iter().map(worded).collect()
+        }
+    };
+    found.iter().map(|words| escaped(words, ' ').chars().take(LONGEST_DIFFERENCE).collect()).collect()
+}
+
+/// What a fault says.
+fn fault_of(answer: &Value) -> Option<&str> {
+    answer.get("fault")?.as_object()?.values().next()?.get("message")?.as_str()
 }
 
 #[cfg(test)]
@@ -203,34 +249,78 @@ mod tests {
         assert!(candidates.sample(&identity("old")).is_none());
     }
 
+    fn tell(
+        candidates: &Candidates,
+        namespace: &'static str,
+        answers: Option<(HiddenCall, HiddenCall)>,
+        second: i64,
+    ) -> Option<String> {
+        let now = Timestamp::from_second(second).unwrap();
+        candidates.tell(candidates.sample(&identity("old")).unwrap(), &Namespace::from_static(namespace), answers, now)
+    }
+
     #[test]
-    fn c_344_limits_candidates_answers_are_counted_and_of_the_last_others_some_differences_are_told() {
+    fn c_344_answers_are_counted_as_long_as_a_candidate_stands_beside_the_same_version() {
         let candidates = candidates(1);
-        let tell = |item: &str, answers| candidates.tell(candidates.sample(&identity("old")).unwrap(), item, answers);
-        tell("ns/same", answers(json!({"a": 1}), json!({"a": 1})));
-        tell("ns/none", None);
+        let told = tell(&candidates, "ns", answers(json!({"a": 1}), json!({"a": 1})), 0);
+        assert_eq!((told, tell(&candidates, "ns", None, 0)), (None, None));
         assert_eq!(candidates.take_changed(), BTreeSet::from(["mine".to_owned()]));
         assert!(candidates.take_changed().is_empty());
-        for number in 0..=MOST_CALLS_TOLD {
-            tell(&format!("ns/{number}"), answers(json!({"a": 1}), json!({"a": number + 2})));
-        }
-        let (digest, figures) = candidates.figures("mine", "old").unwrap();
-        assert_eq!((digest.as_str(), figures.same, figures.different, figures.not_compared), ("new", 1, 6, 1));
-        let told = vec!["/a: the version in use answers 1, the candidate 3".to_owned()];
-        assert_eq!((figures.last.len(), figures.last.first()), (MOST_CALLS_TOLD, Some(&("ns/1".to_owned(), told))));
+        let told = tell(&candidates, "ns", answers(json!({"a": 1}), json!({"a": 2})), 0);
+        let note = "the candidate new of the Plugin mine answers otherwise, and is not used: /a: the version in use answers 1, the \
+                    candidate 2";
+        assert_eq!(told.as_deref(), Some(note));
+        let figures = CandidateFigures { same: 1, different: 1, not_compared: 1 };
+        assert_eq!(candidates.figures("mine", "old"), Some(("new".to_owned(), figures)));
         assert_eq!(candidates.figures("mine", "older"), None);
         let put = |digest: &str| {
             candidates.put("mine", Arc::new(SilentDeployer::new(identity(digest))), "old".to_owned(), 1);
             candidates.figures("mine", "old").unwrap().1
         };
         assert_eq!((put("new"), put("newer")), (figures, CandidateFigures::default()));
-        let long = json!({"a".repeat(2 * LONGEST_DIFFERENCE): 1});
-        tell("ns/long", answers(long, json!([1, 2, 3, 4, 5, 6])));
-        let (_, figures) = candidates.figures("mine", "old").unwrap();
-        assert!(figures.last.last().unwrap().1.iter().all(|line| line.chars().count() <= LONGEST_DIFFERENCE));
+    }
+
+    #[test]
+    fn c_344_a_fault_beside_a_proposal_says_why() {
+        let fault = json!({"fault": {"later": {"code": "ERR_LIMIT_EXCEEDED", "message": "it took\ntoo long"}}});
+        let proposal = json!({"proposal": {"stages": []}});
+        let told = told_differences(&proposal, &fault);
+        assert_eq!(told, ["the version in use answers a proposal, the candidate a fault: it took\\ntoo long"]);
+        let told = told_differences(&fault, &proposal);
+        assert_eq!(told, ["the version in use answers a fault, the candidate a proposal: it took\\ntoo long"]);
+        let other = json!({"fault": {"later": {"code": "ERR_LIMIT_EXCEEDED", "message": "no"}}});
+        let told = told_differences(&other, &fault);
+        let place = r#"/fault/later/message: the version in use answers "no", the candidate "it took\ntoo long""#;
+        assert_eq!(told, [place]);
+    }
+
+    #[test]
+    fn c_346_limits_candidates_a_namespace_is_told_of_so_many_calls_in_a_while_and_of_each_some_differences() {
+        let candidates = candidates(1);
+        let mut number = 0;
+        let mut different = |namespace: &'static str, second: i64| {
+            number += 1;
+            tell(&candidates, namespace, answers(json!(0), json!(number)), second).is_some()
+        };
+        assert!((0..MOST_CALLS_TOLD).all(|_| different("one", 0)));
+        assert!(!different("one", 59), "that was enough for a minute");
+        assert!(different("other", 59), "another namespace is told all the same");
+        assert!(different("one", 60));
+        assert_eq!(candidates.figures("mine", "old").unwrap().1.different, MOST_CALLS_TOLD + 3, "all are counted");
+
+        let long = |value: u64| json!({"a".repeat(2 * LONGEST_DIFFERENCE): value});
+        let told = told_differences(&long(1), &long(2));
+        assert_eq!(told.iter().map(|line| line.chars().count()).collect::<Vec<_>>(), [LONGEST_DIFFERENCE]);
         let many = |add: u64| json!((0..9).map(|number| number + add).collect::<Vec<u64>>());
-        tell("ns/many", answers(many(0), many(1)));
-        let (_, figures) = candidates.figures("mine", "old").unwrap();
-        assert_eq!(figures.last.last().unwrap().1.len(), MOST_DIFFERENCES + 1, "and how many more there are");
+        assert_eq!(told_differences(&many(0), &many(1)).len(), MOST_DIFFERENCES + 1, "and how many more there are");
+    }
+
+    #[test]
+    fn c_346_what_is_no_candidate_any_more_tells_nothing() {
+        let candidates = candidates(1);
+        let turn = candidates.sample(&identity("old")).unwrap();
+        candidates.remove("mine");
+        let told = candidates.tell(turn, &"ns".into(), answers(json!(1), json!(2)), Timestamp::UNIX_EPOCH);
+        assert_eq!((told, candidates.take_changed()), (None, BTreeSet::new()));
     }
 }

@@ -7,10 +7,13 @@ use kube::Client;
 use orangery_api::deploy_item::DeployItem;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cluster::Waiter;
-use orangery_core::port::{Clock, Rng};
+use orangery_core::{
+    name::Namespace,
+    port::{Clock, Rng},
+};
 use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
-use orangery_proposal::deployer::Deployer;
+use orangery_proposal::deployer::{Deployer, PluginIdentity};
 use orangery_reconcile::{EventRecorder, Key, LeaseDeadline, Store, Watched, Writer};
 use orangery_render::MOST_ANSWERED_BYTES;
 use orangery_turns::{Computations, SharedBytes, Turns};
@@ -19,7 +22,7 @@ use crate::{
     account_tokens::{OwnAddress, Tokens},
     acting_account::ActingAccounts,
     cache_memory::CacheMemory,
-    call_records::{ReadNamespaces, Recordings},
+    call_records::{AskedRecordings, CallRecords, ReadNamespaces, Recordings},
     candidates::Candidates,
     changed_answers::ChangedAnswers,
     corrected_items::CorrectedItems,
@@ -80,6 +83,8 @@ pub struct ControllerContext {
     pub secrets: SecretValues,
     /// Where calls of deployers are kept; `None` where they are not (C-340).
     pub recordings: Option<Recordings>,
+    /// What asks for that, beside the flags.
+    pub(crate) asked_recordings: AskedRecordings,
     /// The memory of what is noted of calls that are recorded or compared (C-340).
     pub(crate) noted: Arc<SharedBytes>,
     /// The namespaces whose Secrets were read for what is recorded or compared.
@@ -128,6 +133,19 @@ const MOST_NOTED_BYTES: u64 = 64 << 20;
 const MOST_RENDERED_BYTES: u64 = 2 * MOST_ANSWERED_BYTES;
 
 impl ControllerContext {
+    /// Where the call of a component for a namespace that begins now is kept; `None` where nobody wants it.
+    pub(crate) fn call_records(
+        &self,
+        component: &PluginIdentity,
+        namespace: &Namespace,
+    ) -> Option<Arc<dyn CallRecords>> {
+        let records = &self.recordings.as_ref()?.records;
+        let one_in = self.policies.of(namespace).ok().and_then(|policy| policy.recorded_one_in());
+        let is_asked = self.asked_recordings.samples(component, namespace, one_in);
+        // Both count it.
+        (records.samples() || is_asked).then(|| Arc::clone(records))
+    }
+
     /// A context over a client and its stores, which have the indexes of all kinds.
     pub fn new(
         (client, stores): (Client, Stores),
@@ -164,6 +182,7 @@ impl ControllerContext {
             issued: SharedBytes::new(MOST_ISSUED_BYTES),
             secrets,
             recordings: None,
+            asked_recordings: AskedRecordings::default(),
             noted: SharedBytes::new(MOST_NOTED_BYTES),
             read_namespaces: ReadNamespaces::default(),
             candidates: Candidates::default(),

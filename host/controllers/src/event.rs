@@ -1,6 +1,6 @@
 //! Events: what has happened, for `kubectl describe` (`docs/rules.md`, Events). One Warning for each failure that a
 //! status shows newly, and one for each item that goes without being uninstalled; one for drift that is new, and a Normal
-//! one for what was written again; one for an object that cannot be read; one for
+//! one for what was written again, and one for another answer of a candidate; one for an object that cannot be read; one for
 //! another operator that does the same; none for waiting.
 
 use std::sync::Arc;

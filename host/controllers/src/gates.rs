@@ -32,6 +32,7 @@ use crate::{
 };
 
 mod answers;
+mod recorded;
 
 /// One item, as far as its gate expressions go.
 pub(crate) struct Item<T> {

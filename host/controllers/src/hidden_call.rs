@@ -1,10 +1,11 @@
-//! Calls of deployers without values of Secrets (C-340).
+//! Calls of components without values of Secrets (C-340).
 
 use orangery_core::name::Namespace;
 use orangery_proposal::recorded::{
-    HiddenCall, NotHidden, RecordedAnswer, RecordedRequest, SecretTokens, values_of_call,
+    HiddenCall, NotHidden, RecordedAnswer, RecordedRequest, SecretTokens, values_of_call, values_of_secrets,
 };
 use orangery_turns::off_the_executor;
+use serde_json::Value;
 
 use crate::{controller_context::ControllerContext, secret_imports::read_secret_values};
 
@@ -28,5 +29,25 @@ pub(crate) async fn hidden_call(
         let masker = host.secrets.masker_with(namespace, &values);
         let tokens = SecretTokens { masker: &masker, key: host.key.tokens(), namespace };
         HiddenCall::of(request, answer, tokens)
+    })
+}
+
+/// The same of a call that is two documents.
+///
+/// # Errors
+/// [`NotHidden`]: nothing of it may be kept.
+pub(crate) async fn hidden_documents(
+    host: &ControllerContext,
+    namespace: &Namespace,
+    (request, answer): (Value, Value),
+) -> Result<HiddenCall, NotHidden> {
+    if host.read_namespaces.begins_with(namespace) {
+        read_secret_values(host, namespace).await;
+    }
+    off_the_executor(|| {
+        let values: Vec<String> = [&request, &answer].into_iter().flat_map(values_of_secrets).collect();
+        let masker = host.secrets.masker_with(namespace, &values);
+        let tokens = SecretTokens { masker: &masker, key: host.key.tokens(), namespace };
+        HiddenCall::of_documents(request, answer, tokens)
     })
 }

@@ -29,8 +29,10 @@ use crate::{
 
 /// What a call is made of, besides its component.
 pub(crate) struct ComponentCall<'a> {
-    /// For which namespace.
+    /// For which namespace: no process serves two.
     pub(crate) tenant: Tenant,
+    /// Whose turns and quotas it takes.
+    pub(crate) turns: Tenant,
     /// Which component it is, for messages.
     pub(crate) by: &'a PluginIdentity,
     pub(crate) budget: &'a Budget,
@@ -62,15 +64,15 @@ pub(crate) async fn run(
     request: ExportRequest,
 ) -> Result<ExportAnswer, Error> {
     let entered = async {
-        let room = sandbox.enter(&call.tenant, call.by, call.budget).await?;
+        let room = sandbox.enter(&call.turns, call.by, call.budget).await?;
         let place = match &component.place {
             CallPlace::Inside(_) => None,
-            CallPlace::Worker(_) => Some(sandbox.workers().place(&call.tenant).await),
+            CallPlace::Worker(_) => Some(sandbox.workers().place(&call.turns).await),
         };
         Ok((room, place))
     };
     let _entered = component.waited_for(entered).await?;
-    let ComponentCall { tenant, by: _, budget, grants, reach, now, postponed, transcript } = call;
+    let ComponentCall { tenant, turns: _, by: _, budget, grants, reach, now, postponed, transcript } = call;
     let (randomness, reads, context, rng) = match reach {
         CallImports::Deployer(reads, seed) => (Randomness::Number(seed), Some(reads), None, None),
         CallImports::Template(context, rng) => (Randomness::of_chance(&rng), None, Some(context), Some(rng)),

@@ -36,7 +36,7 @@ impl PluginSet {
         terms: ClaimTerms,
     ) -> Result<InstalledInterfaces, Fault> {
         let name = installation.plugin.clone();
-        let (plugin, claims, interfaces) = self.loaded(installation).await?;
+        let (plugin, claims, interfaces) = self.loaded(installation, |plugin| plugin).await?;
         self.change().put(&name, InstalledPlugin { plugin, is_there: true, claims, terms });
         Ok(interfaces)
     }
@@ -45,13 +45,15 @@ impl PluginSet {
     async fn loaded(
         &self,
         installation: PluginInstallation,
+        role: fn(Plugin) -> Plugin,
     ) -> Result<(Arc<Plugin>, Vec<(ClaimKind, String)>, InstalledInterfaces), Fault> {
         let PluginInstallation { plugin: name, registration, content, is_pinned } = installation;
         let registration = read(&name, &registration)?;
         let (claims, grants) = (registration.claims(), registration.spec.grants.clone());
         let content = off_the_executor(|| ComponentBytes::read(content));
         let registered = Registered::installed(registration, content, is_pinned, origin(&name));
-        let (plugin, loaded) = self.usable(registered, "the Plugin").await?;
+        let plugin = role(Plugin::new(registered, self.sandbox.clone()));
+        let (plugin, loaded) = checked(plugin, &claims, "the Plugin").await?;
         let interfaces = interfaces(&loaded, &grants);
         Ok((plugin, claims, interfaces))
     }
@@ -63,18 +65,26 @@ impl PluginSet {
         whose: &str,
     ) -> Result<(Arc<Plugin>, Arc<Component>), Fault> {
         let claims = registered.registration.claims();
-        let plugin = Arc::new(Plugin::new(registered, self.sandbox.clone()));
-        let loaded = plugin.component().await.map_err(|error| error.fault(Deployer::identity(plugin.as_ref())))?;
-        if let Some((kind, _)) = claims.iter().find(|(kind, _)| !loaded.exports(kind.interface())) {
-            let message = format!(
-                "{}: the component exports nothing of a {}, which {whose} claims it is; correct one of them",
-                Deployer::identity(plugin.as_ref()),
-                kind.word()
-            );
-            return Err(Fault::invalid(Code::ConfigurationProblem, message));
-        }
-        Ok((plugin, loaded))
+        checked(Plugin::new(registered, self.sandbox.clone()), &claims, whose).await
     }
+}
+
+async fn checked(
+    plugin: Plugin,
+    claims: &[(ClaimKind, String)],
+    whose: &str,
+) -> Result<(Arc<Plugin>, Arc<Component>), Fault> {
+    let plugin = Arc::new(plugin);
+    let loaded = plugin.component().await.map_err(|error| error.fault(Deployer::identity(plugin.as_ref())))?;
+    if let Some((kind, _)) = claims.iter().find(|(kind, _)| !loaded.exports(kind.interface())) {
+        let message = format!(
+            "{}: the component exports nothing of a {}, which {whose} claims it is; correct one of them",
+            Deployer::identity(plugin.as_ref()),
+            kind.word()
+        );
+        return Err(Fault::invalid(Code::ConfigurationProblem, message));
+    }
+    Ok((plugin, loaded))
 }
 
 fn origin(name: &str) -> String {
@@ -106,7 +116,7 @@ impl PluginInstaller for PluginSet {
     }
 
     fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<Arc<dyn Deployer>, Fault>> {
-        Box::pin(async move { Ok(self.loaded(installation).await?.0 as Arc<dyn Deployer>) })
+        Box::pin(async move { Ok(self.loaded(installation, Plugin::into_candidate).await?.0 as Arc<dyn Deployer>) })
     }
 
     fn announce(&self, name: &str, registration: &Value, why: Fault, terms: ClaimTerms) -> Result<(), Fault> {

@@ -50,6 +50,8 @@ pub struct Plugin {
     /// What its registration says under `configuration`.
     configuration: Option<Value>,
     content: PluginComponent,
+    /// Whether it is tried beside another one: its calls take turns of the host, and no place of the namespaces that they are for.
+    is_candidate: bool,
     sandbox: Arc<Sandbox>,
 }
 
@@ -80,8 +82,15 @@ impl Plugin {
             content: PluginComponent::Registered { bytes: content, origin, slot: sandbox.slot(origin, &digest) },
             identity: PluginIdentity { name: name.clone(), version: spec.version, digest, is_pinned },
             name: name.into(),
+            is_candidate: false,
             sandbox,
         }
+    }
+
+    /// The same, tried beside another one (C-345).
+    #[must_use]
+    pub(crate) fn into_candidate(self) -> Self {
+        Self { is_candidate: true, ..self }
     }
 
     /// The engine that a blueprint brings along. `name` is its file or its reference.
@@ -107,6 +116,7 @@ impl Plugin {
                 is_pinned: true,
             },
             name: name.into(),
+            is_candidate: false,
             sandbox,
         }
     }
@@ -283,6 +293,7 @@ impl Plugin {
 
     fn call(&self, tenant: Tenant, reach: CallImports, now: Duration) -> ComponentCall<'_> {
         ComponentCall {
+            turns: tenant.clone().filter(|_| !self.is_candidate),
             tenant,
             by: &self.identity,
             budget: &self.budget,

@@ -10,7 +10,7 @@ use crate::{
     profile::Profile,
     spec::{
         Approval, BlueprintRules, DataObjectRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern,
-        PolicySpec, Quotas, SecretDataRule, SourceRules, TargetRules,
+        PolicySpec, Quotas, RecordingRules, SecretDataRule, SourceRules, TargetRules,
     },
     trust::SignatureRules,
 };
@@ -76,6 +76,7 @@ fn open() -> PolicySpec {
         egress: EgressRules { networks: Some([Network::ALL_V4, Network::ALL_V6].map(Cidr::from).to_vec()) },
         data_objects: DataObjectRules { secret_data: Some(SecretDataRule::Readable) },
         quotas: NO_QUOTAS,
+        recordings: RecordingRules { one_in: Some(0) },
         approval: Some(Approval::None),
         ..PolicySpec::default()
     }
@@ -124,6 +125,7 @@ mod tests {
                 "fetchedMiBPerHour": 0,
                 "minReconcileIntervalSeconds": 0,
             },
+            "recordings": {"oneIn": 0},
             "approval": "None",
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);

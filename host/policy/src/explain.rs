@@ -115,6 +115,7 @@ mod tests {
                 "spec.quotas.items 100 (profile restricted)",
                 "spec.quotas.memoryMiB 2048 (profile restricted)",
                 "spec.quotas.minReconcileIntervalSeconds 60 (profile restricted)",
+                "spec.recordings.oneIn 0 (profile restricted)",
                 "spec.signatures.required false (profile restricted)",
                 "spec.signatures.trustedKeys [] (profile restricted)",
                 "spec.sources.hosts [\"*\"] (profile restricted)",
@@ -183,7 +184,7 @@ mod tests {
     fn the_default_counts_where_no_policy_does_and_one_that_cannot_be_used_says_why() {
         let default = explained(json!({}));
         assert_eq!(default.first().unwrap(), "the default policy: spec.approval \"None\" (policy)");
-        assert_eq!(default.len(), 26);
+        assert_eq!(default.len(), 27);
         let networks = "the default policy: spec.egress.networks [\"0.0.0.0/0\",\"::/0\"] (policy)".to_owned();
         assert!(default.contains(&networks), "{default:?}");
         let broken = explained(json!({"namespaces": {"names": ["a"]}, "quotas": 5}));

@@ -13,6 +13,7 @@ mod pattern;
 mod profile;
 mod quota;
 mod read;
+mod recording;
 mod request;
 mod selector;
 mod set;
@@ -34,7 +35,7 @@ pub use crate::{
     set::PolicySet,
     spec::{
         Approval, BlueprintRules, DataObjectRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern,
-        PolicySpec, Quotas, SecretDataRule, SourceRules, TargetRules,
+        PolicySpec, Quotas, RecordingRules, SecretDataRule, SourceRules, TargetRules,
     },
     trust::{KeylessRule, SignatureRules, TrustedKey, TrustedSigner},
     violation::Violation,

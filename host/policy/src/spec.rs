@@ -50,6 +50,9 @@ pub struct PolicySpec {
     /// How much of the operator the namespace may have.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub quotas: Quotas,
+    /// What is recorded of the calls of components for the namespace.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub recordings: RecordingRules,
     /// Whether jobs wait until somebody approves them. Nobody can approve any yet: under `Required` all of them are refused
     /// (C-49).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,6 +257,16 @@ pub struct Quotas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub min_reconcile_interval_seconds: Option<u32>,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RecordingRules {
+    /// Of so many calls of deployers and gates one is recorded, without values of Secrets, where the operator keeps recordings. 0: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub one_in: Option<u32>,
 }
 
 impl PolicySpec {

@@ -1,5 +1,5 @@
-//! Calls of deployers, kept as cases in a folder (`--record`, C-341): one folder for each, the newest ones as far as number and bytes
-//! allow.
+//! Calls of deployers and of gates, kept as cases in a folder (`--record`, C-341): one folder for each, the newest ones as far as number and bytes
+//! allow. Without the flag those that somebody asks for are kept where the operator keeps its state (C-347).
 
 use std::{
     collections::VecDeque,
@@ -8,7 +8,7 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -19,7 +19,7 @@ use orangery_core::digest::sha256;
 use orangery_plugin::LEVEL;
 use orangery_proposal::{
     deployer::PluginIdentity,
-    recorded::{CalledFunction, RECORDING, RecordedComponent, RecordingNote},
+    recorded::{RECORDING, RecordedComponent, RecordingNote},
 };
 use serde_json::Value;
 
@@ -47,6 +47,7 @@ pub struct RecordError {
 #[derive(Debug)]
 pub(crate) struct RecordingFolder {
     folder: PathBuf,
+    /// 0 for none but those that somebody asks for.
     one_in: u64,
     most_calls: usize,
     most_bytes: u64,
@@ -67,14 +68,50 @@ struct KeptCalls {
     fails: bool,
 }
 
-/// Opens the folder that flags name; `None` where they name none.
+/// A folder that nobody has named: it is opened when the first call is kept. One that cannot be is told in the log.
+#[derive(Debug)]
+struct StateRecordings {
+    flags: RecordFlags,
+    folder: PathBuf,
+    opened: OnceLock<Option<RecordingFolder>>,
+}
+
+/// The folder of recordings below that of the operator's state.
+const RECORDINGS: &str = "recordings";
+
+/// Opens the folder that flags name; else one below that of the operator's state, where it has one. `None` where calls are kept
+/// nowhere.
 ///
 /// # Errors
 /// [`RecordError`]
-pub(crate) fn open(flags: &RecordFlags) -> Result<Option<Arc<dyn CallRecords>>, RecordError> {
-    let Some(folder) = &flags.folder else { return Ok(None) };
+pub(crate) fn open(flags: &RecordFlags, state: Option<&Path>) -> Result<Option<Arc<dyn CallRecords>>, RecordError> {
+    let Some(folder) = &flags.folder else {
+        let kept = |state: &Path| StateRecordings {
+            flags: flags.clone(),
+            folder: state.join(RECORDINGS),
+            opened: OnceLock::new(),
+        };
+        return Ok(state.map(|state| Arc::new(kept(state)) as Arc<dyn CallRecords>));
+    };
     let opened = RecordingFolder::open(folder, flags).map_err(|cause| RecordError { folder: folder.clone(), cause })?;
     Ok(Some(Arc::new(opened)))
+}
+
+impl CallRecords for StateRecordings {
+    fn samples(&self) -> bool {
+        false
+    }
+
+    fn keep(&self, record: CallRecording) {
+        let opened = self.opened.get_or_init(|| {
+            let opened = RecordingFolder::open(&self.folder, &self.flags)
+                .map_err(|cause| RecordError { folder: self.folder.clone(), cause });
+            opened.inspect_err(|error| tracing::warn!("{error}")).ok()
+        });
+        if let Some(folder) = opened {
+            folder.keep(record);
+        }
+    }
 }
 
 impl RecordingFolder {
@@ -100,7 +137,7 @@ impl RecordingFolder {
         let bytes = calls.iter().map(|(_, bytes)| bytes).sum();
         Ok(Self {
             folder: folder.to_owned(),
-            one_in: flags.one_in.max(1),
+            one_in: flags.one_in,
             most_calls: flags.calls as usize,
             most_bytes: u64::from(flags.size) << 20,
             begun: AtomicU64::new(0),
@@ -143,7 +180,7 @@ impl RecordingFolder {
 
 impl CallRecords for RecordingFolder {
     fn samples(&self) -> bool {
-        self.begun.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_in)
+        self.one_in > 0 && self.begun.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_in)
     }
 
     fn keep(&self, record: CallRecording) {
@@ -186,11 +223,8 @@ fn name_of(number: u64, record: &CallRecording) -> String {
         let plain = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' });
         plain.take(LONGEST_PART).collect()
     };
-    let function = match record.function {
-        CalledFunction::Plan => "plan",
-        CalledFunction::Uninstall => "uninstall",
-    };
-    format!("{BEGIN}{number:0DIGITS$}-{}-{}-{function}", part(&record.namespace), part(&record.item))
+    let CallRecording { namespace, item, function, .. } = record;
+    format!("{BEGIN}{number:0DIGITS$}-{}-{}-{function}", part(namespace), part(item))
 }
 
 /// The number in the name of the folder of a call.
@@ -236,7 +270,7 @@ mod tests {
             component,
             namespace: "ns".into(),
             item: item.into(),
-            function: CalledFunction::Plan,
+            function: "plan",
             at: Timestamp::UNIX_EPOCH,
             call: HiddenCall { request: json!({"item": item}), answer: json!({"fault": "x"}) },
             content: vec![("content-0".to_owned(), Arc::new(vec![b'x'; bytes]))],
@@ -254,7 +288,7 @@ mod tests {
     fn c_341_a_call_is_a_case_with_what_is_known_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b");
-        let records = open(&flags(&path, 1, 9)).unwrap().unwrap();
+        let records = open(&flags(&path, 1, 9), None).unwrap().unwrap();
         records.keep(record("../x y", 3));
         assert_eq!(names(&path), ["call-0000000000-ns-..-x-y-plan"]);
         let call = path.join("call-0000000000-ns-..-x-y-plan");
@@ -278,7 +312,7 @@ mod tests {
         let path = folder.path();
         fs::create_dir_all(path.join("call-0000000007-of-somebody-plan")).unwrap();
         fs::create_dir_all(path.join(UNFINISHED).join("x")).unwrap();
-        let records = open(&flags(path, 1, 2)).unwrap().unwrap();
+        let records = open(&flags(path, 1, 2), None).unwrap().unwrap();
         ["a", "b", "c"].into_iter().for_each(|item| records.keep(record(item, 3)));
         let theirs = "call-0000000007-of-somebody-plan".to_owned();
         let call = |number: usize, item: &str| format!("call-{number:010}-ns-{item}-plan");
@@ -292,7 +326,7 @@ mod tests {
         records.keep(record("d", (1 << 20) - 900));
         assert_eq!(names(path), [call(3, "d"), theirs.clone()]);
         drop(records);
-        let records = open(&flags(path, 1, 2)).unwrap().unwrap();
+        let records = open(&flags(path, 1, 2), None).unwrap().unwrap();
         records.keep(record("e", 3));
         assert_eq!(names(path), [call(4, "e"), theirs], "what the process before kept counts");
     }
@@ -300,10 +334,10 @@ mod tests {
     #[test]
     fn c_341_one_call_in_so_many_is_kept_by_one_process_in_a_folder_that_can_be_written() {
         let folder = tempfile::tempdir().unwrap();
-        let records = open(&flags(folder.path(), 3, 2)).unwrap().unwrap();
+        let records = open(&flags(folder.path(), 3, 2), None).unwrap().unwrap();
         let sampled: Vec<bool> = (0..7).map(|_| records.samples()).collect();
         assert_eq!(sampled, [true, false, false, true, false, false, true]);
-        let why = |path: &Path| open(&flags(path, 1, 1)).err().map(|error| error.to_string()).unwrap_or_default();
+        let why = |path: &Path| open(&flags(path, 1, 1), None).err().map(|error| error.to_string()).unwrap_or_default();
         let busy = why(folder.path());
         assert!(busy.contains(": another process records there; name another folder with --record"), "{busy}");
         fs::write(folder.path().join("file"), "").unwrap();
@@ -312,12 +346,32 @@ mod tests {
             file.starts_with("calls cannot be recorded in ") && file.ends_with("make room and permissions"),
             "{file}"
         );
-        assert!(open(&RecordFlags { folder: None, ..flags(folder.path(), 1, 1) }).unwrap().is_none());
+        assert!(open(&RecordFlags { folder: None, ..flags(folder.path(), 1, 1) }, None).unwrap().is_none());
         // A folder that is gone costs nobody but the recordings.
         let gone = tempfile::tempdir().unwrap();
-        let records = open(&flags(gone.path(), 1, 2)).unwrap().unwrap();
+        let records = open(&flags(gone.path(), 1, 2), None).unwrap().unwrap();
         fs::remove_dir_all(gone.path()).unwrap();
         records.keep(record("a", 3));
         assert!(!gone.path().exists());
+    }
+
+    #[test]
+    fn c_347_without_a_flag_calls_that_are_asked_for_are_kept_with_the_state_and_no_others() {
+        let state = tempfile::tempdir().unwrap();
+        let unnamed = RecordFlags { folder: None, ..flags(state.path(), 1, 2) };
+        let records = open(&unnamed, Some(state.path())).unwrap().unwrap();
+        assert!(!records.samples() && !state.path().join(RECORDINGS).exists(), "nobody has asked yet");
+        ["a", "b", "c"].into_iter().for_each(|item| records.keep(record(item, 3)));
+        let kept = ["call-0000000001-ns-b-plan", "call-0000000002-ns-c-plan"];
+        assert_eq!(names(&state.path().join(RECORDINGS)), kept, "within the same bounds");
+        // Where that folder cannot be had, nothing is kept and nobody else is held up.
+        fs::write(state.path().join("file"), "").unwrap();
+        let records = open(&unnamed, Some(&state.path().join("file"))).unwrap().unwrap();
+        records.keep(record("a", 3));
+        // With the flag and no share, the same in the folder that it names.
+        let named = tempfile::tempdir().unwrap();
+        let records = open(&flags(named.path(), 0, 2), Some(state.path())).unwrap().unwrap();
+        records.keep(record("d", 3));
+        assert_eq!((records.samples(), names(named.path())), (false, vec!["call-0000000000-ns-d-plan".to_owned()]));
     }
 }

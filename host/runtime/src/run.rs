@@ -85,7 +85,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     let bundled = if arguments.mock_deployer { Bundled::WithMock } else { Bundled::Productive };
     let containers = ContainerItems::read(arguments.container_deployer.as_deref())?;
     let plugins = components::load(arguments.plugins.as_deref(), bundled, containers, arguments.call_processes)?;
-    let records = recordings::open(&arguments.record)?;
+    let records = recordings::open(&arguments.record, arguments.repositories.cache.as_deref())?;
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));

@@ -73,7 +73,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
-        records: recordings::open(&arguments.record)?,
+        records: recordings::open(&arguments.record, place.lasting().as_deref())?,
         journal: place.lasting(),
         ..OperatorConfig::new(client.clone(), plugins.clone())
     };

@@ -12,17 +12,19 @@ use serde_json::{Value, json};
 
 use super::faults::refused_writes::{WHY, binding, refuse};
 
+mod candidates;
+
 const TYPE: &str = "example.org/mine";
 
 /// A component that ships with the operator.
-fn component(name: &str) -> Vec<u8> {
+pub(crate) fn component(name: &str) -> Vec<u8> {
     let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == name).expect("it ships");
     let (packed, size, _) = builtin.component.expect("it is built");
     orangery_plugin::unpack(packed, size).expect("it unpacks")
 }
 
 /// The same with another digest.
-fn renewed(mut component: Vec<u8>) -> Vec<u8> {
+pub(crate) fn renewed(mut component: Vec<u8>) -> Vec<u8> {
     // A custom section: its number, its length, the length of its name, its name.
     component.extend_from_slice(b"\0\x02\x01x");
     component
@@ -64,11 +66,11 @@ async fn in_use(cluster: &Cluster, name: &str, content: &[u8]) -> Value {
     cluster.expect_that(&plugin(name, json!({})), "is not in use", is_in_use).await
 }
 
-fn is_named(object: &Value, name: &str) -> bool {
+pub(crate) fn is_named(object: &Value, name: &str) -> bool {
     object["metadata"]["name"] == name
 }
 
-fn condition<'a>(plugin: &'a Value, kind: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(plugin: &'a Value, kind: &str) -> Option<&'a Value> {
     plugin["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
@@ -76,12 +78,12 @@ fn is(plugin: &Value, kind: &str, status: &str) -> bool {
     condition(plugin, kind).is_some_and(|condition| condition["status"] == status)
 }
 
-fn message(plugin: &Value) -> String {
+pub(crate) fn message(plugin: &Value) -> String {
     condition(plugin, "Ready").and_then(|ready| ready["message"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// An item that does what the mock deployer is told.
-fn item(name: &str, phase: &str) -> Value {
+pub(crate) fn item(name: &str, phase: &str) -> Value {
     let mut item = any("DeployItem", name);
     item["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
     item["spec"] = json!({"type": TYPE, "config": {
@@ -286,50 +288,4 @@ async fn c_260_a_suspended_plugin_keeps_what_it_has() {
     assert_eq!(kept["status"]["digest"], sha256(&mock));
     cluster.merge(&suspend(false)).await;
     in_use(&cluster, "mine", &renewed(mock)).await;
-}
-
-/// Waits until this holds of the candidate of a Plugin.
-async fn candidate(cluster: &Cluster, why: &str, holds: impl Fn(&Value) -> bool) -> Value {
-    let has = |plugin: &Value| is_named(plugin, "mine") && holds(&plugin["status"]["candidate"]);
-    cluster.expect_that(&plugin("mine", json!({})), why, has).await["status"]["candidate"].clone()
-}
-
-#[tokio::test]
-async fn c_344_a_candidate_is_called_beside_the_version_in_use_and_promoted_by_one_field() {
-    let cluster = crate::cluster().await;
-    let (mock, next) = (component("mock"), renewed(component("mock")));
-    install(&cluster, "mine", &mock, json!({})).await;
-    let with = |promoted: bool| json!({"candidate": {"source": {"configMap": {"name": "next"}}, "promoted": promoted}});
-    cluster.apply(&plugin("mine", with(false))).await;
-    let is_told = |told: &Value| told.is_object() && told["message"] != "";
-    let missing = candidate(&cluster, "tells of no candidate that is nowhere", is_told).await;
-    assert!(missing["message"].as_str().unwrap_or_default().contains("the ConfigMap next in namespace"), "{missing}");
-
-    cluster.apply(&config_map("next", &next)).await;
-    candidate(&cluster, "has no candidate", |told| told["digest"] == sha256(&next) && told["message"] == "").await;
-    cluster.apply(&item("a", "Succeeded")).await;
-    cluster.expect(&in_phase("DeployItem", "a", "Succeeded")).await;
-    let told = candidate(&cluster, "has no figures", |told| told["same"].as_u64() > Some(0)).await;
-    assert_eq!((&told["different"], &told["notCompared"], &told["lastDifferent"]), (&json!(0), &json!(0), &json!([])));
-
-    // Another deployer takes no such configuration; nobody but the status learns of it.
-    let other = component("manifest");
-    cluster.apply(&config_map("next", &other)).await;
-    candidate(&cluster, "has the candidate before", |told| told["digest"] == sha256(&other)).await;
-    cluster.apply(&item("b", "Succeeded")).await;
-    cluster.expect(&in_phase("DeployItem", "b", "Succeeded")).await;
-    let told = candidate(&cluster, "tells no difference", |told| told["different"].as_u64() > Some(0)).await;
-    let last = &told["lastDifferent"][0];
-    let differences = last["differences"].as_array().cloned().unwrap_or_default();
-    assert_eq!((&told["same"], &last["item"]), (&json!(0), &json!(format!("{NAMESPACE}/b"))));
-    let is_compared =
-        |difference: &Value| difference.as_str().is_some_and(|told| told.contains("the version in use answers "));
-    assert!(!differences.is_empty() && differences.iter().all(is_compared), "{told}");
-
-    cluster.apply(&config_map("next", &next)).await;
-    cluster.apply(&plugin("mine", with(true))).await;
-    let promoted = in_use(&cluster, "mine", &next).await;
-    assert_eq!(promoted["status"]["candidate"], Value::Null);
-    cluster.apply(&plugin("mine", with(false))).await;
-    in_use(&cluster, "mine", &mock).await;
 }

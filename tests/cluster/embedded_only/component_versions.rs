@@ -1,6 +1,7 @@
 //! Component versions and charts in registries and archives: where they are found, with which credentials and signatures.
 
 mod chart_sources;
+mod plugins;
 mod pushed_later;
 // A fixture of another crate, whose own suites have it as a module.
 #[path = "../../../host/registry/tests/oci/registry.rs"]

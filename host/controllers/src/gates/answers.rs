@@ -16,7 +16,7 @@ use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_proposal::{ClusterRef, ObjectKey, deployer::PluginIdentity};
 use serde_json::{Map, Value};
 
-use super::{Evaluation, Evaluator, GateScope, Item};
+use super::{Evaluation, Evaluator, GateScope, Item, recorded::GateRecording};
 use crate::exported_memory::ExportedMemory;
 
 /// Bytes of memory of exports and status of items that are kept while the gate expressions of one object are asked.
@@ -99,7 +99,12 @@ impl<T: Sync> Evaluator<'_, T> {
             inputs,
             now: self.host.clock.now(),
         };
-        evaluator.evaluate(&question).await.map_err(|fault| {
+        let recorded = GateRecording::of(self.host, evaluator.identity(), &question);
+        let answered = evaluator.evaluate(&question).await;
+        if let (Some(recorded), Ok(result)) = (recorded, &answered) {
+            Box::pin(recorded.keep(self.host, result)).await;
+        }
+        answered.map_err(|fault| {
             let problem = fault.problem();
             let message = format!("component {problem}");
             let mut failure = Failure::new("AskGateExpression", "ComponentFailed", message);

@@ -1,6 +1,6 @@
 //! The candidate of a Plugin: fetched, compiled and put beside the version in use (C-344).
 
-use orangery_api::plugin::{CandidateStatus, DifferentCall, PluginContent, PluginStatus};
+use orangery_api::plugin::{CandidateStatus, PluginContent, PluginStatus};
 use orangery_blueprint::plugins::PluginInstallation;
 use orangery_core::step::{Halt, Step};
 
@@ -75,14 +75,12 @@ impl PluginCall<'_> {
         let Some((digest, figures)) = figures else {
             return Some(CandidateStatus { message, ..CandidateStatus::default() });
         };
-        let last = figures.last.into_iter().map(|(item, differences)| DifferentCall { item, differences });
         Some(CandidateStatus {
             digest,
             message,
             same: figures.same,
             different: figures.different,
             not_compared: figures.not_compared,
-            last_different: last.collect(),
         })
     }
 }

@@ -159,6 +159,7 @@ impl KnownPlugins {
                 return;
             }
         };
+        self.ask_for_recordings(&name, &plugin);
         match self.plugins.get_mut(&name) {
             Some(known) if known.plugin.metadata.uid == plugin.metadata.uid => {
                 let is_asked = is_asked(&known.plugin, &plugin);
@@ -177,9 +178,22 @@ impl KnownPlugins {
         }
     }
 
+    /// Whether its calls are recorded is no matter of its version: it counts at once, also while it is suspended (C-347).
+    fn ask_for_recordings(&self, name: &str, plugin: &Plugin) {
+        let one_in = plugin.spec.record.as_ref().map(|record| record.one_in);
+        self.host.asked_recordings.of_plugin(name, one_in);
+        if one_in.is_some() && self.host.recordings.is_none() {
+            tracing::warn!(
+                plugin = name,
+                "spec.record asks for recordings, and this operator keeps none; name a folder with --record or --components-cache"
+            );
+        }
+    }
+
     /// A Plugin that is gone: nobody is of its types any more, or nobody guards them.
     fn forget(&mut self, name: &str) {
         self.plugins.remove(name);
+        self.host.asked_recordings.of_plugin(name, None);
         self.uninstall(name);
     }
 

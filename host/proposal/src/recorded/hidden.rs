@@ -51,16 +51,27 @@ impl HiddenCall {
         if let RecordedAnswer::Proposal(proposal) = &mut answer {
             checkpoints_of(proposal).for_each(|checkpoint| tokens.hide_bytes(checkpoint));
         }
-        let hidden = |part: serde_json::Result<Value>| {
-            let mut part = part.map_err(|_| NotHidden::NoPlace)?;
-            tokens.hide(&mut part);
-            if tokens.masker.finds(&part.to_string()) { Err(NotHidden::NoPlace) } else { Ok(part) }
-        };
-        let call =
-            Self { request: hidden(serde_json::to_value(&request))?, answer: hidden(serde_json::to_value(&answer))? };
+        let document = |part: serde_json::Result<Value>| part.map_err(|_| NotHidden::NoPlace);
+        let (request, answer) = (document(serde_json::to_value(&request))?, document(serde_json::to_value(&answer))?);
+        let call = Self::of_documents(request, answer, tokens)?;
         let is_read = serde_json::from_value::<RecordedRequest>(call.request.clone()).is_ok()
             && serde_json::from_value::<RecordedAnswer>(call.answer.clone()).is_ok();
         is_read.then_some(call).ok_or(NotHidden::NoPlace)
+    }
+
+    /// The same of a call that is two documents, in which values may stand anywhere.
+    ///
+    /// # Errors
+    /// [`NotHidden`]: nothing of it may be kept.
+    pub fn of_documents(request: Value, answer: Value, tokens: SecretTokens<'_>) -> Result<Self, NotHidden> {
+        if tokens.masker.withholds() {
+            return Err(NotHidden::TooMany);
+        }
+        let hidden = |mut part: Value| {
+            tokens.hide(&mut part);
+            if tokens.masker.finds(&part.to_string()) { Err(NotHidden::NoPlace) } else { Ok(part) }
+        };
+        Ok(Self { request: hidden(request)?, answer: hidden(answer)? })
     }
 }
 
@@ -139,5 +150,20 @@ mod tests {
         assert_eq!(hide(request(secret("itemType")), answer.clone()), Err(NotHidden::NoPlace));
         assert_eq!(hide(request(secret(&"x".repeat(300 << 10))), answer.clone()), Err(NotHidden::TooMany));
         assert!(hide(request(secret("anything")), answer).is_ok());
+    }
+
+    #[test]
+    fn c_348_of_a_call_that_is_two_documents_no_value_is_left_either() {
+        let namespace = "a".into();
+        let hide = |masker: &Masker, request: Value| {
+            let tokens = SecretTokens { masker, key: &KEY, namespace: &namespace };
+            HiddenCall::of_documents(request, json!({"answer": {"message": format!("{VALUE} is met")}}), tokens)
+        };
+        let masker = Masker::of([VALUE]);
+        let call = hide(&masker, json!({"question": {"inputs": {"imports": {"password": VALUE}}}})).unwrap();
+        let token = SecretTokens { masker: &masker, key: &KEY, namespace: &namespace }.token(VALUE.as_bytes());
+        let expected = json!({"question": {"inputs": {"imports": {"password": token}}}});
+        assert_eq!((call.request, call.answer), (expected, json!({"answer": {"message": format!("{token} is met")}})));
+        assert_eq!(hide(&Masker::of_too_many(), json!({})), Err(NotHidden::TooMany));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct RealRegistry {
     authority: String,
     pusher: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     process: Child,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl RealRegistry {
@@ -54,7 +54,7 @@ impl RealRegistry {
             .expect("docker-registry starts");
         let port = port(&mut process).await;
         let pusher = pusher(&authority);
-        Self { host: format!("localhost:{port}"), authority, pusher, process, _folder: folder }
+        Self { host: format!("localhost:{port}"), authority, pusher, process, folder }
     }
 
     /// What an operator writes to trust it.
@@ -109,6 +109,16 @@ impl RealRegistry {
         let (status, _) = self.send(Method::PUT, &url, media_type, bytes).await;
         assert_eq!(status, StatusCode::CREATED);
         digest
+    }
+
+    /// Has it give something else for a blob that it has, from now on, as a registry does whose storage somebody has changed.
+    pub(crate) fn replace_blob(&self, digest: &str, content: &[u8]) {
+        let hex = digest.strip_prefix("sha256:").expect("a digest");
+        let of_two = hex.get(..2).expect("a digest");
+        let blob = format!("storage/docker/registry/v2/blobs/sha256/{of_two}/{hex}/data");
+        let blob = self.folder.path().join(blob);
+        assert!(blob.is_file(), "it has no blob {digest}");
+        std::fs::write(blob, content).expect("it can be written");
     }
 
     async fn send(&self, method: Method, url: &str, content_type: &str, body: Vec<u8>) -> (StatusCode, Option<String>) {

@@ -210,6 +210,20 @@ async fn c_258_c_259_a_signature_is_by_a_key_and_for_what_a_tag_stood_for() {
 
 #[tokio::test]
 #[cfg_attr(without_docker_registry, ignore = "needs docker-registry: apt-get install docker-registry")]
+async fn c_259_what_a_registry_gives_in_the_place_of_a_component_is_told_and_not_written() {
+    let desk = Desk::open().await;
+    let mine = component("manifest");
+    let reference = desk.done("push @mine.wasm %/team/mine:1 --sign @a.key").await;
+    let mut other = mine.clone();
+    *other.last_mut().expect("a byte") ^= 1;
+    desk.registry.replace_blob(&sha256(&mine), &other);
+    let told = desk.refused(&format!("pull {reference} @pulled.wasm --key @a.pub")).await;
+    assert!(told.contains(&format!("it is {} and not {}; push it again", sha256(&other), sha256(&mine))), "{told}");
+    assert!(!desk.path("pulled.wasm").exists());
+}
+
+#[tokio::test]
+#[cfg_attr(without_docker_registry, ignore = "needs docker-registry: apt-get install docker-registry")]
 async fn c_258_what_is_no_component_is_neither_pushed_nor_pulled() {
     let desk = Desk::open().await;
     desk.write("core.wasm", b"\0asm\x01\0\0\0");

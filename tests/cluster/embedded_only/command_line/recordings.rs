@@ -9,19 +9,23 @@ use data_encoding::BASE64;
 use orangery_tests::{
     binary::Binary,
     canary::Canaries,
-    tree::{API, blueprint, installation, on_cluster},
+    tree::{API, blueprint, executions, installation, mocks, on_cluster},
 };
 use serde_json::{Value, json};
 
 const PASSWORD: &str = "canary-9f5b-hunter2";
 const TOKEN: &str = "canary-7c1d-of-a-manifest";
 
+/// A component that ships with the operator.
+fn component(name: &str) -> Vec<u8> {
+    let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == name).expect("it ships");
+    let (packed, size, _) = builtin.component.expect("it is built");
+    orangery_plugin::unpack(packed, size).expect("it unpacks")
+}
+
 /// The manifest deployer as a file of its own, with everything granted.
 fn manifest(folder: &Path, name: &str, more: &[u8]) -> String {
-    let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == "manifest").expect("it ships");
-    let (packed, size, _) = builtin.component.expect("it is built");
-    let bytes = orangery_plugin::unpack(packed, size).expect("it unpacks");
-    fs::write(folder.join(name), [&bytes, more].concat()).expect("the component can be written");
+    fs::write(folder.join(name), [&component("manifest"), more].concat()).expect("the component can be written");
     name.to_owned()
 }
 
@@ -52,21 +56,43 @@ fn objects() -> Vec<Value> {
 
 /// Deploys with recording, and answers the folders of the calls.
 async fn record(binary: &Binary) -> Vec<PathBuf> {
-    let folder = binary.folder().join("input");
-    fs::create_dir_all(&folder).expect("the folder can be made");
-    for (number, object) in objects().iter().enumerate() {
-        fs::write(folder.join(format!("{number}.json")), object.to_string()).expect("the file can be written");
-    }
+    write(binary, "input", &objects());
     let up = ["up", "--ephemeral", "--port", "0", "--once", "--record", "recordings", "input"];
     let ended = binary.run(&up).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let mut calls: Vec<PathBuf> = fs::read_dir(binary.folder().join("recordings"))
-        .expect("it can be read")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_dir())
-        .collect();
+    calls_in(&binary.folder().join("recordings"))
+}
+
+/// Writes a folder of manifests.
+fn write(binary: &Binary, folder: &str, objects: &[Value]) {
+    let folder = binary.folder().join(folder);
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    for (number, object) in objects.iter().enumerate() {
+        fs::write(folder.join(format!("{number}.json")), object.to_string()).expect("the file can be written");
+    }
+}
+
+/// The folders of calls in one, the oldest first.
+fn calls_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("it can be read").map(|entry| entry.expect("an entry").path());
+    let mut calls: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
     calls.sort();
     calls
+}
+
+/// Deploys what lies in a folder beside what the operator has already, without any flag of recordings; answers the types of the items of all calls
+/// that it has kept so far, in their order.
+async fn kept_after(binary: &Binary, input: &str, objects: &[Value]) -> Vec<String> {
+    write(binary, input, objects);
+    let ended = binary.run(&["up", "--data", "state", "--port", "0", "--once", input]).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let folder = binary.folder().join("state/recordings");
+    let calls = if folder.exists() { calls_in(&folder) } else { Vec::new() };
+    let type_of = |call: &PathBuf| -> String {
+        let request: Value = serde_json::from_str(&text(&call.join("request.json"))).expect("it is JSON");
+        request["item"]["itemType"].as_str().unwrap_or_default().to_owned()
+    };
+    calls.iter().map(type_of).collect()
 }
 
 fn text(path: &Path) -> String {
@@ -161,6 +187,105 @@ async fn c_341_a_folder_that_cannot_be_written_is_told_before_anything_is_deploy
 }
 
 #[tokio::test]
+async fn c_347_calls_are_recorded_where_a_plugin_or_the_policy_of_a_namespace_asks_for_them() {
+    let binary = crate::binary().await;
+    let mine = "example.org/mine";
+    let content = json!({"component.wasm": BASE64.encode(&component("mock"))});
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": "default"}, "binaryData": content});
+    let spec = json!({"source": {"configMap": {"name": "mine"}}, "deployer": {"itemTypes": [mine]}, "record": {}});
+    let plugin =
+        json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "mine"}, "spec": spec});
+    assert_eq!(kept_after(&binary, "plugin", &[config_map, plugin]).await, Vec::<String>::new());
+
+    let of_plugin = json!({"name": "mine", "type": mine, "config": {
+        "apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration", "phase": "Succeeded",
+    }});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it", "namespace": "default"}});
+    let of_others = json!({"name": "other", "type": "landscaper.gardener.cloud/kubernetes-manifest", "target": {"import": "cluster"}, "config": {
+        "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+        "manifests": [{"manifest": map}],
+    }});
+    let items = json!({"deployItems": [of_plugin, of_others]}).to_string();
+    let imports =
+        json!([{"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"}]);
+    let executions = json!([{"name": "default", "type": "Jinja", "template": items}]);
+    let mut root =
+        on_cluster(installation("both", &blueprint(json!({"imports": imports, "deployExecutions": executions}))));
+    root["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+    let kept = kept_after(&binary, "root", &[root.clone()]).await;
+    assert!(!kept.is_empty() && kept.iter().all(|kept| kept == mine), "{kept:?}");
+
+    let spec = json!({"profile": "compatible", "namespaces": {"names": ["default"]}, "recordings": {"oneIn": 1}});
+    let policy = json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "all"}, "spec": spec});
+    kept_after(&binary, "policy", &[policy]).await;
+    let kept = kept_after(&binary, "root", &[root]).await;
+    assert!(kept.iter().any(|kept| kept == "landscaper.gardener.cloud/kubernetes-manifest"), "{kept:?}");
+}
+
+#[tokio::test]
+async fn c_348_calls_of_gates_are_recorded_without_secrets_and_made_again() {
+    let binary = crate::binary().await;
+    let judges = fs::read(Path::new(env!("OUT_DIR")).join("judges.wasm")).expect("the guest was built");
+    fs::create_dir_all(binary.folder().join("plugins")).expect("the folder can be made");
+    fs::write(binary.folder().join("plugins/judges.wasm"), judges).expect("it can be written");
+    let registration = json!({
+        "apiVersion": "orangery.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "judges"},
+        "spec": {"version": "1.0.0", "component": {"file": "judges.wasm"}, "gate": {"types": ["example.org/judges"]}},
+    });
+    fs::write(binary.folder().join("plugins/judges.yaml"), registration.to_string()).expect("it can be written");
+
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": PASSWORD}});
+    let mut item = mocks("shop", &[], "Succeeded", "x");
+    item["when"] = json!({"component": {"type": "example.org/judges", "config": "met"}});
+    let imports = json!([{"name": "password", "type": "data", "schema": {"type": "string"}}]);
+    let fields = json!({"imports": imports, "deployExecutions": executions(&[item])});
+    let mut root = installation("shop", &blueprint(fields));
+    root["spec"]["imports"] =
+        json!({"data": [{"name": "password", "secretRef": {"name": "login", "key": "password"}}]});
+    write(&binary, "gated", &[secret, root]);
+    let up = ["up", "--ephemeral", "--port", "0", "--once", "--plugins", "plugins", "--record", "recordings", "gated"];
+    let ended = binary.run(&up).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let calls = calls_in(&binary.folder().join("recordings"));
+    let call = calls.iter().find(|call| call.to_string_lossy().ends_with("-default-shop-evaluate"));
+    let call = call.unwrap_or_else(|| panic!("the gate is asked: {calls:?}"));
+    let canaries = Canaries::default();
+    canaries.learn_text(PASSWORD);
+    for file in ["request.json", "response.json", "recording.json"] {
+        assert_eq!(canaries.find(&text(&call.join(file))), None, "{file}");
+    }
+    let request: Value = serde_json::from_str(&text(&call.join("request.json"))).expect("it is JSON");
+    assert_eq!((&request["question"]["gate"], &request["question"]["config"]), (&json!("when"), &json!("met")));
+    let token = request["question"]["inputs"]["imports"]["password"].as_str().unwrap_or_default();
+    let answer: Value = serde_json::from_str(&text(&call.join("response.json"))).expect("it is JSON");
+    let message = answer["answer"]["message"].as_str().unwrap_or_default();
+    assert!(token.starts_with("secret-") && message.contains(token), "what it answers has the same token: {message}");
+
+    // The same again, without those of the deployer of the item, and with a deployer without those of the gate.
+    let others = calls.len() - calls.iter().filter(|call| call.to_string_lossy().ends_with("-evaluate")).count();
+    let gates = calls.len() - others;
+    let ended = binary.run(&["plugin", "replay", "recordings", "--with", "plugins/judges.wasm"]).await;
+    let last = format!("{gates} same, 0 different, 0 not made again; {others} of other components or types left out");
+    assert_eq!(
+        (ended.code, ended.stdout.lines().last()),
+        (Some(0), Some(last.as_str())),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
+    fs::write(binary.folder().join("mock.wasm"), component("mock")).expect("it can be written");
+    let ended = binary.run(&["plugin", "replay", "recordings", "--with", "mock.wasm"]).await;
+    let last = format!("{others} same, 0 different, 0 not made again; {gates} of other components or types left out");
+    assert_eq!(
+        (ended.code, ended.stdout.lines().last()),
+        (Some(0), Some(last.as_str())),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
+}
+
+#[tokio::test]
 async fn c_343_two_components_are_compared_by_what_they_are_and_by_what_they_answer() {
     let binary = crate::binary().await;
     record(&binary).await;
@@ -179,10 +304,7 @@ async fn c_343_two_components_are_compared_by_what_they_are_and_by_what_they_ans
         "{}",
         ended.stderr
     );
-    let jinja = orangery_builtin::components().iter().find(|builtin| builtin.name == "jinja").expect("it ships");
-    let (packed, size, _) = jinja.component.expect("it is built");
-    let jinja = orangery_plugin::unpack(packed, size).expect("it unpacks");
-    fs::write(binary.folder().join("jinja.wasm"), jinja).expect("it can be written");
+    fs::write(binary.folder().join("jinja.wasm"), component("jinja")).expect("it can be written");
     let diff = ["plugin", "diff", &old, "jinja.wasm"];
     let ended = binary.run(&diff).await;
     assert!(ended.code == Some(0) && ended.stdout.contains("world     deployer -> templater"), "{}", ended.stdout);

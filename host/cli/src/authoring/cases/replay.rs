@@ -137,17 +137,28 @@ fn name_of(folder: &Path) -> String {
     folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Whether a recording is of an item type that a component is registered for; what is registered for nothing of its own is asked all.
+/// Whether a recording is of the world of a component, and of an item type that it is registered for; what is registered for nothing of
+/// its own is asked all.
 pub fn is_claimed(component: &LoadedComponent, recording: &Path) -> bool {
+    let text = folder::content_within(recording, "request.json").ok().flatten().unwrap_or_default();
+    let request: Value = serde_json::from_slice(&text).unwrap_or_default();
+    // What cannot be told is asked, so that it is told why it cannot be.
+    if world_of(&request).is_some_and(|world| world != component.world) {
+        return false;
+    }
     if component.world != World::Deployer || !component.is_registered {
         return true;
     }
-    let text = folder::content_within(recording, "request.json").ok().flatten().unwrap_or_default();
-    let request: Value = serde_json::from_slice(&text).unwrap_or_default();
     match request.pointer("/item/itemType").and_then(Value::as_str) {
         Some(item_type) => component.types.iter().any(|claimed| claimed == item_type),
         None => true,
     }
+}
+
+/// Of which world a call is, by what its request has.
+fn world_of(request: &Value) -> Option<World> {
+    let worlds = [("item", World::Deployer), ("request", World::Templater), ("question", World::Gate)];
+    worlds.into_iter().find(|(field, _)| request.get(field).is_some()).map(|(_, world)| world)
 }
 
 #[cfg(test)]
@@ -213,5 +224,12 @@ mod tests {
         assert_eq!(json!(report(Ok(vec!["x".to_owned()]))), different);
         let not_replayed = json!({"name": "a", "outcome": "notReplayed", "differences": ["why"]});
         assert_eq!(json!(report(Err("why".to_owned()))), not_replayed);
+    }
+
+    #[test]
+    fn c_348_a_recording_is_of_the_world_that_its_request_is_of() {
+        let worlds = ["item", "request", "question", "other"].map(|field| world_of(&json!({field: {}})));
+        assert_eq!(worlds, [Some(World::Deployer), Some(World::Templater), Some(World::Gate), None]);
+        assert_eq!(world_of(&Value::Null), None);
     }
 }

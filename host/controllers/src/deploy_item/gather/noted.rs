@@ -31,8 +31,7 @@ pub(super) struct NotedCallReads {
 impl GatheredItem {
     /// What notes the reads of the call that begins now; `None` where nobody wants to know them.
     pub(super) fn noted_call(&self) -> Option<NotedCallReads> {
-        let records = self.host.recordings.as_ref().map(|recordings| Arc::clone(&recordings.records));
-        let records = records.filter(|records| records.samples());
+        let records = self.host.call_records(self.deployer.identity(), &self.key.namespace);
         let candidate = self.host.candidates.sample(self.deployer.identity());
         if records.is_none() && candidate.is_none() {
             return None;
@@ -71,7 +70,10 @@ impl GatheredItem {
                 component: self.deployer.identity().clone(),
                 namespace: self.key.namespace.clone(),
                 item: self.key.name.clone(),
-                function: call,
+                function: match call {
+                    CalledFunction::Plan => "plan",
+                    CalledFunction::Uninstall => "uninstall",
+                },
                 at: self.host.clock.now(),
                 call: hidden.map_err(|why| why.to_string())?,
                 content,
@@ -96,7 +98,8 @@ impl GatheredItem {
         match reads.answers() {
             Some(noted) => {
                 let request = RecordedRequest { reads: noted.reads.clone(), ..request };
-                let call = ShadowedCall { host: Arc::clone(&self.host), key: self.key.clone(), request, answer, noted };
+                let call =
+                    ShadowedCall { host: Arc::clone(&self.host), item: Arc::clone(&self.item), request, answer, noted };
                 tokio::spawn(call.make(turn, purpose));
             }
             None => not_comparable(&self.host, turn, &self.key),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use orangery_api::deploy_item::DeployItem;
 use orangery_apply::Purpose;
 use orangery_core::error::Fault;
 use orangery_proposal::{
@@ -12,21 +13,22 @@ use orangery_proposal::{
 use orangery_reconcile::Key;
 
 use super::noted_answers::NotedAnswers;
-use crate::{candidates::CandidateTurn, controller_context::ControllerContext, hidden_call::hidden_call};
+use crate::{candidates::CandidateTurn, controller_context::ControllerContext, event, hidden_call::hidden_call};
 
 /// A call that has ended, for a candidate to make as well.
 pub(super) struct ShadowedCall {
     pub(super) host: Arc<ControllerContext>,
-    pub(super) key: Key,
+    pub(super) item: Arc<DeployItem>,
     pub(super) request: RecordedRequest,
     pub(super) answer: Result<Proposal, Fault>,
     pub(super) noted: NotedAnswers,
 }
 
 impl ShadowedCall {
-    /// Makes the call with a candidate, and tells how the answers differ. Nothing of its answer is carried out.
+    /// Makes the call with a candidate, and tells the item how the answers differ. Nothing of its answer is carried out.
     pub(super) async fn make(self, turn: CandidateTurn, purpose: Purpose) {
-        let Self { host, key, request, answer, noted } = self;
+        let Self { host, item, request, answer, noted } = self;
+        let namespace = Key::of(item.as_ref()).namespace;
         let noted = Arc::new(noted);
         let reads = Reads { clusters: noted.clone(), artifacts: noted.clone(), resources: noted };
         let candidate = Arc::clone(turn.deployer());
@@ -38,17 +40,22 @@ impl ShadowedCall {
             Some(found) => {
                 let answer = RecordedAnswer::from(answer);
                 let hidden = async |answer: &RecordedAnswer, other: &RecordedAnswer| -> Option<HiddenCall> {
-                    hidden_call(&host, &key.namespace, request.clone(), answer.clone(), Some(other)).await.ok()
+                    hidden_call(&host, &namespace, request.clone(), answer.clone(), Some(other)).await.ok()
                 };
                 hidden(&answer, &found).await.zip(hidden(&found, &answer).await)
             }
             None => None,
         };
-        host.candidates.tell(turn, &key.to_string(), answers);
+        if let Some(note) = host.candidates.tell(turn, &namespace, answers, host.clock.now()) {
+            event::tell(&host, item.as_ref(), DIFFERS, &note);
+        }
     }
 }
 
+/// The reason of the event that tells of another answer of a candidate.
+const DIFFERS: &str = "CandidateDiffers";
+
 /// A call in which the component in use has asked what it was not told as a whole.
 pub(super) fn not_comparable(host: &ControllerContext, turn: CandidateTurn, key: &Key) {
-    host.candidates.tell(turn, &key.to_string(), None);
+    host.candidates.tell(turn, &key.namespace, None, host.clock.now());
 }
