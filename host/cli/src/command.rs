@@ -88,6 +88,7 @@ impl Tool {
             Tool::Render(render) => wait_for(render.execute(terminal)),
             Tool::Blueprint(blueprint) => match blueprint.command {
                 BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),
+                BlueprintCommand::Test(test) => wait_for(test.execute(terminal)),
             },
             Tool::Plugin(plugin) => match plugin.command {
                 PluginCommand::New(new) => new.execute(terminal),

@@ -196,6 +196,22 @@ pub enum CommandError {
         /// The folder.
         path: PathBuf,
     },
+    /// A blueprint has no cases.
+    #[error("{} holds no case; a case is a YAML file in it: docs/blueprint-tests.md", path.display())]
+    NoBlueprintCases {
+        /// The folder of its cases.
+        path: PathBuf,
+    },
+    /// A blueprint has too many cases.
+    #[error("{} has {count} cases, {most} are allowed; split the blueprint, or name another folder", path.display())]
+    ManyBlueprintCases {
+        /// The folder of its cases.
+        path: PathBuf,
+        /// How many it has.
+        count: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// A folder of samples has none.
     #[error("{} holds no sample; put a provider configuration into it that the deployer plans, as YAML", path.display())]
     NoSamples {
@@ -327,6 +343,8 @@ impl CommandError {
             | CommandError::OtherWorld { .. }
             | CommandError::NoDeployer { .. }
             | CommandError::NoCases { .. }
+            | CommandError::NoBlueprintCases { .. }
+            | CommandError::ManyBlueprintCases { .. }
             | CommandError::NoSamples { .. }
             | CommandError::Sample { .. }
             | CommandError::Project(ProjectError::Exists { .. })
