@@ -30,16 +30,28 @@ pub enum CommandError {
     Call(#[from] CallError),
     /// A sub-installation was to be reconciled.
     #[error(
-        "{namespace}/{name} is a sub-installation, and jobs begin at roots; reconcile the one above it: orangery reconcile \
+        "{namespace}/{name} is a sub-installation, and jobs begin at roots; {command} the one above it: orangery {command} \
          {parent} -n {namespace}"
     )]
     NotRoot {
+        /// The command.
+        command: &'static str,
         /// Its namespace.
         namespace: Namespace,
         /// Its name.
         name: ObjectName,
         /// The installation above it.
         parent: String,
+    },
+    /// Jobs of what was to be reconciled are suspended.
+    #[error(
+        "installation {namespace}/{name} is suspended, so no job begins; resume it first: orangery resume {name} -n {namespace}"
+    )]
+    Suspended {
+        /// Its namespace.
+        namespace: Namespace,
+        /// Its name.
+        name: ObjectName,
     },
     /// What was waited for did not happen in time.
     #[error(
@@ -355,6 +367,7 @@ impl CommandError {
             | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
+            | CommandError::Suspended { .. }
             | CommandError::NoRelease { .. }
             | CommandError::OperatorRuns { .. }
             | CommandError::NoTests(_)
