@@ -76,6 +76,9 @@ pub enum PlanError {
     /// The output.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// Any of these, where 2 means that something is to be done (C-307).
+    #[error(transparent)]
+    Detailed(Box<PlanError>),
 }
 
 impl PlanError {
@@ -87,7 +90,7 @@ impl PlanError {
             | PlanError::Connection(_)
             | PlanError::Read { .. }
             | PlanError::NotAnItem { .. } => Exit::Usage,
-            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) => Exit::Failed,
+            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) | PlanError::Detailed(_) => Exit::Failed,
         }
     }
 }
@@ -105,6 +108,14 @@ fn is_stdin(path: &Path) -> bool {
 /// # Errors
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
 pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
+    if !arguments.detailed_exitcode {
+        return plan(arguments, terminal).await.map(|_| Exit::Ok);
+    }
+    let plan = plan(arguments, terminal).await.map_err(|error| PlanError::Detailed(Box::new(error)))?;
+    Ok(plan.detailed_exit())
+}
+
+async fn plan(arguments: PlanArguments, terminal: &mut Terminal) -> Result<PlanDocument, PlanError> {
     let written = arguments.file.as_deref().map(read).transpose()?;
     let plugins = components::of_command(arguments.plugins.as_deref())?;
     let components = arguments.repositories.open(&[])?;
@@ -133,8 +144,9 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     let masker = host.secrets.masker(&name.0);
     let mut run = run.map_err(|halt| PlanError::Refused(masker.mask(&refusal(&halt)).into_owned()))?;
     run.notes.extend(notes);
-    document(name, run, &masker).write(&arguments, terminal)?;
-    Ok(Exit::Ok)
+    let document = document(name, run, &masker);
+    document.write(&arguments, terminal)?;
+    Ok(document)
 }
 
 fn read(path: &Path) -> Result<DeployItem, PlanError> {
