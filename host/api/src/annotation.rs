@@ -41,6 +41,9 @@ pub const WHOLE_ITEM_NAME: &str = "execution.landscaper.gardener.cloud/whole-nam
 
 pub use orangery_blueprint::record::COPY_OF;
 
+/// `"true"` on a root Installation: no job of it begins, but the one that deletes it (C-306). Not in the original.
+pub const SUSPEND: &str = "orangery.dev/suspend";
+
 /// `"true"` on a ServiceAccount: Targets of its namespace may name it (C-38). Not in the original.
 pub const ALLOW_TARGETS: &str = "orangery.dev/allow-targets";
 
@@ -93,6 +96,7 @@ mod tests {
             WHOLE_KEY,
             WHOLE_ITEM_NAME,
             COPY_OF,
+            SUSPEND,
             ALLOW_TARGETS,
             TEST_OF,
             SIGNED_ORIGIN,

@@ -77,6 +77,13 @@ pub fn with_overwrite(
     conditions.into_iter().map(Condition::from_core).collect()
 }
 
+/// The same list with the condition `Suspended` as it is now ([`condition::with_suspension`]).
+pub fn with_suspension(how: Option<&str>, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
+    let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
+    let conditions = condition::with_suspension(how, generation, &previous, now.0);
+    conditions.into_iter().map(Condition::from_core).collect()
+}
+
 /// The same list with the condition `Drifted` as it is now ([`condition::with_drift`]).
 pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
     let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use self::{
     component::{CHART_CREDENTIALS, ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
     record::{export_occupant, original, write_data_object, write_target},
-    request::{is_requested, request_facts},
+    request::{is_requested, is_suspended, request_facts},
     template::{deploy_item, origin, subinstallation},
 };
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};

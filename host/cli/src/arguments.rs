@@ -72,12 +72,17 @@ impl Cli {
     }
 }
 
-/// The exit code of help, of the version, and of a command line that cannot be used: of `drift` 2 means drift.
+/// The exit code of help, of the version, and of a command line that cannot be used: of `drift` 2 means drift, and of
+/// `plan --detailed-exitcode` changes.
 fn bad_usage(line: impl Iterator<Item = OsString>, error: &clap::Error) -> Exit {
-    let command = line.skip(1).find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
+    let line: Vec<OsString> = line.skip(1).collect();
+    let command = line.iter().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     match (error.exit_code(), command) {
         (0, _) => Exit::Ok,
         (_, Some(command)) if command == "drift" => Exit::Failed,
+        (_, Some(command)) if command == "plan" && line.iter().any(|word| word == "--detailed-exitcode") => {
+            Exit::Failed
+        }
         _ => Exit::Usage,
     }
 }

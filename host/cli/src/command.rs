@@ -16,6 +16,7 @@ use self::{
     reconcile::Reconcile,
     release_tests::Test,
     render::Render,
+    suspend::{Resume, Suspend},
     uninstall::Uninstall,
     why::Why,
     wit::Wit,
@@ -37,6 +38,7 @@ pub mod reconcile;
 pub mod release_tests;
 pub mod render;
 pub mod run;
+pub mod suspend;
 #[cfg(test)]
 mod tests;
 pub mod uninstall;
@@ -55,6 +57,10 @@ pub enum Tool {
     Reconcile(Reconcile),
     /// End the running job of an installation
     Interrupt(Interrupt),
+    /// Have no job of a root installation begin
+    Suspend(Suspend),
+    /// Have jobs of a root installation begin again
+    Resume(Resume),
     /// Run the tests of a release of Helm
     Test(Test),
     /// Tell what would hang without the operator, and take guards off
@@ -83,11 +89,14 @@ impl Tool {
             Tool::Why(why) => wait_for(why.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Suspend(suspend) => wait_for(suspend.execute(terminal)),
+            Tool::Resume(resume) => wait_for(resume.execute(terminal)),
             Tool::Test(test) => wait_for(test.execute(terminal)),
             Tool::Uninstall(uninstall) => wait_for(uninstall.execute(terminal)),
             Tool::Render(render) => wait_for(render.execute(terminal)),
             Tool::Blueprint(blueprint) => match blueprint.command {
                 BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),
+                BlueprintCommand::Test(test) => wait_for(test.execute(terminal)),
             },
             Tool::Plugin(plugin) => match plugin.command {
                 PluginCommand::New(new) => new.execute(terminal),

@@ -30,16 +30,28 @@ pub enum CommandError {
     Call(#[from] CallError),
     /// A sub-installation was to be reconciled.
     #[error(
-        "{namespace}/{name} is a sub-installation, and jobs begin at roots; reconcile the one above it: orangery reconcile \
+        "{namespace}/{name} is a sub-installation, and jobs begin at roots; {command} the one above it: orangery {command} \
          {parent} -n {namespace}"
     )]
     NotRoot {
+        /// The command.
+        command: &'static str,
         /// Its namespace.
         namespace: Namespace,
         /// Its name.
         name: ObjectName,
         /// The installation above it.
         parent: String,
+    },
+    /// Jobs of what was to be reconciled are suspended.
+    #[error(
+        "installation {namespace}/{name} is suspended, so no job begins; resume it first: orangery resume {name} -n {namespace}"
+    )]
+    Suspended {
+        /// Its namespace.
+        namespace: Namespace,
+        /// Its name.
+        name: ObjectName,
     },
     /// What was waited for did not happen in time.
     #[error(
@@ -202,6 +214,22 @@ pub enum CommandError {
         /// The folder.
         path: PathBuf,
     },
+    /// A blueprint has no cases.
+    #[error("{} holds no case; a case is a YAML file in it: docs/blueprint-tests.md", path.display())]
+    NoBlueprintCases {
+        /// The folder of its cases.
+        path: PathBuf,
+    },
+    /// A blueprint has too many cases.
+    #[error("{} has {count} cases, {most} are allowed; split the blueprint, or name another folder", path.display())]
+    ManyBlueprintCases {
+        /// The folder of its cases.
+        path: PathBuf,
+        /// How many it has.
+        count: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// A folder of samples has none.
     #[error("{} holds no sample; put a provider configuration into it that the deployer plans, as YAML", path.display())]
     NoSamples {
@@ -334,6 +362,8 @@ impl CommandError {
             | CommandError::NoDeployer { .. }
             | CommandError::NoContract { .. }
             | CommandError::NoCases { .. }
+            | CommandError::NoBlueprintCases { .. }
+            | CommandError::ManyBlueprintCases { .. }
             | CommandError::NoSamples { .. }
             | CommandError::Sample { .. }
             | CommandError::Project(ProjectError::Exists { .. })
@@ -344,6 +374,7 @@ impl CommandError {
             | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
+            | CommandError::Suspended { .. }
             | CommandError::NoRelease { .. }
             | CommandError::OperatorRuns { .. }
             | CommandError::NoTests(_)

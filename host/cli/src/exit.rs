@@ -13,6 +13,8 @@ pub enum Exit {
     Usage,
     /// 2: something is not as it was written. Of `orangery drift` alone, which answers 1 for [`Exit::Usage`].
     Drifted,
+    /// 2: something is to be done. Of `orangery plan --detailed-exitcode` alone, which answers 1 for [`Exit::Usage`].
+    Changes,
     /// 3: what was waited for did not happen in time; it may still go on.
     TimedOut,
 }
@@ -31,7 +33,7 @@ impl Exit {
         match self {
             Exit::Ok => 0,
             Exit::Failed => 1,
-            Exit::Usage | Exit::Drifted => 2,
+            Exit::Usage | Exit::Drifted | Exit::Changes => 2,
             Exit::TimedOut => 3,
         }
     }

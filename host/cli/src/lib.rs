@@ -3,7 +3,7 @@
 //! [`Cli`] is the command line. `up`, `run`, `plan` and `drift` are described here and carried out by `runtime`, which this crate does not
 //! know; every other command ([`Tool`]) is carried out here. What the commands need of each other stands beside them:
 //! [`tree`] draws installations, [`folder`] reads manifests, [`apply`] sends them to a cluster, [`connection`] finds the
-//! cluster, [`repositories`] has the component versions, [`authoring`] tests components, [`terminal`] writes. Nothing here decides what a room of the host decides.
+//! cluster, [`repositories`] has the component versions, [`authoring`] tests components, `blueprint_cases` blueprints, [`terminal`] writes. Nothing here decides what a room of the host decides.
 
 pub mod arguments;
 pub mod command;
@@ -11,6 +11,7 @@ pub mod command_error;
 
 pub mod apply;
 pub mod authoring;
+mod blueprint_cases;
 pub mod blueprints;
 pub mod cache;
 pub mod call;

@@ -12,7 +12,7 @@ use orangery_blueprint::{export::ExportError, import::ImportError};
 use orangery_ocm::NotSigned;
 use orangery_render::{LoadError, RenderError};
 
-pub(crate) use self::given::{descriptor, imports};
+pub(crate) use self::given::{descriptor, fields, imported, imports, seed};
 pub use self::{
     component::OfflineVersions,
     given::{Given, GivenError, GivenOrigin},

@@ -25,6 +25,12 @@ pub const OVERWRITE: &str = "ComponentReferenceOverwrite";
 /// progress: kstatus and Flux pass over it.
 pub const DRIFTED: &str = "Drifted";
 
+/// The condition of a root whose jobs are suspended (C-306). It says nothing of progress: kstatus and Flux pass over it.
+pub const SUSPENDED: &str = "Suspended";
+
+/// How the message of [`SUSPENDED`] begins.
+pub const SUSPENDS: &str = "is suspended, and no job begins until it is resumed";
+
 /// What is known of drift.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriftReport {
@@ -263,6 +269,12 @@ pub fn with_overwrite(
     with_row(OVERWRITE, row, generation, previous, now)
 }
 
+/// The same list with [`SUSPENDED`] as it is now: `how` says how jobs are resumed; `None` where they are not suspended.
+pub fn with_suspension(how: Option<&str>, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let row = how.map(|how| row(SUSPENDED, Status::True, "Suspended", how));
+    with_row(SUSPENDED, row, generation, previous, now)
+}
+
 /// The same list with [`DRIFTED`] as it is now.
 pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
     let row = match report {
@@ -481,6 +493,16 @@ mod tests {
         assert_eq!(found[..owned.len()], owned);
         assert_eq!(with_drift(&DriftReport::Unwatched, 1, &found, at(3)), owned);
         assert_eq!(with_drift(&DriftReport::Found("x".into()), 1, &found, at(3)), found);
+    }
+
+    #[test]
+    fn c_306_a_suspension_is_told_beside_what_others_say_and_goes_with_it() {
+        let owned = conditions(&ConditionInput::Succeeded, 1, &[], at(1));
+        let told = with_suspension(Some("x"), 1, &owned, at(2));
+        assert_eq!(told[..owned.len()], owned);
+        assert_eq!(told[owned.len()..].iter().map(line).collect::<Vec<_>>(), ["Suspended=True Suspended \"x\" "]);
+        assert_eq!(with_suspension(Some("x"), 1, &told, at(3)), told);
+        assert_eq!(with_suspension(None, 1, &told, at(3)), owned);
     }
 
     #[test]

@@ -89,6 +89,9 @@ pub enum PlanError {
     /// The output.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// Any of these, where 2 means that something is to be done (C-307).
+    #[error(transparent)]
+    Detailed(Box<PlanError>),
 }
 
 impl PlanError {
@@ -102,7 +105,7 @@ impl PlanError {
             | PlanError::Folder(_)
             | PlanError::World(_)
             | PlanError::NotPlanned { .. } => Exit::Usage,
-            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) => Exit::Failed,
+            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) | PlanError::Detailed(_) => Exit::Failed,
         }
     }
 }
@@ -126,12 +129,26 @@ enum Planned {
 /// # Errors
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
 pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
+    if !arguments.detailed_exitcode {
+        return plan(&arguments, terminal).await.map(|outcome| outcome.exit);
+    }
+    let outcome = plan(&arguments, terminal).await.map_err(|error| PlanError::Detailed(Box::new(error)))?;
+    Ok(outcome.detailed_exit)
+}
+
+/// What a plan says by the exit code, where that is not asked for, and where it is (C-307).
+struct PlanExits {
+    exit: Exit,
+    detailed_exit: Exit,
+}
+
+async fn plan(arguments: &PlanArguments, terminal: &mut Terminal) -> Result<PlanExits, PlanError> {
     let written = arguments.file.as_deref().map(read).transpose()?.unwrap_or_default();
     let plugins = components::of_command(arguments.plugins.as_deref())?;
     let components = arguments.repositories.open(&[])?;
     let (client, own_server) = own_connection(&arguments.connection).await?;
-    let namespace = namespace(&client, &arguments, &written);
-    let planned = subject(&client, &namespace, &arguments, written).await?;
+    let namespace = namespace(&client, arguments, &written);
+    let planned = subject(&client, &namespace, arguments, written).await?;
     let plugins: Arc<dyn Plugins> = plugins;
     let planning = |policies| {
         let (stores, clock, rng) = ((client.clone(), stores()), Arc::new(SystemClock), Arc::new(OsChance));
@@ -149,8 +166,9 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     match planned {
         Planned::Item(item) => {
             let restricted = || planning(NamespacePolicies::new(Profile::Restricted));
-            plan_of_item(&host, *item, notes, (&arguments, restricted)).await?.write(&arguments, terminal)?;
-            Ok(Exit::Ok)
+            let plan = plan_of_item(&host, *item, notes, (arguments, restricted)).await?;
+            plan.write(arguments, terminal)?;
+            Ok(PlanExits { exit: Exit::Ok, detailed_exit: plan.detailed_exit() })
         }
         Planned::Installations { root, installations, manifests } => {
             let live = LiveNamespace::read(&client, &namespace).await?;
@@ -163,8 +181,9 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
                 planning.jobs(objects, installations).await?
             };
             let plan = TreePlan::new((namespace, root), plans).with_notes(notes);
-            plan.write(&arguments, terminal)?;
-            Ok(if plan.fails() { Exit::Failed } else { Exit::Ok })
+            plan.write(arguments, terminal)?;
+            let exit = if plan.fails() { Exit::Failed } else { Exit::Ok };
+            Ok(PlanExits { exit, detailed_exit: plan.detailed_exit() })
         }
     }
 }

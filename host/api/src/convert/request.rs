@@ -15,6 +15,11 @@ pub fn is_requested(installation: &Installation) -> bool {
     request_facts(installation).asks_for_job()
 }
 
+/// Whether no job of an Installation is to begin (C-306). A deletion is what somebody asks for now, and is not held up.
+pub fn is_suspended(installation: &Installation) -> bool {
+    installation.annotation(annotation::SUSPEND) == Some("true") && !installation.is_deleting()
+}
+
 /// What is known of the requests for an Installation.
 pub fn request_facts(installation: &Installation) -> RequestFacts {
     let status = installation.status.as_ref();
@@ -39,6 +44,7 @@ pub fn request_facts(installation: &Installation) -> RequestFacts {
         begun: times.is_some_and(|times| times.init_time.is_some()),
         is_interrupted: status.is_some_and(|status| status.interrupted_job == status.job_id),
         has_dependents: status.is_some_and(|status| !status.dependents_to_trigger.is_empty()),
+        is_suspended: is_suspended(installation),
     }
 }
 
@@ -60,6 +66,17 @@ mod tests {
         assert!(is_requested(&installation(json!({(annotation::OPERATION): RECONCILE}), json!({}))));
         assert!(!is_requested(&installation(json!({(annotation::OPERATION): "interrupt"}), json!({}))));
         assert!(!is_requested(&installation(json!({}), json!({}))));
+    }
+
+    #[test]
+    fn c_306_the_annotation_suspends_unless_the_object_is_being_deleted() {
+        let asked = |suspend: &str| {
+            installation(json!({(annotation::OPERATION): RECONCILE, (annotation::SUSPEND): suspend}), json!({}))
+        };
+        assert!(!is_requested(&asked("true")) && is_requested(&asked("false")) && is_suspended(&asked("true")));
+        let mut deleted = asked("true");
+        deleted.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+        assert!(is_requested(&deleted) && !is_suspended(&deleted));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{Finding, Review, Severity, Text, origin::BlueprintFiles};
+use super::{FilePosition, Finding, Review, Severity, Text, origin::BlueprintFiles};
 use crate::{
     BlueprintReading, FILE, FileSystem, ImportDefinition, TemplateExecution, check_gate_expression,
     gate::{self, Type},
@@ -135,6 +135,11 @@ impl ToCheck {
         let Self { list, execution, .. } = self;
         let message = format!("{} {:?} ({}): {message}", list.list(), execution.name, execution.engine);
         Finding { position: text.position(*place), severity, message }
+    }
+
+    /// Where a line of the template stands, from 1.
+    pub fn position(&self, line: u32) -> FilePosition {
+        self.at(Severity::Note, None, (Some(line), None), String::new()).position
     }
 
     fn at(

@@ -64,6 +64,11 @@ fn c_62_bad_usage_of_drift_ends_with_1_for_2_means_drift() {
 }
 
 #[test]
+fn c_307_bad_usage_of_a_plan_with_a_detailed_exit_code_ends_with_1_for_2_means_changes() {
+    assert_eq!(["plan", "plan --detailed-exitcode", "plan x --detailed-exitcode --dance"].map(exit), [2, 1, 1]);
+}
+
+#[test]
 fn what_cannot_be_a_namespace_is_refused_where_it_is_given() {
     let lines = ["up -n Team_A", "run -n a -n Team_A", "render x -n Team_A", "inspect -n Team_A", "plan x -n Team_A"];
     let why = "\"Team_A\" cannot be a namespace: at most 63 lower case letters, digits and `-`, the first and the last a \

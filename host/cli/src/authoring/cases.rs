@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::{authoring::loaded::LoadedComponent, command_error::CommandError, folder};
 
+pub(crate) use assertions::Assertion;
 pub use call_log::{CallLog, Coverage};
 pub(crate) use deployer::MOST_CALLS;
 

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 pub mod check;
+pub mod test;
 
 /// Work on blueprints without a cluster.
 #[derive(Clone, Debug, Args)]
@@ -17,4 +18,6 @@ pub struct BlueprintArguments {
 pub enum BlueprintCommand {
     /// Look for mistakes without rendering
     Check(check::Check),
+    /// Render the cases beside a blueprint, and hold them against what they expect
+    Test(test::BlueprintTest),
 }

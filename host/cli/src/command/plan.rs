@@ -19,6 +19,7 @@ use crate::{
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     default_policy::profile,
+    exit::Exit,
     form::{OutputFormat, yaml},
     repositories::RepositoryFlags,
     terminal::{Ink, Paint, Terminal},
@@ -51,7 +52,8 @@ Signs:
   ±  is deleted, and created anew                           !  belongs to somebody else, and is left as it is
 Values of Secrets are hidden.
 
-Output of -o json and -o yaml of an Installation (fields are added, never renamed or removed):
+Output of -o json and -o yaml of an Installation (fields are added, never renamed or removed;
+docs/plan.schema.json is its JSON schema):
   apiVersion     orangery.dev/v1alpha1
   kind           Plan
   installation   {namespace, name}
@@ -74,7 +76,10 @@ Output of a deploy item:
   unfinished  whether the component is called again afterwards
   failure     why the item would fail then, where it would
 
-The exit code is 0 whatever there is to do.";
+The exit code is 0 whatever there is to do. With --detailed-exitcode, as of terraform plan:
+  0  nothing is to be created, changed or deleted, and the component is not called again
+  1  there is no plan, the item would fail, or the command line cannot be used
+  2  something is to be done; of a release of Helm that is so in each job, since it has a new revision";
 
 /// Shows what the next job of an Installation or of a deploy item would do, before anything is written.
 #[derive(Clone, Debug, Args)]
@@ -92,6 +97,9 @@ pub struct PlanArguments {
     /// Leave the content of objects out
     #[arg(long)]
     pub brief: bool,
+    /// Say by the exit code whether anything is to be done: 2 where it is
+    #[arg(long)]
+    pub detailed_exitcode: bool,
     /// How it is written [default: lines]
     #[arg(short, long, value_enum, value_name = "FORM")]
     pub output: Option<OutputFormat>,
@@ -250,6 +258,16 @@ impl PlanDocument {
         Self { notes, ..self }
     }
 
+    /// The exit code of a command line that asks for one with the plan in it (C-307).
+    pub fn detailed_exit(&self) -> Exit {
+        let is_left = |object: &PlannedObject| matches!(object.action, Action::None | Action::Foreign);
+        match (&self.failure, self.unfinished || !self.objects.iter().all(is_left)) {
+            (Some(_), _) => Exit::Failed,
+            (None, true) => Exit::Changes,
+            (None, false) => Exit::Ok,
+        }
+    }
+
     /// Writes it as the command line asks for.
     ///
     /// # Errors
@@ -346,6 +364,8 @@ fn changed(one: &Difference) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
@@ -366,6 +386,59 @@ mod tests {
     fn document(objects: Vec<PlannedObject>) -> PlanDocument {
         let item = ("default".into(), "web".into());
         PlanDocument::new(item, "helm 0.1.0".to_owned(), objects, false, None)
+    }
+
+    /// The names of fields.
+    fn names(object: &Value) -> BTreeSet<&str> {
+        object.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    fn required(schema: &Value) -> BTreeSet<&str> {
+        schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect()
+    }
+
+    #[test]
+    fn c_307_the_schema_has_every_field_and_no_other() {
+        let schema: Value = serde_json::from_str(include_str!("../../../../docs/plan.schema.json")).unwrap();
+        let (one, two) = (config_map("one"), config_map("two"));
+        let of = |action, on: &ClusterRef, before, after| {
+            PlannedObject::new(action, on, &key("ConfigMap", Some("x"), "a"), before, after)
+        };
+        let changed = of(Action::Change, &ClusterRef::Host, Some(&one), Some(&two));
+        let changed = PlannedObject { object: Some(json!({})), ..changed };
+        let full =
+            PlanDocument { failure: Some("no".to_owned()), ..document(vec![changed]).with_notes(vec!["n".to_owned()]) };
+        let bare = of(Action::None, &ClusterRef::Target, None, None);
+        let least = document(vec![PlannedObject { namespace: None, ..bare }]);
+        let (full, least) = (serde_json::to_value(full).unwrap(), serde_json::to_value(least).unwrap());
+        let (schema, item) = (&schema["oneOf"][0], &schema["$defs"]["objects"]["items"]);
+        let change = &item["properties"]["changes"]["items"];
+        assert_eq!(names(&schema["properties"]), names(&full));
+        assert_eq!(names(&item["properties"]), names(&full["objects"][0]));
+        assert_eq!(names(&change["properties"]), names(&full["objects"][0]["changes"][0]));
+        assert_eq!(required(schema), names(&least));
+        assert_eq!(required(item), names(&least["objects"][0]));
+        let actions: Vec<Action> =
+            vec![Action::Create, Action::Change, Action::Replace, Action::Delete, Action::None, Action::Foreign];
+        assert_eq!(item["properties"]["action"]["enum"], serde_json::to_value(actions).unwrap());
+    }
+
+    #[test]
+    fn c_307_the_exit_code_says_whether_anything_is_to_be_done() {
+        let one = config_map("one");
+        let object = |action| {
+            PlannedObject::new(action, &ClusterRef::Target, &key("ConfigMap", Some("x"), "a"), Some(&one), Some(&one))
+        };
+        let exit = |actions: &[Action]| document(actions.iter().copied().map(object).collect()).detailed_exit();
+        assert_eq!(exit(&[]), Exit::Ok);
+        assert_eq!(exit(&[Action::None, Action::Foreign]), Exit::Ok);
+        for action in [Action::Create, Action::Change, Action::Replace, Action::Delete] {
+            assert_eq!(exit(&[Action::None, action]), Exit::Changes);
+        }
+        let unfinished = PlanDocument { unfinished: true, ..document(Vec::new()) };
+        assert_eq!(unfinished.detailed_exit(), Exit::Changes);
+        let failing = PlanDocument { failure: Some("no".to_owned()), ..unfinished };
+        assert_eq!(failing.detailed_exit(), Exit::Failed);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use kube::{
 };
 use orangery_api::{
     GROUP, annotation,
+    convert::is_suspended,
     installation::Installation,
     job::Job as _,
     label,
@@ -120,7 +121,10 @@ impl Reconcile {
             let parent = installation.parent_installation().or_else(|| installation.label(label::ENCOMPASSED_BY));
             if let Some(parent) = parent {
                 let (namespace, name, parent) = (namespace.to_owned(), self.name.clone(), parent.to_owned());
-                return Err(CommandError::NotRoot { namespace, name, parent });
+                return Err(CommandError::NotRoot { command: "reconcile", namespace, name, parent });
+            }
+            if is_suspended(&installation) {
+                return Err(CommandError::Suspended { namespace: namespace.to_owned(), name: self.name.clone() });
             }
             let token = installation.resource_version().unwrap_or_default();
             let mark = json!({"metadata": {

@@ -14,7 +14,6 @@ use orangery_api::installation::{
 };
 use orangery_blueprint::template_engine::JobRandomness;
 use orangery_core::{
-    digest,
     name::{ApiVersion, Kind, Namespace, ObjectName},
     yaml,
 };
@@ -31,6 +30,7 @@ use crate::{
     form::OutputFormat,
     offline::{
         Given, NamespaceObjects, Offline, OfflineVersions, RenderSubject, RenderedInstallation, descriptor, imports,
+        seed,
     },
     repositories::{RepositoryFlags, folders},
     terminal::Terminal,
@@ -97,6 +97,14 @@ pub struct Render {
     /// How it is written
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t = OutputFormat::Yaml)]
     pub output: OutputFormat,
+    /// What it is made with of component versions.
+    #[command(flatten)]
+    pub versions: OfflineVersionFlags,
+}
+
+/// The component version that a blueprint belongs to, and where others come from.
+#[derive(Clone, Debug, Args)]
+pub struct OfflineVersionFlags {
     /// File with the descriptor of the component version that a folder or an archive belongs to (YAML)
     #[arg(long, value_name = "FILE", help_heading = "Component versions")]
     pub component_descriptor: Option<PathBuf>,
@@ -107,6 +115,32 @@ pub struct Render {
     /// --components.
     #[command(flatten)]
     pub repositories: RepositoryFlags,
+}
+
+impl OfflineVersionFlags {
+    /// Opens all that the blueprint at `path` may reach.
+    pub(crate) fn open(&self, path: &Path) -> Result<OfflineVersions, CommandError> {
+        let beside: Vec<PathBuf> =
+            self.component_descriptor.iter().map(PathBuf::as_path).chain([path]).map(Path::to_owned).collect();
+        let repositories = self.repositories.open(&folders(&beside))?;
+        Ok(OfflineVersions { repositories, repository_context: self.repository_context.clone() })
+    }
+
+    /// The Installation of a blueprint that is here, as templates see it.
+    pub(crate) fn spec(&self, blueprint: BlueprintSource) -> Result<InstallationSpec, CommandError> {
+        let inline = self.component_descriptor.as_deref().map(descriptor).transpose()?;
+        let component_descriptor = inline.map(|of| ComponentDescriptorSource { reference: None, inline: Some(of) });
+        Ok(InstallationSpec { component_descriptor, blueprint, ..InstallationSpec::default() })
+    }
+
+    /// What templates see as the blueprint of a folder: its files, as an Installation without a component version has
+    /// them, else a resource.
+    pub(crate) fn of_folder(&self, files: &FolderFiles) -> BlueprintSource {
+        match files.tree(MOST_INLINE).filter(|_| self.component_descriptor.is_none()) {
+            Some(filesystem) => BlueprintSource { reference: None, inline: Some(InlineBlueprint { filesystem }) },
+            None => resource(),
+        }
+    }
 }
 
 fn repository_context(text: &str) -> Result<Value, String> {
@@ -133,11 +167,7 @@ impl Render {
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let given = self.imports.as_deref().map(imports).transpose()?.unwrap_or_default();
         let (world, subjects) = self.subjects()?;
-        let beside: Vec<PathBuf> = self.component_descriptor.iter().chain([&self.path]).cloned().collect();
-        let versions = OfflineVersions {
-            repositories: self.repositories.open(&folders(&beside))?,
-            repository_context: self.repository_context,
-        };
+        let versions = self.versions.open(&self.path)?;
         let plugins = components::of_command(self.plugins.as_deref())?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
@@ -161,13 +191,13 @@ impl Render {
     fn subjects(&self) -> Result<(NamespaceObjects, Vec<RenderSubject>), CommandError> {
         if let Some(folder) = folder_of_blueprint(&self.path) {
             let files = FolderFiles::new(&folder);
-            let source = self.of_folder(&files);
+            let source = self.versions.of_folder(&files);
             return Ok((NamespaceObjects::default(), vec![self.of_files(Arc::new(files), source)?]));
         }
         if let Some(files) = archive_of_blueprint(&self.path)? {
             return Ok((NamespaceObjects::default(), vec![self.of_files(Arc::new(files), resource())?]));
         }
-        if let Some(path) = &self.component_descriptor {
+        if let Some(path) = &self.versions.component_descriptor {
             return Err(CommandError::NotOfAFolder { path: path.clone() });
         }
         let manifests = folder::read(std::slice::from_ref(&self.path));
@@ -205,19 +235,8 @@ impl Render {
         for path in [&self.values, &self.state].into_iter().flatten() {
             given.merge(Given::read(path)?);
         }
-        let inline = self.component_descriptor.as_deref().map(descriptor).transpose()?;
-        let component_descriptor = inline.map(|of| ComponentDescriptorSource { reference: None, inline: Some(of) });
-        let spec = InstallationSpec { component_descriptor, blueprint, ..InstallationSpec::default() };
+        let spec = self.versions.spec(blueprint)?;
         Ok(RenderSubject { name: self.name.to_string(), spec, files: Some(files), given })
-    }
-
-    /// What templates see as the blueprint of a folder: its files, as an Installation without a component version has
-    /// them, else a resource.
-    fn of_folder(&self, files: &FolderFiles) -> BlueprintSource {
-        match files.tree(MOST_INLINE).filter(|_| self.component_descriptor.is_none()) {
-            Some(filesystem) => BlueprintSource { reference: None, inline: Some(InlineBlueprint { filesystem }) },
-            None => resource(),
-        }
     }
 }
 
@@ -233,12 +252,4 @@ fn none(path: &Path, error: FolderError) -> CommandError {
         }
         other => other.into(),
     }
-}
-
-/// The randomness that a text stands for. It is no secret here: the user gives it.
-fn seed(text: &str) -> [u8; 32] {
-    let digest = digest::sha256(text.as_bytes());
-    let mut seed = [0; 32];
-    seed.iter_mut().zip(digest.bytes().rev()).for_each(|(to, from)| *to = from);
-    seed
 }

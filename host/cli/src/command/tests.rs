@@ -68,6 +68,8 @@ async fn run(client: &Client, line: &str) -> (Result<Exit, CommandError>, String
         Tool::Inspect(inspect) => inspect.on(client, &mut terminal).await,
         Tool::Reconcile(reconcile) => reconcile.on(client, &mut terminal).await,
         Tool::Interrupt(interrupt) => interrupt.on(client, &mut terminal).await,
+        Tool::Suspend(suspend) => suspend.on(client, &mut terminal).await,
+        Tool::Resume(resume) => resume.on(client, &mut terminal).await,
         Tool::Uninstall(uninstall) => uninstall.on(client, &mut terminal).await,
         other => panic!("not on a cluster: {other:?}"),
     };
@@ -112,7 +114,7 @@ async fn ins_18_a_subinstallation_is_not_asked_and_its_parent_is_named() {
 #[tokio::test]
 async fn what_does_not_exist_is_one_sentence() {
     let (client, _) = server(|_| refusal(404, "not found", "hello"));
-    for line in ["reconcile hello", "interrupt hello"] {
+    for line in ["reconcile hello", "interrupt hello", "suspend hello", "resume hello"] {
         let error = run(&client, line).await.0.unwrap_err();
         assert_eq!(
             (error.to_string().as_str(), error.exit()),
@@ -137,6 +139,41 @@ async fn only_a_running_job_is_interrupted() {
     let (_, out) = run(&client, "interrupt hello").await;
     assert_eq!(out, "installation default/hello: no job runs, so nothing is interrupted\n");
     assert_eq!(sent.lock().unwrap().len(), 1, "an annotation without a job would hit the next one");
+}
+
+#[tokio::test]
+async fn c_306_a_root_is_suspended_and_resumed_by_its_annotation_and_not_reconciled_meanwhile() {
+    let marked = |value: Value| json!({"metadata": {"annotations": {"orangery.dev/suspend": value}}});
+    let ended = json!({"jobID": "a", "jobIDFinished": "a"});
+    for (line, metadata, status, says, mark) in [
+        ("suspend hello", json!({}), ended.clone(), "suspended", Some(json!("true"))),
+        (
+            "suspend hello",
+            json!({}),
+            json!({"jobID": "b", "jobIDFinished": "a"}),
+            "suspended; the job that runs goes on, and none begins after it",
+            Some(json!("true")),
+        ),
+        ("suspend hello", marked(json!("true"))["metadata"].clone(), ended.clone(), "it is suspended already", None),
+        ("resume hello", json!({}), ended.clone(), "it is not suspended", None),
+        ("resume hello", marked(json!("true"))["metadata"].clone(), ended.clone(), "resumed", Some(Value::Null)),
+    ] {
+        let (client, sent) = server(move |line| match line.starts_with("PATCH") {
+            true => (200, installation("8", json!({}), json!({}))),
+            false => (200, installation("7", metadata.clone(), status.clone())),
+        });
+        let (end, out) = run(&client, line).await;
+        assert_eq!((end.unwrap(), out), (Exit::Ok, format!("installation default/hello: {says}\n")));
+        let patch = mark.map(|value| format!("PATCH {OBJECT}? {}", marked(value)));
+        let expected: Vec<String> = [format!("GET {OBJECT}")].into_iter().chain(patch).collect();
+        assert_eq!(*sent.lock().unwrap(), expected);
+    }
+    let suspended = marked(json!("true"))["metadata"].clone();
+    let (client, _) = server(move |_| (200, installation("7", suspended.clone(), json!({}))));
+    let error = run(&client, "reconcile hello").await.0.unwrap_err();
+    let message =
+        "installation default/hello is suspended, so no job begins; resume it first: orangery resume hello -n default";
+    assert_eq!((error.to_string().as_str(), error.exit()), (message, Exit::Failed));
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::{NamespaceObjects, OfflineFault};
 
 /// Where component versions come from.
+#[derive(Clone)]
 pub struct OfflineVersions {
     /// What opens them.
     pub repositories: Arc<dyn ComponentVersions>,

@@ -9,6 +9,7 @@ use std::{
 use orangery_api::target::Target;
 use orangery_blueprint::import::{DataValue, Imported, TargetObject};
 use orangery_core::{
+    digest,
     lenient::{self, DecodeError},
     name::ObjectName,
     yaml::{self, YamlError},
@@ -59,7 +60,7 @@ fn read<T: DeserializeOwned>(path: &Path, form: FileCheck) -> Result<T, GivenErr
 }
 
 /// Refuses a field that is not known: one that is spelled wrong would say nothing.
-fn fields(of: &Value, known: &[&str]) -> Result<(), DecodeError> {
+pub(crate) fn fields(of: &Value, known: &[&str]) -> Result<(), DecodeError> {
     let unknown = of.as_object().into_iter().flat_map(Map::keys).find(|name| !known.contains(&name.as_str()));
     let reason = |name: &String| format!("there is no field {name:?}; fields are: {}", known.join(", "));
     unknown.map_or(Ok(()), |name| Err(DecodeError { path: String::new(), reason: reason(name) }))
@@ -121,7 +122,11 @@ impl Given {
         read(path, |value| below("", value.as_object().into_iter().flatten()))
     }
 
-    fn form(value: &Value) -> Result<(), DecodeError> {
+    /// Whether a value has the form of one of the files.
+    ///
+    /// # Errors
+    /// A field that nobody knows.
+    pub(crate) fn form(value: &Value) -> Result<(), DecodeError> {
         fields(value, &["objectName", "deployItems", "state", "subinstallations"])?;
         let subs = value.get("subinstallations").and_then(Value::as_object);
         below("subinstallations", subs.into_iter().flatten())
@@ -168,7 +173,7 @@ pub(crate) fn descriptor(path: &Path) -> Result<Value, GivenError> {
 }
 
 /// What a value stands for: a Target object, a list or map of Target objects, or data.
-fn imported(value: Value) -> Imported {
+pub(crate) fn imported(value: Value) -> Imported {
     if let Some(target) = target(&value) {
         return Imported::Target(target);
     }
@@ -189,6 +194,14 @@ fn target(value: &Value) -> Option<TargetObject> {
     let is_target = value.get("kind").and_then(Value::as_str) == Some("Target") && value.get("spec").is_some();
     let object: Target = is_target.then(|| serde_json::from_value(value.clone()).ok()).flatten()?;
     Some(TargetObject { object: value.clone(), ..TargetObject::from(&object) })
+}
+
+/// The randomness that a text stands for. It is no secret here: the user gives it.
+pub(crate) fn seed(text: &str) -> [u8; 32] {
+    let digest = digest::sha256(text.as_bytes());
+    let mut seed = [0; 32];
+    seed.iter_mut().zip(digest.bytes().rev()).for_each(|(to, from)| *to = from);
+    seed
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
     annotation,
     condition::{self, Condition},
+    convert::is_suspended,
     deploy_item::DeployItem,
-    error::LastError,
     execution::{Execution, ItemGate},
     installation::Installation,
     job::{Job, TransitionTimes},
@@ -19,8 +19,11 @@ use orangery_api::{
     marks::{Marks, Operation},
 };
 
-use crate::tree::{ItemProgress, NodeKind, NodeState, Objects, Tree, TreeNode, Trouble, cause};
-use orangery_core::name::{JobId, Namespace, ObjectName};
+use crate::tree::{ItemProgress, NodeKind, NodeState, Objects, Tree, TreeNode, cause};
+use orangery_core::{
+    condition::SUSPENDS,
+    name::{JobId, Namespace, ObjectName},
+};
 
 /// Namespace and name.
 type ObjectId = (Namespace, ObjectName);
@@ -122,7 +125,9 @@ impl<'a> OwnershipIndex<'a> {
         }
         let status = installation.status.as_ref();
         // A root that is about to trigger others is not done: their jobs follow from its own.
+        let is_suspended = installation.is_root() && is_suspended(installation);
         let is_requested = parent.is_none()
+            && !is_suspended
             && (installation.operation() == Some(Operation::Reconcile)
                 || status.is_some_and(|status| {
                     !status.dependents_to_trigger.is_empty() || !status.pending_operation.is_empty()
@@ -134,6 +139,9 @@ impl<'a> OwnershipIndex<'a> {
         }
         if node.standing == NodeState::Idle && parent.is_none() {
             node.waits_for = Some(format!("awaits a trigger: orangery reconcile {} -n {}", node.name, node.namespace));
+        }
+        if node.standing != NodeState::Running && is_suspended {
+            node.waits_for = Some(format!("{SUSPENDS}: orangery resume {} -n {}", node.name, node.namespace));
         }
         let below = ParentNode { job: installation.job_id(), is_at_work: !node.standing.is_final(), depth };
         let execution = self.owned.get(&own_id).copied();
@@ -369,7 +377,7 @@ fn node<K: Marks + Job>(
         waits_for: is_running.then(|| waits_for(object)).flatten(),
         waiting_for: if is_running { object.waiting_for().to_vec() } else { Vec::new() },
         waiting_for_more: NonZeroU32::new(object.waiting_for_more()).filter(|_| is_running),
-        error: (standing == NodeState::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
+        error: (standing == NodeState::Failed).then(|| object.last_error().map_or_else(cause::untold, cause::trouble)),
         conditions: Vec::new(),
         children: Vec::new(),
     }
@@ -432,26 +440,5 @@ fn waits_for<K: Job>(object: &K) -> Option<String> {
         }
         Some((_, message)) => Some(message.to_owned()),
         None => object.last_error().map(|error| format!("tries again: {}", error.message)),
-    }
-}
-
-fn trouble(error: &LastError) -> Trouble {
-    Trouble {
-        operation: error.operation.clone(),
-        reason: error.reason.clone(),
-        message: error.message.clone(),
-        codes: error.codes.clone(),
-        hint: cause::hint(&error.codes),
-    }
-}
-
-/// A failure without a word: only external deployers do that.
-fn untold() -> Trouble {
-    Trouble {
-        operation: String::new(),
-        reason: "Failed".to_owned(),
-        message: "it failed and says nothing about why; look at the logs of its deployer".to_owned(),
-        codes: Vec::new(),
-        hint: None,
     }
 }

@@ -1,5 +1,6 @@
 //! What really failed: root causes, and what usually helps.
 
+use orangery_api::error::LastError;
 use orangery_core::{error::Code, name::Namespace, name::ObjectName};
 use serde::Serialize;
 
@@ -107,5 +108,27 @@ fn of_code(code: &Code) -> Option<&'static str> {
         Code::PolicyViolation => Some("see what counts in the namespace: orangery policy explain NAMESPACE"),
         Code::Webhook => Some("check that the admission webhook that it names answers, or take its configuration away"),
         Code::InternalProblem | Code::Unfinished | Code::NoRetry | Code::Other(_) => None,
+    }
+}
+
+/// The failure that a status tells.
+pub(super) fn trouble(error: &LastError) -> Trouble {
+    Trouble {
+        operation: error.operation.clone(),
+        reason: error.reason.clone(),
+        message: error.message.clone(),
+        codes: error.codes.clone(),
+        hint: hint(&error.codes),
+    }
+}
+
+/// A failure without a word: only external deployers do that.
+pub(super) fn untold() -> Trouble {
+    Trouble {
+        operation: String::new(),
+        reason: "Failed".to_owned(),
+        message: "it failed and says nothing about why; look at the logs of its deployer".to_owned(),
+        codes: Vec::new(),
+        hint: None,
     }
 }

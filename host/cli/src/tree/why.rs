@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 
 use orangery_api::waiting::WaitingFor;
 use orangery_core::{
-    condition::AWAITS_UNINSTALL,
+    condition::{AWAITS_UNINSTALL, SUSPENDS},
     error::cleaned,
     name::{Namespace, ObjectName},
     step::{BEFORE_DELETION, Until},
@@ -329,6 +329,7 @@ const NOBODY: &str = ", and waits for nobody";
 fn says(node: &TreeNode, next: Option<&TreeNode>) -> String {
     let phase = if node.phase.is_empty() { String::new() } else { format!(" in phase {}", node.phase) };
     match (node.standing, &node.waits_for) {
+        (NodeState::Failed, Some(wait)) if wait.starts_with(SUSPENDS) => format!("failed; it {wait}"),
         (NodeState::Failed, _) => "failed".to_owned(),
         (NodeState::Succeeded, Some(condition)) => format!("succeeded, but {condition}"),
         (NodeState::Succeeded, None) => "waits for nothing: its last job succeeded".to_owned(),

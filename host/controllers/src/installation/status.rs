@@ -3,9 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use orangery_api::{condition, convert::is_requested, installation::Installation, reference::LocalReference};
+use orangery_api::{
+    condition::{self, Condition},
+    convert::{is_requested, is_suspended},
+    installation::Installation,
+    reference::LocalReference,
+};
 use orangery_core::{
+    condition::{SUSPENDED, SUSPENDS},
     error::{Code, Failure},
     phase::installation::Installation as Phase,
     plan::idle::IdlePlan,
@@ -82,6 +89,7 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
     let before = installation.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let generation = generation_of(installation);
     let conditions = state.map(|state| condition::following(&state, generation, before, &now).conditions);
+    let conditions = suspension(installation, conditions.as_deref().unwrap_or(before), &now).or(conditions);
     let conditions = conditions.filter(|conditions| conditions != before);
     // Every wake of a finished installation comes here: it is copied only to be written.
     if record.is_none() && conditions.is_none() {
@@ -94,6 +102,18 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
         status.conditions = conditions;
     }
     (Some(draft), next)
+}
+
+/// The same conditions with what is said of a suspension; `None` where none is, or was, of which all is said (C-306).
+fn suspension(installation: &Installation, conditions: &[Condition], now: &Time) -> Option<Vec<Condition>> {
+    let is = installation.is_root() && is_suspended(installation);
+    if !is && condition::find(conditions, SUSPENDED).is_none() {
+        return None;
+    }
+    let key = Key::of(installation);
+    let how = format!("{SUSPENDS}: orangery resume {} -n {}", key.name, key.namespace);
+    let how = is.then_some(how.as_str());
+    Some(condition::with_suspension(how, generation_of(installation), conditions, now))
 }
 
 /// Says that jobs start later than something asks for, by which line of a policy, and what to do (C-184, C-196).

@@ -23,6 +23,8 @@ pub struct IdleFacts {
     pub has_operation: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether jobs are suspended (C-306).
+    pub is_suspended: bool,
     /// Whether something else is allowed than when the last job was refused something.
     pub is_allowed_anew: bool,
     /// The failure of the last job.
@@ -105,6 +107,11 @@ pub fn idle_root(facts: IdleFacts, now: Timestamp) -> IdleRoot {
         let awaits = generation != observed && outcome == JobOutcome::Succeeded;
         return awaiting(awaits.then_some(ConditionInput::AwaitingTrigger));
     }
+    if facts.is_suspended {
+        // Whoever waits for the object sees that nothing tries again.
+        let failure = facts.failure.filter(|_| outcome == JobOutcome::Failed);
+        return awaiting(failure.map(|failure| ConditionInput::Failed { failure, retry: false }));
+    }
     let was_refused = facts.failure.as_ref().is_some_and(|failure| failure.codes.contains(&Code::PolicyViolation));
     if facts.is_allowed_anew && was_refused {
         return IdleRoot::Start(SelfStart::Allowed);
@@ -164,6 +171,7 @@ mod tests {
             generations: (1, 1),
             has_operation: false,
             deleting: false,
+            is_suspended: false,
             is_allowed_anew: false,
             failure: None,
             name: "a".to_owned(),
@@ -194,6 +202,7 @@ mod tests {
                     None => "same",
                     Some(ConditionInput::AwaitingTrigger) => "awaiting",
                     Some(ConditionInput::Failed { retry: true, .. }) => "retried",
+                    Some(ConditionInput::Failed { retry: false, .. }) => "failed",
                     Some(other) => panic!("{other:?}"),
                 };
                 let until = until.map_or(0, Timestamp::as_second);
@@ -279,6 +288,22 @@ mod tests {
         };
         check(waits(false), "rest false retried 100 false");
         check(waits(true), "rest false same 100 false");
+    }
+
+    #[test]
+    fn c_306_nothing_starts_a_job_of_a_suspended_root_by_itself() {
+        let suspended = |facts| IdleFacts { is_suspended: true, ..facts };
+        let failure = || Some(Failure::new("CheckPolicy", "R", "no").with_code(Code::PolicyViolation));
+        for outcome in [JobOutcome::Succeeded, JobOutcome::Failed] {
+            check(suspended(IdleFacts { roots: changed_root(), ..facts(outcome) }), "rest false same 0 false");
+            check(suspended(IdleFacts { terms: every_100s(), ..facts(outcome) }), "rest false same 0 false");
+        }
+        let refused = IdleFacts { failure: failure(), is_allowed_anew: true, ..facts(JobOutcome::Failed) };
+        check(suspended(refused), "rest false failed 0 false");
+        check(
+            suspended(IdleFacts { generations: (2, 1), ..facts(JobOutcome::Succeeded) }),
+            "rest false awaiting 0 false",
+        );
     }
 
     #[test]

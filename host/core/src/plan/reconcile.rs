@@ -183,6 +183,7 @@ mod tests {
             begun: false,
             is_interrupted: false,
             has_dependents: false,
+            is_suspended: false,
         };
         InstallationFacts { job, request, rest: None }
     }
@@ -225,6 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn c_306_a_suspended_root_ends_its_job_begins_none_and_is_deleted_all_the_same() {
+        let suspended = |job| {
+            let facts = quiet(job);
+            let request = RequestFacts { requested: Some(Requested::Job), is_suspended: true, ..facts.request };
+            InstallationFacts { request, ..facts }
+        };
+        check(suspended(job("a/a", Some(Installation::Succeeded), "root")), "Idle false");
+        check(suspended(job("b/a", Some(Installation::Progressing), "root")), "Continue b Progressing false true");
+        let facts = suspended(job("b/a", Some(Installation::Progressing), "root"));
+        let request = RequestFacts { requested: None, ..facts.request };
+        check(InstallationFacts { request, ..facts }, "Continue b Progressing false false");
+        check(suspended(job("a/a", Some(Installation::Succeeded), "root deleting")), "Start false");
+    }
+
+    #[test]
     fn ins_57_a_job_of_a_root_that_began_before_its_deletion_is_none_that_deletes() {
         let began = |phase, flags| {
             let job = job("b/a", Some(Installation::Succeeded), flags);
@@ -246,6 +262,7 @@ mod tests {
             generations: (2, 1),
             has_operation: false,
             deleting: false,
+            is_suspended: false,
             is_allowed_anew: false,
             failure: None,
             name: "a".to_owned(),

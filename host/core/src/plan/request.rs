@@ -33,6 +33,8 @@ pub struct RequestFacts {
     pub is_interrupted: bool,
     /// Whether siblings are named that are to be asked for a job.
     pub has_dependents: bool,
+    /// Whether jobs are suspended (C-306).
+    pub is_suspended: bool,
 }
 
 /// What comes before any job.
@@ -55,10 +57,11 @@ pub enum BeforeJob {
 
 impl RequestFacts {
     /// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed` or a policy, which is
-    /// the same as a field.
+    /// the same as a field. Where jobs are suspended a request stays and asks for nothing (C-306).
     pub fn asks_for_job(&self) -> bool {
         let (now, observed) = self.generations;
-        self.requested == Some(Requested::Job) || self.pending || (self.follows_spec && now != observed)
+        let asks = self.requested == Some(Requested::Job) || self.pending || (self.follows_spec && now != observed);
+        asks && !self.is_suspended
     }
 
     /// Whether the request on the object is the one that its running job answers. A token tells; without one a request is
@@ -104,6 +107,7 @@ mod tests {
         begun: false,
         is_interrupted: false,
         has_dependents: false,
+        is_suspended: false,
     };
     const ASKED: RequestFacts = RequestFacts { requested: Some(Requested::Job), ..QUIET };
 
@@ -119,6 +123,20 @@ mod tests {
         let asks =
             |follows_spec, observed| RequestFacts { follows_spec, generations: (3, observed), ..QUIET }.asks_for_job();
         assert_eq!([asks(true, 2), asks(true, 3), asks(false, 2)], [true, false, false]);
+    }
+
+    #[test]
+    fn c_306_where_jobs_are_suspended_nothing_asks_for_one_and_requests_stay() {
+        let suspended = |facts: RequestFacts| RequestFacts { is_suspended: true, ..facts };
+        let changed = RequestFacts { follows_spec: true, generations: (3, 2), ..QUIET };
+        for facts in [ASKED, RequestFacts { pending: true, ..QUIET }, changed] {
+            assert!(facts.asks_for_job() && !suspended(facts).asks_for_job(), "{facts:?}");
+        }
+        // A running job goes on as any other does.
+        let running = RequestFacts { running: true, begun: true, ..ASKED };
+        for facts in [ASKED, running, RequestFacts { requested: Some(Requested::Interrupt), ..running }] {
+            assert_eq!(suspended(facts).before_job(true), facts.before_job(true));
+        }
     }
 
     #[test]

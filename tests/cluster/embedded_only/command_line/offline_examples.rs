@@ -23,6 +23,15 @@ fn example() -> PathBuf {
     repository().join("examples").join("offline")
 }
 
+/// What its cases print.
+const TESTED: &str = "\
+passed   no-trees
+passed   three-trees
+examples/offline/blueprint/templates/deploy.yaml, deployExecutions \"garden\": 26 of 26 lines
+examples/offline/blueprint/blueprint.yaml, exportExecutions \"gate\": 2 of 2 lines
+2 passed, 0 failed
+";
+
 #[tokio::test]
 async fn the_commands_of_the_offline_example_print_what_its_readme_says() {
     let binary = crate::binary().await;
@@ -40,10 +49,13 @@ async fn the_commands_of_the_offline_example_print_what_its_readme_says() {
             assert!(done.expect("it starts").success(), "{words:?}");
         }
     }
-    let [(_, checked), (_, bare), (_, all), (_, archive)] = printed.as_slice() else { fail(&format!("{printed:?}")) };
+    let [(_, checked), (_, bare), (_, all), (_, tested), (_, archive)] = printed.as_slice() else {
+        fail(&format!("{printed:?}"))
+    };
     assert_eq!(checked.stdout, "1 blueprint checked: 0 errors, 0 warnings\n");
     assert!(!bare.stdout.contains("exports:\n  gate:") && bare.stdout.contains("season: 1"), "{}", bare.stdout);
     assert_eq!(archive.stdout, bare.stdout);
+    assert_eq!(tested.stdout, TESTED);
     let file = example().join("rendered.yaml");
     if env::var_os("UPDATE").is_some() {
         fs::write(&file, &all.stdout).expect("what is printed can be written");

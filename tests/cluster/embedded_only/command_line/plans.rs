@@ -99,7 +99,7 @@ async fn a_chart_is_planned_before_it_is_installed_and_before_it_is_upgraded() {
 }
 
 #[tokio::test]
-async fn manifests_are_planned_with_what_left_them() {
+async fn c_307_manifests_are_planned_with_what_left_them_and_the_exit_code_says_whether_anything_is_to_be_done() {
     let stage = Stage::start().await;
     let manifest = |name: &str, text: &str| {
         json!({"policy": "manage", "manifest": {"apiVersion": "v1", "kind": "ConfigMap",
@@ -119,9 +119,15 @@ async fn manifests_are_planned_with_what_left_them() {
     stage.cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
     let none = ["none ConfigMap a", "none ConfigMap b", "none ConfigMap c"];
     assert_eq!(stage.objects(&["item"]).await, none);
+    let code = async |arguments: &[&str]| stage.plan(&[arguments, &["--detailed-exitcode"]].concat()).await.code;
+    assert_eq!(
+        (code(&["item"]).await, code(&["nobody"]).await, code(&["-f", "none.yaml"]).await),
+        (Some(0), Some(1), Some(1))
+    );
     write(&stage.binary, "item.yaml", of(json!([manifest("a", "2"), manifest("b", "1")])).to_string());
     let changed = ["change ConfigMap a", "none ConfigMap b", "delete ConfigMap c"];
     assert_eq!(stage.objects(&["-f", "item.yaml"]).await, changed);
+    assert_eq!(code(&["-f", "item.yaml"]).await, Some(2));
 }
 
 #[tokio::test]

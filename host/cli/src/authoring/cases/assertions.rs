@@ -1,20 +1,39 @@
 //! What a case asserts of an answer beside the whole of it: expressions in CEL.
 
-use orangery_expression::Expression;
+use orangery_expression::{Expression, Type};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The file of a case's assertions: a list of `{assert, message}`.
 pub(super) const FILE: &str = "assertions.yaml";
 
-#[derive(Deserialize)]
+/// What is to hold.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Assertion {
+pub(crate) struct Assertion {
     /// An expression over the answer.
     assert: String,
     /// What it means that it does not hold.
     #[serde(default)]
     message: Option<String>,
+}
+
+impl Assertion {
+    /// A sentence where it does not hold of these variables, or where that cannot be told.
+    pub(crate) fn problem(&self, variables: &Map<String, Value>) -> Option<String> {
+        let Self { assert, message } = self;
+        let known: Vec<(&str, Type)> = variables.keys().map(|name| (name.as_str(), Type::Any)).collect();
+        let held = Expression::compile(assert).and_then(|expression| {
+            expression.check(&known)?;
+            expression.holds_of(variables)
+        });
+        match (held, message) {
+            (Ok(true), _) => None,
+            (Ok(false), Some(message)) => Some(format!("{message}: `{assert}` does not hold")),
+            (Ok(false), None) => Some(format!("`{assert}` does not hold")),
+            (Err(why), _) => Some(format!("`{assert}` cannot be told: {why}")),
+        }
+    }
 }
 
 /// The assertions of a file's documents that do not hold of these variables, a sentence each.
@@ -27,15 +46,7 @@ pub(super) fn check(documents: Vec<Value>, variables: Value) -> Result<Vec<Strin
     for document in documents {
         let assertions: Vec<Assertion> = serde_json::from_value(document)
             .map_err(|error| format!("{FILE} is no list of {{assert, message}}: {error}"))?;
-        for Assertion { assert, message } in assertions {
-            let held = Expression::compile(&assert).and_then(|expression| expression.holds_of(&variables));
-            match (held, message) {
-                (Ok(true), _) => {}
-                (Ok(false), Some(message)) => problems.push(format!("{message}: `{assert}` does not hold")),
-                (Ok(false), None) => problems.push(format!("`{assert}` does not hold")),
-                (Err(why), _) => problems.push(format!("`{assert}` cannot be told: {why}")),
-            }
-        }
+        problems.extend(assertions.iter().filter_map(|assertion| assertion.problem(&variables)));
     }
     Ok(problems)
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{ItemName, PlanArguments, PlannedObject, counted, object_lines};
 use crate::{
     command_error::CommandError,
+    exit::Exit,
     terminal::{Ink, Paint, Terminal},
 };
 
@@ -84,7 +85,7 @@ pub struct TreePlan {
 
 impl ItemPlan {
     fn has_changes(&self) -> bool {
-        self.action != ObjectAction::Run || self.objects.iter().any(PlannedObject::is_changed)
+        self.action != ObjectAction::Run || self.unfinished || self.objects.iter().any(PlannedObject::is_changed)
     }
 
     fn title(&self) -> String {
@@ -154,7 +155,7 @@ impl TreePlan {
     }
 
     /// Whether the job would write anything but that it has run.
-    pub fn has_changes(&self) -> bool {
+    fn has_changes(&self) -> bool {
         let of = |one: &InstallationPlan| {
             one.action != ObjectAction::Run
                 || one.decided_later.is_some()
@@ -166,6 +167,15 @@ impl TreePlan {
     /// Whether an item would fail.
     pub fn fails(&self) -> bool {
         self.installations.iter().flat_map(|one| &one.items).any(|item| item.failure.is_some())
+    }
+
+    /// The exit code of a command line that asks for one with the plan in it (C-307).
+    pub fn detailed_exit(&self) -> Exit {
+        match (self.fails(), self.has_changes()) {
+            (true, _) => Exit::Failed,
+            (false, true) => Exit::Changes,
+            (false, false) => Exit::Ok,
+        }
     }
 
     /// Writes it as the command line asks for.
@@ -226,8 +236,10 @@ impl PlannedObject {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use orangery_proposal::{ClusterRef, ObjectKey};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -262,6 +274,43 @@ mod tests {
 
     fn plan(installations: Vec<InstallationPlan>) -> TreePlan {
         TreePlan::new(("team".into(), "web".into()), installations)
+    }
+
+    /// Every field that there is, and those that are always there.
+    #[test]
+    fn c_307_the_schema_has_every_field_of_an_installation_and_no_other() {
+        let schema: Value = serde_json::from_str(include_str!("../../../../../docs/plan.schema.json")).unwrap();
+        let names = |of: &Value| of.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        let required = |of: &Value| serde_json::from_value::<BTreeSet<String>>(of["required"].clone()).unwrap();
+        let bare = item("a", ObjectAction::Run, vec![object(Action::Change)]);
+        let bare = ItemPlan { plugin: None, ..bare };
+        let full = ItemPlan {
+            depends_on: vec!["b".to_owned()],
+            plugin: Some("p".to_owned()),
+            notes: vec!["n".to_owned()],
+            failure: Some("f".to_owned()),
+            ..bare.clone()
+        };
+        let least = plan(vec![installation("web", ObjectAction::Run, vec![bare])]);
+        let most = InstallationPlan {
+            decided_later: Some("l".to_owned()),
+            warnings: vec!["w".to_owned()],
+            ..installation("web", ObjectAction::Run, vec![full])
+        };
+        let most = plan(vec![most]).with_notes(vec!["n".to_owned()]);
+        let (least, most) = (serde_json::to_value(least).unwrap(), serde_json::to_value(most).unwrap());
+        let tree = &schema["oneOf"][1];
+        let of_installation = &tree["properties"]["installations"]["items"];
+        let of_item = &of_installation["properties"]["items"]["items"];
+        for (of, at) in [(tree, ""), (of_installation, "/installations/0"), (of_item, "/installations/0/items/0")] {
+            assert_eq!(names(&of["properties"]), names(most.pointer(at).unwrap()), "{at}");
+            assert_eq!(required(of), names(least.pointer(at).unwrap()), "{at}");
+        }
+        let actions = serde_json::to_value([ObjectAction::Create, ObjectAction::Run, ObjectAction::Delete]).unwrap();
+        assert_eq!(
+            (&of_installation["properties"]["action"]["enum"], &of_item["properties"]["action"]["enum"]),
+            (&actions, &actions)
+        );
     }
 
     #[test]
@@ -307,9 +356,10 @@ mod tests {
     fn c_265_there_are_changes_where_an_object_an_item_or_an_installation_changes_or_is_decided_later() {
         let run = |items| installation("web", ObjectAction::Run, items);
         let still = item("a", ObjectAction::Run, vec![object(Action::None), object(Action::Foreign)]);
-        assert!(!plan(vec![run(vec![still.clone()])]).has_changes());
+        assert_eq!(plan(vec![run(vec![still.clone()])]).detailed_exit(), Exit::Ok);
         let changed = [
             run(vec![item("a", ObjectAction::Run, vec![object(Action::Change)])]),
+            run(vec![ItemPlan { unfinished: true, ..still.clone() }]),
             run(vec![item("a", ObjectAction::Create, Vec::new())]),
             run(vec![item("a", ObjectAction::Delete, Vec::new())]),
             installation("web", ObjectAction::Create, Vec::new()),
@@ -318,9 +368,13 @@ mod tests {
         ];
         for one in changed {
             let told = format!("{one:?}");
-            assert!(plan(vec![run(vec![still.clone()]), one]).has_changes(), "{told}");
+            assert_eq!(plan(vec![run(vec![still.clone()]), one]).detailed_exit(), Exit::Changes, "{told}");
         }
         let failing = ItemPlan { failure: Some("no".to_owned()), ..still.clone() };
-        assert_eq!((plan(vec![run(vec![still])]).fails(), plan(vec![run(vec![failing])]).fails()), (false, true));
+        let failing = plan(vec![run(vec![failing])]);
+        assert_eq!(
+            (plan(vec![run(vec![still])]).fails(), failing.fails(), failing.detailed_exit()),
+            (false, true, Exit::Failed)
+        );
     }
 }

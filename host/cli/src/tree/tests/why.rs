@@ -187,6 +187,16 @@ installation app is at work in phase Init: waiting for Context other to exist (s
 installation new awaits a trigger: orangery reconcile new -n default
 ",
     );
+    let suspended =
+        json!({"annotations": {"orangery.dev/suspend": "true", "landscaper.gardener.cloud/operation": "reconcile"}});
+    check(
+        Given::default().installation("new", suspended.clone(), json!({})),
+        NodeKind::Installation,
+        "new",
+        "
+installation new is suspended, and no job begins until it is resumed: orangery resume new -n default
+",
+    );
     check(hello(), NodeKind::Execution, "hello", "\nexecution hello waits for nothing: its last job succeeded\n");
     assert_eq!(hello().tree().why(NodeKind::Execution, &"default".into(), &ObjectName::from_static("absent")), None);
 }

@@ -1,7 +1,7 @@
 //! An Installation without a job: what may start one by itself (C-05, C-27, ORC-33, WF-26).
 
 use jiff::SignedDuration;
-use orangery_api::{installation::Installation, job::Job, marks::Marks};
+use orangery_api::{convert::is_suspended, installation::Installation, job::Job, marks::Marks};
 use orangery_core::{
     automatic::Terms,
     phase::installation::Installation as Phase,
@@ -52,6 +52,7 @@ pub(super) async fn gather(
         generations: (generation_of(installation), status.map_or(0, |status| status.observed_generation)),
         has_operation: installation.operation().is_some(),
         deleting: installation.is_deleting(),
+        is_suspended: is_suspended(installation),
         is_allowed_anew: is_allowed_anew(&worker.host.policies, installation),
         failure: failure_of(installation.last_error()),
         name: Key::of(installation).name.into(),

@@ -309,6 +309,34 @@ async fn ins_36_ins_39_ins_55_a_spec_that_changes_during_a_job_fails_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_306_a_suspended_root_ends_its_job_keeps_requests_and_begins_the_next_one_when_it_is_resumed() {
+    let world = World::new().await;
+    let suspend = async |value: Value| {
+        world.patch("Installation", "a", &json!({"metadata": {"annotations": {"orangery.dev/suspend": value}}})).await;
+    };
+    world.apply(&link("a", &[])).await;
+    let first = world.triggered("a").await;
+    suspend(json!("true")).await;
+    world.succeed("a").await;
+    let done = world.ended("Installation", "a", "Succeeded").await;
+    assert_eq!(done["status"]["jobID"], first["status"]["jobID"], "the running job ends as it would");
+    world.request("a").await;
+    let held = world.says("Installation", "a", "no job begins until it is resumed: orangery resume a -n ").await;
+    assert_eq!(held["status"]["jobID"], done["status"]["jobID"]);
+    suspend(Value::Null).await;
+    world.succeed("a").await;
+    world.ended_after("Installation", "a", "Succeeded", &done).await;
+    let gone = |a: &Value| !a["status"]["conditions"].to_string().contains("Suspended");
+    world.expect("Installation", "a", gone).await;
+    suspend(json!("true")).await;
+    world.says("Installation", "a", "no job begins until it is resumed").await;
+    // A deletion is not held up.
+    world.delete("Installation", "a").await;
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_36_ins_38_an_import_that_changes_during_a_job_fails_it() {
     let world = World::new().await;
     world.apply(&data_object("size", &json!(1))).await;
