@@ -4,6 +4,7 @@
 mod component;
 mod given;
 mod live;
+mod states;
 mod tree;
 mod world;
 

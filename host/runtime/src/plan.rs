@@ -253,19 +253,19 @@ async fn subject(
                     manifests: written,
                 });
             }
-            None if wanted.is_some() => return Err(not_found("installation", namespace, name)),
+            None if wanted.is_some() => return Err(not_found(Kind::from_static("installation"), namespace, name)),
             None => {}
         }
     }
     match get::<DeployItem>(client, namespace, &name).await? {
         Some(item) => Ok(Planned::Item(Box::new(item))),
-        None if wanted.is_some() => Err(not_found("deploy item", namespace, name)),
-        None => Err(not_found("installation or deploy item", namespace, name)),
+        None if wanted.is_some() => Err(not_found(Kind::from_static("deploy item"), namespace, name)),
+        None => Err(not_found(Kind::from_static("installation or deploy item"), namespace, name)),
     }
 }
 
-fn not_found(kind: &'static str, namespace: &Namespace, name: ObjectName) -> PlanError {
-    CallError::NotFound { kind: Kind::from_static(kind), namespace: namespace.clone(), name }.into()
+fn not_found(kind: Kind, namespace: &Namespace, name: ObjectName) -> PlanError {
+    CallError::NotFound { kind, namespace: namespace.clone(), name }.into()
 }
 
 /// The Installations of a folder, or the one deploy item of a file.

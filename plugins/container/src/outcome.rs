@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn con_23_a_pod_that_is_taken_off_its_node_has_ended_and_whoever_has_ended_one_is_told() {
+    fn con_23_a_pod_that_is_taken_off_its_node_has_ended_and_other_ends_are_told_with_their_cause() {
         let pod = |phase: &str, reason: &str, is_deleted: bool| {
             let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"});
             let mut pod = json!({"metadata": {}, "spec": {"nodeName": "n"}, "status": {"phase": phase, "conditions": [condition]}});

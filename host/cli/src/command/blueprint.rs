@@ -19,5 +19,5 @@ pub enum BlueprintCommand {
     /// Look for mistakes without rendering
     Check(check::Check),
     /// Render the cases beside a blueprint, and hold them against what they expect
-    Test(test::BlueprintTest),
+    Test(Box<test::BlueprintTest>),
 }

@@ -18,48 +18,27 @@ use orangery_blueprint::{
     import::{self, Imported},
     plugins::Plugins,
     record::{Record, RecordWriter},
-    rendering::ExecutionKind,
     sibling::{self, Sibling},
     template_engine::JobRandomness,
 };
 use orangery_core::{
     dag::Direction,
-    name::{JobId, Namespace, ObjectName, StateOwner, state_secret},
+    name::{JobId, Namespace, ObjectName},
     workflow::{Answers, DesiredAction, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
-use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
+use orangery_render::{DeployItem, ExportValues, Rendering, Subinstallation, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
     Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions,
     component::BlueprintRequest,
+    states::{kept, states},
 };
 
 /// The id of the one job that there is.
 const JOB: &JobId = &JobId::from_static("offline");
-
-/// The lists whose executions keep a state.
-const LISTS: [(ExecutionKind, &str); 3] = [
-    (ExecutionKind::Subinstallation, "subinstallationExecutions"),
-    (ExecutionKind::Deploy, "deployExecutions"),
-    (ExecutionKind::Export, "exportExecutions"),
-];
-
-/// The key of a state in its Secret.
-const STATE: &str = "config";
-
-/// The names that the Secret with a state may have, the one that counts first.
-fn owners(list: ExecutionKind) -> &'static [StateOwner] {
-    match list {
-        ExecutionKind::Export => &[StateOwner::Export],
-        ExecutionKind::Subinstallation => &[StateOwner::Subinstallation, StateOwner::Deploy],
-        ExecutionKind::Import | ExecutionKind::Deploy | ExecutionKind::ImportMapping | ExecutionKind::ExportMapping => {
-            &[StateOwner::Deploy]
-        }
-    }
-}
 
 /// What is to be rendered.
 pub struct RenderSubject {
@@ -265,7 +244,7 @@ impl Offline<'_> {
         let wanted = BlueprintRequest { spec, above, files: subject.files.clone() };
         let loaded = self.versions.load(&self.world, &namespace, wanted, self.rng.clone()).await?;
         let imported = self.imported(&subject, &loaded.blueprint, &scope)?;
-        let states = self.states(&subject, &loaded.blueprint)?;
+        let states = states(&subject.given, &object, &loaded.blueprint, &self.world)?;
         let mut rendering = Rendering::new(loaded.subject(scope, plugins), states);
         let values = rendering.imports(&imported, &spec.import_data_mappings).await?;
         let copies = import::copies(&loaded.blueprint.imports, &values, &imported, &scope)?;
@@ -311,23 +290,6 @@ impl Offline<'_> {
             object: subject.given.object_name.clone(),
             context: spec.context.clone(),
         })
-    }
-
-    /// What executions have kept: as the command line gives it, or as the last job has stored it.
-    fn states(&self, subject: &RenderSubject, blueprint: &Blueprint) -> Result<States, OfflineFault> {
-        if subject.given.origin == GivenOrigin::CommandLine {
-            return states(&subject.given, blueprint);
-        }
-        let mut states = States::default();
-        for key in States::keys(blueprint) {
-            let stored = owners(key.list).iter().find_map(|owner| {
-                self.world.secret_key(&state_secret(subject.object(), *owner, &key.execution), STATE)
-            });
-            if let Some(stored) = stored {
-                states.load(key, stored).map_err(|error| OfflineFault::State(error.to_string()))?;
-            }
-        }
-        Ok(states)
     }
 
     /// Exports belong to one installation.
@@ -411,7 +373,7 @@ impl From<OfflineError> for Failed {
 }
 
 /// The subject of a sentence about what has to be given.
-const BLUEPRINT: &str = "the blueprint does";
+pub(super) const BLUEPRINT: &str = "the blueprint does";
 
 fn import_names<'a>(known: &'a [&'a str]) -> GivenNames<'a> {
     GivenNames { flag: "imports", what: "the import", whose: BLUEPRINT, known }
@@ -465,36 +427,6 @@ impl Given {
         let what = "values of the sub-installation";
         GivenNames { flag: "values", what, whose: BLUEPRINT, known: &templates }.check(self.subinstallations.keys())
     }
-}
-
-/// The states that the command line gives.
-fn states(given: &Given, blueprint: &Blueprint) -> Result<States, OfflineFault> {
-    let lists = LISTS.map(|(_, list)| list);
-    GivenNames { flag: "state", what: "states of the list", whose: BLUEPRINT, known: &lists }
-        .check(given.state.keys())?;
-    let mut states = States::default();
-    for (list, name) in LISTS {
-        let Some(executions) = given.state.get(name) else { continue };
-        let known: Vec<StateKey> = States::keys(blueprint).filter(|key| key.list == list).collect();
-        let known: Vec<&str> = known.iter().map(|key| key.execution.as_str()).collect();
-        let what = "the state of the execution";
-        GivenNames { flag: "state", what, whose: BLUEPRINT, known: &known }.check(executions.keys())?;
-        for (execution, value) in executions {
-            let key = StateKey { list, execution: execution.clone() };
-            states.load(key, value.to_string().as_bytes()).map_err(|error| OfflineFault::State(error.to_string()))?;
-        }
-    }
-    Ok(states)
-}
-
-fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
-    let mut kept: BTreeMap<&'static str, BTreeMap<String, Value>> = BTreeMap::new();
-    for (key, value) in states.values() {
-        if let Some((_, list)) = LISTS.iter().find(|(list, _)| *list == key.list) {
-            kept.entry(*list).or_default().insert(key.execution.clone(), value.clone());
-        }
-    }
-    kept
 }
 
 /// An item with what it depends on and its gate expressions.

@@ -89,7 +89,7 @@ impl TreePlanning {
             imports: BTreeMap::new(),
             rendered: 0,
         };
-        let rendered = offline.roots(subjects).await.map_err(|error| PlanError::Refused(told(&error)))?;
+        let rendered = offline.roots(subjects).await.map_err(|error| PlanError::Refused(message(&error)))?;
         // Items find the Targets that the job would write before those that are there.
         for (_, target) in offline.world.targets() {
             let mut target = target.clone();
@@ -295,7 +295,7 @@ fn in_order<'a>(items: &[&'a DeployItemTemplate]) -> Vec<&'a DeployItemTemplate>
 }
 
 /// Why nothing is rendered, without what helps where there is no cluster.
-fn told(error: &OfflineError) -> String {
+fn message(error: &OfflineError) -> String {
     let why = match error.why.as_ref() {
         OfflineFault::Imports(error) => match error.fault.as_ref() {
             ImportFault::Undecryptable(data) => format!(

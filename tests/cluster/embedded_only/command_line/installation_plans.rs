@@ -16,22 +16,27 @@ use super::{
     plans::Stage,
 };
 
-/// Each Installation of a plan, each item of it, and each object of that, as what becomes of it.
+/// Each Installation of a plan with its items and their objects, as what becomes of them.
 async fn lines(stage: &Stage, arguments: &[&str]) -> Vec<String> {
     let plan = document(&stage.plan(&[arguments, &["-o", "json"]].concat()).await);
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
     let list = |of: &Value, field: &str| of[field].as_array().cloned().unwrap_or_default();
-    let mut lines = Vec::new();
-    for of in list(&plan, "installations") {
+    let becomes = |of: &Value, name: &str| format!("{} {}", text(of, "action"), text(of, name));
+    let item = |item: &Value| {
+        let objects: Vec<String> = list(item, "objects").iter().map(|object| becomes(object, "name")).collect();
+        format!("; {} [{}]", becomes(item, "name"), objects.join(", "))
+    };
+    let line = |of: &Value| {
         let later = of["decidedLater"].as_str().map(|why| format!(", later: {why}")).unwrap_or_default();
-        lines.push(format!("{} {}{later}", text(&of, "action"), text(&of, "path")));
-        for item in list(&of, "items") {
-            let failure = item["failure"].as_str().map(|why| format!(", fails: {why}")).unwrap_or_default();
-            lines.push(format!("  {} {}{failure}", text(&item, "action"), text(&item, "name")));
-            let object = |object: &Value| format!("    {} {}", text(object, "action"), text(object, "name"));
-            lines.extend(list(&item, "objects").iter().map(object));
-        }
-    }
+        format!("{}{later}{}", becomes(of, "path"), list(of, "items").iter().map(item).collect::<String>())
+    };
+    list(&plan, "installations").iter().map(line).collect()
+}
+
+/// The same in the order of the text: siblings come in any order.
+async fn sorted_lines(stage: &Stage, arguments: &[&str]) -> Vec<String> {
+    let mut lines = lines(stage, arguments).await;
+    lines.sort();
     lines
 }
 
@@ -66,22 +71,11 @@ async fn c_265_what_a_job_writes_is_what_its_plan_has_shown() {
     );
     write(&stage.binary, "tree.yaml", first.to_string());
     let created = [
-        "create tree",
-        "  create base",
-        "    create base",
-        "  create top",
-        "    create top",
-        "  create old",
-        "    create old",
-        "create tree/gone",
-        "  create gone",
-        "    create gone",
-        "create tree/sub",
-        "  create leaf",
-        "    create leaf",
+        "create tree/gone; create gone [create gone]",
+        "create tree/sub; create leaf [create leaf]",
+        "create tree; create base [create base]; create top [create top]; create old [create old]",
     ];
-    let plan = lines(&stage, &["-f", "tree.yaml"]).await;
-    assert_eq!(sorted_below(plan), sorted_below(created.map(str::to_owned).to_vec()));
+    assert_eq!(sorted_lines(&stage, &["-f", "tree.yaml"]).await, created);
     assert_eq!(deployed(&stage).await, BTreeMap::new(), "nothing is written");
     stage.cluster.expect_absent(&any("Installation", "tree")).await;
 
@@ -96,28 +90,13 @@ async fn c_265_what_a_job_writes_is_what_its_plan_has_shown() {
     );
     write(&stage.binary, "tree.yaml", second.to_string());
     let before = deployed(&stage).await;
-    let plan = lines(&stage, &["-f", "tree.yaml"]).await;
-    let expected = [
-        "run tree",
-        "  run base",
-        "    change base",
-        "  run top",
-        "    none top",
-        "  create new",
-        "    create new",
-        "  delete old",
-        "    delete old",
-        "run tree/sub",
-        "  run leaf",
-        "    change leaf",
-        "create tree/more",
-        "  create more",
-        "    create more",
-        "delete tree/gone",
-        "  delete gone",
-        "    delete gone",
+    let changed = [
+        "create tree/more; create more [create more]",
+        "delete tree/gone; delete gone [delete gone]",
+        "run tree/sub; run leaf [change leaf]",
+        "run tree; run base [change base]; run top [none top]; create new [create new]; delete old [delete old]",
     ];
-    assert_eq!(sorted_below(plan), sorted_below(expected.map(str::to_owned).to_vec()));
+    assert_eq!(sorted_lines(&stage, &["-f", "tree.yaml"]).await, changed);
     assert_eq!(deployed(&stage).await, before, "nothing is written");
 
     stage.cluster.apply(&second).await;
@@ -129,37 +108,11 @@ async fn c_265_what_a_job_writes_is_what_its_plan_has_shown() {
     let after = [("base", "2"), ("leaf", "2"), ("more", "1"), ("new", "1"), ("top", "1")];
     assert_eq!(deployed(&stage).await, after.map(|(name, content)| (name.to_owned(), content.to_owned())).into());
 
-    let expected = [
-        "delete tree/more",
-        "  delete more",
-        "    delete more",
-        "delete tree/sub",
-        "  delete leaf",
-        "    delete leaf",
-        "delete tree",
-        "  delete base",
-        "    delete base",
-        "  delete new",
-        "    delete new",
-        "  delete top",
-        "    delete top",
-    ];
-    let plan = lines(&stage, &["tree", "--delete"]).await;
-    assert_eq!(plan.last().map(String::as_str), Some("    delete top"), "what is below goes first");
-    assert_eq!(sorted_below(plan), sorted_below(expected.map(str::to_owned).to_vec()));
-}
-
-/// The Installations of a plan by their names: siblings come in any order.
-fn sorted_below(lines: Vec<String>) -> Vec<Vec<String>> {
-    let mut all: Vec<Vec<String>> = Vec::new();
-    for line in lines {
-        match all.last_mut() {
-            Some(last) if line.starts_with(' ') => last.push(line),
-            _ => all.push(vec![line]),
-        }
-    }
-    all.sort();
-    all
+    let mut deleted = lines(&stage, &["tree", "--delete"]).await;
+    let root = "delete tree; delete base [delete base]; delete new [delete new]; delete top [delete top]";
+    assert_eq!(deleted.pop().as_deref(), Some(root), "what is below goes first");
+    deleted.sort();
+    assert_eq!(deleted, ["delete tree/more; delete more [delete more]", "delete tree/sub; delete leaf [delete leaf]"]);
 }
 
 #[tokio::test]
@@ -184,13 +137,26 @@ async fn c_265_an_installation_that_needs_an_export_that_nobody_has_made_is_deci
     let tree = tree(&[], &[maker, taker]);
     write(&stage.binary, "tree.yaml", tree.to_string());
     let later = "create tree/taker, later: the exports of maker, which come in the job";
-    let expected = ["create tree", "create tree/maker", "  create mock", later];
+    let expected = ["create tree", "create tree/maker; create mock []", later];
     assert_eq!(lines(&stage, &["-f", "tree.yaml"]).await, expected);
 
     stage.cluster.apply(&tree).await;
     stage.cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    let expected = ["run tree", "run tree/maker", "  run mock", "run tree/taker", "  run leaf", "    none leaf"];
+    let expected = ["run tree", "run tree/maker; run mock []", "run tree/taker; run leaf [none leaf]"];
     assert_eq!(lines(&stage, &["installation/tree"]).await, expected);
+}
+
+#[tokio::test]
+async fn c_265_templates_go_on_with_the_state_of_the_last_job() {
+    let stage = Stage::start().await;
+    let count = "{{ (state.count | default(0)) + 1 }}";
+    let template = json!({"deployItems": [deploys("counted", &[], count)], "state": {"count": "COUNT"}}).to_string();
+    let template = template.replace("\"COUNT\"", count);
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": [{"name": "d", "type": "Jinja", "template": template}]});
+    stage.cluster.apply(&on_cluster(installation("tree", &blueprint(fields)))).await;
+    stage.cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let ended = stage.plan(&["tree"]).await;
+    assert!(ended.stdout.contains("data.content: \"1\" → \"2\""), "{ended:?}");
 }
 
 #[tokio::test]
