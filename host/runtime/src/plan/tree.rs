@@ -89,7 +89,8 @@ impl TreePlanning {
             imports: BTreeMap::new(),
             rendered: 0,
         };
-        let rendered = offline.roots(subjects).await.map_err(|error| PlanError::Refused(message(&error)))?;
+        let rendered = offline.roots(subjects).await;
+        let rendered = rendered.map_err(|error| PlanError::Refused(self.masked(&message(&error))))?;
         // Items find the Targets that the job would write before those that are there.
         for (_, target) in offline.world.targets() {
             let mut target = target.clone();
@@ -102,6 +103,11 @@ impl TreePlanning {
             self.installation(root, &root.name, cached, &mut plans).await;
         }
         Ok(plans)
+    }
+
+    /// A text without the secret values of the namespace (C-41).
+    fn masked(&self, text: &str) -> String {
+        self.host.secrets.masker(&self.namespace).mask(text).into_owned()
     }
 
     /// What the deletion of Installations would take away, of those below them first.
@@ -130,7 +136,7 @@ impl TreePlanning {
             action,
             decided_later: rendered.waits_for.clone(),
             items,
-            warnings: rendered.warnings.clone(),
+            warnings: rendered.warnings.iter().map(|warning| self.masked(warning)).collect(),
         });
         for below in &rendered.subinstallations {
             Box::pin(self.installation(below, &format!("{path}/{}", below.name), cached, plans)).await;

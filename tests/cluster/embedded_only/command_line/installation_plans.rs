@@ -160,6 +160,20 @@ async fn c_265_templates_go_on_with_the_state_of_the_last_job() {
 }
 
 #[tokio::test]
+async fn c_41_c_265_a_plan_that_fails_shows_no_value_of_a_secret() {
+    let stage = Stage::start().await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"key": "hunter2-of-all"}});
+    stage.cluster.apply(&secret).await;
+    let fields = json!({"imports": [{"name": "login", "type": "data", "schema": {"type": "integer"}}]});
+    let mut tree = installation("tree", &blueprint(fields));
+    tree["spec"]["imports"] = json!({"data": [{"name": "login", "secretRef": {"name": "login", "key": "key"}}]});
+    write(&stage.binary, "tree.yaml", tree.to_string());
+    let ended = stage.plan(&["-f", "tree.yaml"]).await;
+    assert!(ended.code == Some(1) && ended.stderr.contains("login"), "{ended:?}");
+    assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+}
+
+#[tokio::test]
 async fn c_265_what_cannot_be_planned_is_told_and_the_rest_is_planned() {
     let stage = Stage::start().await;
     let mut nobodys = deploys("nobodys", &[], "1");
