@@ -110,6 +110,9 @@ impl From<RenderError> for OfflineFault {
     }
 }
 
+/// The subject of a sentence about what has to be given.
+const BLUEPRINT: &str = "the blueprint does";
+
 /// What the command line gives under names, and who must have them.
 #[derive(Clone, Copy)]
 struct GivenNames<'a> {

@@ -7,7 +7,7 @@ use orangery_core::name::{StateOwner, state_secret};
 use orangery_render::{StateKey, States};
 use serde_json::Value;
 
-use super::{Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineFault, tree::BLUEPRINT};
+use super::{BLUEPRINT, Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineFault};
 
 /// The lists whose executions keep a state.
 const LISTS: [(ExecutionKind, &str); 3] = [

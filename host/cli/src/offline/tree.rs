@@ -32,7 +32,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions,
+    BLUEPRINT, Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions,
     component::BlueprintRequest,
     states::{kept, states},
 };
@@ -371,9 +371,6 @@ impl From<OfflineError> for Failed {
         Failed::Below(error)
     }
 }
-
-/// The subject of a sentence about what has to be given.
-pub(super) const BLUEPRINT: &str = "the blueprint does";
 
 fn import_names<'a>(known: &'a [&'a str]) -> GivenNames<'a> {
     GivenNames { flag: "imports", what: "the import", whose: BLUEPRINT, known }
