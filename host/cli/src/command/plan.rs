@@ -200,6 +200,14 @@ impl PlannedObject {
         Self { stage, ephemeral, ..self }
     }
 
+    /// Whether the job writes or deletes it.
+    fn is_changed(&self) -> bool {
+        match self.action {
+            Action::Create | Action::Change | Action::Replace | Action::Delete => true,
+            Action::None | Action::Foreign => false,
+        }
+    }
+
     fn title(&self) -> String {
         let place = self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let cluster = self.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
@@ -260,12 +268,7 @@ impl PlanDocument {
 
     /// The exit code of a command line that asks for one with the plan in it (C-307).
     pub fn detailed_exit(&self) -> Exit {
-        let is_left = |object: &PlannedObject| matches!(object.action, Action::None | Action::Foreign);
-        match (&self.failure, self.unfinished || !self.objects.iter().all(is_left)) {
-            (Some(_), _) => Exit::Failed,
-            (None, true) => Exit::Changes,
-            (None, false) => Exit::Ok,
-        }
+        detailed_exit(self.failure.is_some(), self.unfinished || self.objects.iter().any(PlannedObject::is_changed))
     }
 
     /// Writes it as the command line asks for.
@@ -273,13 +276,7 @@ impl PlanDocument {
     /// # Errors
     /// [`CommandError::Form`] and [`CommandError::Output`]
     pub fn write(&self, arguments: &PlanArguments, terminal: &mut Terminal) -> Result<(), CommandError> {
-        if let Some(form) = arguments.output {
-            return form.write(self, terminal);
-        }
-        for line in self.lines(terminal.ink(), arguments.brief)? {
-            terminal.painted(&line)?;
-        }
-        Ok(())
+        write(self, arguments, terminal, |ink| self.lines(ink, arguments.brief))
     }
 
     fn lines(&self, ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
@@ -303,6 +300,31 @@ impl PlanDocument {
             summary.push_str(&format!("; then the item fails: {failure}"));
         }
         summary
+    }
+}
+
+/// Writes a plan as the command line asks for: as a document, or as these lines.
+fn write(
+    plan: &impl Serialize,
+    arguments: &PlanArguments,
+    terminal: &mut Terminal,
+    lines: impl FnOnce(Ink) -> Result<Vec<String>, CommandError>,
+) -> Result<(), CommandError> {
+    if let Some(form) = arguments.output {
+        return form.write(plan, terminal);
+    }
+    for line in lines(terminal.ink())? {
+        terminal.painted(&line)?;
+    }
+    Ok(())
+}
+
+/// The exit code of a plan by which something fails, or else something is to be done (C-307).
+fn detailed_exit(fails: bool, has_changes: bool) -> Exit {
+    match (fails, has_changes) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Changes,
+        (false, false) => Exit::Ok,
     }
 }
 

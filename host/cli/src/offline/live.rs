@@ -44,8 +44,8 @@ impl LiveNamespace {
     /// A kind cannot be listed.
     pub async fn read(client: &Client, namespace: &Namespace) -> Result<Self, CallError> {
         let mut objects = NamespaceObjects::default();
-        for installation in list::<DataObject>(client, namespace, GROUP).await? {
-            objects.add_data_object(installation);
+        for object in list::<DataObject>(client, namespace, GROUP).await? {
+            objects.add_data_object(object);
         }
         for target in list::<Target>(client, namespace, GROUP).await? {
             objects.add_target(target);

@@ -1,10 +1,9 @@
 //! The plan of an Installation and of all that is below it, as it is written.
 
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
-use orangery_proposal::Action;
 use serde::Serialize;
 
-use super::{ItemName, PlanArguments, PlannedObject, counted, object_lines};
+use super::{ItemName, PlanArguments, PlannedObject, counted, detailed_exit, object_lines, write};
 use crate::{
     command_error::CommandError,
     exit::Exit,
@@ -171,11 +170,7 @@ impl TreePlan {
 
     /// The exit code of a command line that asks for one with the plan in it (C-307).
     pub fn detailed_exit(&self) -> Exit {
-        match (self.fails(), self.has_changes()) {
-            (true, _) => Exit::Failed,
-            (false, true) => Exit::Changes,
-            (false, false) => Exit::Ok,
-        }
+        detailed_exit(self.fails(), self.has_changes())
     }
 
     /// Writes it as the command line asks for.
@@ -183,13 +178,7 @@ impl TreePlan {
     /// # Errors
     /// [`CommandError::Form`] and [`CommandError::Output`]
     pub fn write(&self, arguments: &PlanArguments, terminal: &mut Terminal) -> Result<(), CommandError> {
-        if let Some(form) = arguments.output {
-            return form.write(self, terminal);
-        }
-        for line in self.lines(terminal.ink(), arguments.brief)? {
-            terminal.painted(&line)?;
-        }
-        Ok(())
+        write(self, arguments, terminal, |ink| self.lines(ink, arguments.brief))
     }
 
     fn lines(&self, ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
@@ -224,21 +213,11 @@ impl TreePlan {
     }
 }
 
-impl PlannedObject {
-    /// Whether the job writes or deletes it.
-    pub(super) fn is_changed(&self) -> bool {
-        match self.action {
-            Action::Create | Action::Change | Action::Replace | Action::Delete => true,
-            Action::None | Action::Foreign => false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use orangery_proposal::{ClusterRef, ObjectKey};
+    use orangery_proposal::{Action, ClusterRef, ObjectKey};
     use serde_json::{Value, json};
 
     use super::*;
