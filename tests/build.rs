@@ -89,7 +89,7 @@ fn go(here: &Path) -> io::Result<bool> {
         with: &[&root.join("plugins/go/pkg")],
         standins: None,
         tags: &[],
-        wit: &root.join("wit/template"),
+        wit: &root.join("wit/template/0.1.0"),
         world: "templater",
         snapshot: false,
     });

@@ -7,7 +7,9 @@ use std::{
 };
 
 use flate2::{Compression, write::ZlibEncoder};
-use orangery_build::{Error, GoComponent, GoKit, Request, What, digest, go_component, go_kit, guests, report, warn};
+use orangery_build::{
+    Error, GoComponent, GoKit, Request, What, digest, go_component, go_kit, guests, report, warn, wit_package,
+};
 
 /// The components that are written in Go, their registrations below `plugins`, and what is not there without them.
 const IN_GO: &[(&str, &str, &str)] = &[
@@ -17,7 +19,8 @@ const IN_GO: &[(&str, &str, &str)] = &[
 ];
 
 /// The worlds that projects in Go are written for, and the folders of their contracts below `wit`.
-const WORLDS: [(&str, &str); 3] = [("deployer", "deployer"), ("templater", "template"), ("gate-engine", "gate")];
+const WORLDS: [(&str, &str); 3] =
+    [("deployer", "deployer/0.1.0"), ("templater", "template/0.1.0"), ("gate-engine", "gate/0.1.0")];
 
 /// The text that the crate includes: the list of all components.
 #[derive(Default)]
@@ -53,6 +56,21 @@ fn main() -> io::Result<()> {
         }
     }
     fs::write(out().join("go_kits.rs"), format!("&[\n{kits}]\n"))?;
+    let mut packages = String::new();
+    for (_, contract) in WORLDS {
+        match wit_package(&plugins.join("../wit").join(contract)) {
+            Ok(package) => {
+                let kept = out().join(format!("{}.wit.wasm", contract.replace('/', "-")));
+                fs::write(&kept, package)?;
+                packages += &format!("    ({contract:?}, include_bytes!({:?})),\n", kept.display().to_string());
+            }
+            Err(error) => {
+                report(&error);
+                return Ok(());
+            }
+        }
+    }
+    fs::write(out().join("wit_packages.rs"), format!("&[\n{packages}]\n"))?;
     for (name, registration, what) in IN_GO {
         let registration = plugins.join(registration);
         match go(&here, name) {
@@ -109,7 +127,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
             with: &[&deployer, &packages, &random],
             standins: None,
             tags: &[],
-            wit: &contracts.join("deployer"),
+            wit: &contracts.join("deployer/0.1.0"),
             world: "deployer-with-tests",
             snapshot: true,
         });
@@ -120,7 +138,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
         with: &[&engines, &packages, &random],
         standins: Some(&engines.join("standins")),
         tags: &[name],
-        wit: &contracts.join("template"),
+        wit: &contracts.join("template/0.1.0"),
         world: "templater-with-check",
         snapshot: true,
     })

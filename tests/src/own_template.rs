@@ -88,7 +88,7 @@ fn kept(
 }
 
 fn contract() -> Vec<PathBuf> {
-    let files = fs::read_dir(repository().join("wit/template")).expect("the contract is there");
+    let files = fs::read_dir(repository().join("wit/template/0.1.0")).expect("the contract is there");
     let mut files: Vec<PathBuf> =
         files.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     files.sort();
@@ -113,7 +113,12 @@ fn componentize_py(tmp: &Path) -> Result<Vec<u8>, String> {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
         run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "-r"]).arg(&requirements))?;
         let mut componentize = Command::new(environment.join("bin/componentize-py"));
-        componentize.arg("-d").arg(repository().join("wit/template")).args(["-w", "templater", "componentize", "-p"]);
+        componentize.arg("-d").arg(repository().join("wit/template/0.1.0")).args([
+            "-w",
+            "templater",
+            "componentize",
+            "-p",
+        ]);
         run(componentize.arg(&here).args(["app", "-o"]).arg(output).env("PYTHONDONTWRITEBYTECODE", "1"))
     })
 }
@@ -139,7 +144,7 @@ fn componentize_js(tmp: &Path) -> Result<Vec<u8>, String> {
         }
         run(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder))?;
         let mut node = Command::new("node");
-        run(node.arg("build.js").arg(output).arg(repository().join("wit/template")).current_dir(&folder))
+        run(node.arg("build.js").arg(output).arg(repository().join("wit/template/0.1.0")).current_dir(&folder))
     })
 }
 

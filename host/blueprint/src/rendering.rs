@@ -1,4 +1,4 @@
-//! One template execution of a blueprint: what an engine is asked, and what it answers (`wit/template/template.wit`).
+//! One template execution of a blueprint: what an engine is asked, and what it answers (`wit/template/0.1.0/template.wit`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,7 +82,7 @@ pub enum Output {
     Document(Value),
 }
 
-/// What an engine says of a template that it does not render (`wit/template/check.wit`).
+/// What an engine says of a template that it does not render (`wit/template/0.1.0/check.wit`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Findings {

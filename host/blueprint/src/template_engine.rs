@@ -10,7 +10,7 @@ use orangery_core::{error::Fault, name::Namespace, port::BoxFuture};
 use orangery_ocm::{Artifacts, Components, Files, Unavailable};
 use orangery_proposal::deployer::PluginIdentity;
 
-/// Credentials for the clusters behind targets (`wit/template/kubeconfigs.wit`). Grants are checked by the caller.
+/// Credentials for the clusters behind targets (`wit/template/0.1.0/kubeconfigs.wit`). Grants are checked by the caller.
 pub trait Kubeconfigs: Send + Sync {
     /// Issues a credential of a kind. The answer is a secret.
     fn issue_credential<'a>(

@@ -121,7 +121,7 @@ impl Tool {
                 PolicyCommand::Explain(explain) => wait_for(explain.execute(terminal)),
                 PolicyCommand::Check(check) => wait_for(check.execute(terminal)),
             },
-            Tool::Wit(wit) => wit.execute(terminal),
+            Tool::Wit(wit) => wait_for(wit.execute(terminal)),
             Tool::Crd(crd) => crd.execute(terminal),
             Tool::Completion(completion) => {
                 completion.execute(&mut described, terminal).map(|()| Exit::Ok).map_err(CommandError::from)

@@ -101,7 +101,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// What a component says went wrong (`problem` of `wit/deployer/types.wit`).
+/// What a component says went wrong (`problem` of `wit/deployer/0.1.0/types.wit`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {

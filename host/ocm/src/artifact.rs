@@ -1,4 +1,4 @@
-//! Content by reference, as deployers ask for it (`wit/deployer/artifacts.wit`).
+//! Content by reference, as deployers ask for it (`wit/deployer/0.1.0/artifacts.wit`).
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -23,7 +23,7 @@ pub trait Files: Send + Sync {
 /// Names and values that all have to match; several may be alike but for their value.
 pub type Identity = [(String, String)];
 
-/// The component version that a blueprint belongs to, as templates reach it (`wit/template/components.wit`). Descriptors
+/// The component version that a blueprint belongs to, as templates reach it (`wit/template/0.1.0/components.wit`). Descriptors
 /// are JSON in the schema that the blueprint asks for (`docs/wire.md` §4.4); both schemas are understood.
 pub trait Components: Send + Sync {
     /// The descriptor of the component that `from` references under this identity; without `from`, the blueprint's own.

@@ -3,7 +3,7 @@
 /// `orangery:deployer`.
 pub(crate) mod deployer {
     wasmtime::component::bindgen!({
-        path: "../../wit/deployer",
+        path: "../../wit/deployer/0.1.0",
         world: "deployer-with-tests",
         imports: { default: async | trappable },
         exports: { default: async },
@@ -17,7 +17,7 @@ pub(crate) mod deployer {
 /// `orangery:gate`.
 pub(crate) mod gate {
     wasmtime::component::bindgen!({
-        path: "../../wit/gate",
+        path: "../../wit/gate/0.1.0",
         world: "gate-engine",
         exports: { default: async },
         additional_derives: [serde::Serialize, serde::Deserialize],
@@ -27,7 +27,7 @@ pub(crate) mod gate {
 /// `orangery:template`.
 pub(crate) mod template {
     wasmtime::component::bindgen!({
-        path: "../../wit/template",
+        path: "../../wit/template/0.1.0",
         world: "templater-with-check",
         imports: { default: async | trappable },
         exports: { default: async },

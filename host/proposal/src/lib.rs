@@ -1,6 +1,6 @@
 //! What a deployer answers: ordered stages of writes and removals, each with a gate, then exports.
 //!
-//! These are the words of `wit/deployer/plan.wit` as plain values. A proposal is data: it can be checked, shown, stored,
+//! These are the words of `wit/deployer/0.1.0/plan.wit` as plain values. A proposal is data: it can be checked, shown, stored,
 //! resumed and compared. Nothing here carries one out; that is `host/apply`.
 
 pub mod check;

@@ -5,6 +5,7 @@
 mod bindings;
 mod kept;
 mod kit;
+mod package;
 mod toolchain;
 
 use std::{
@@ -18,8 +19,11 @@ use wasi_preview1_component_adapter_provider::{
 };
 use wit_component::ComponentEncoder;
 
-pub use self::kit::{GoKit, go_kit};
 use self::{bindings::Bindings, kept::CachedBuild, toolchain::Go};
+pub use self::{
+    kit::{GoKit, go_kit},
+    package::wit_package,
+};
 use crate::{Error, cargo, snapshot, variable};
 
 /// The flags that decide what the module is: small, a reactor, the same wherever it is built, and allowed to ask the

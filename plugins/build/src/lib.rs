@@ -19,7 +19,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 #[cfg(feature = "go")]
-pub use go::{GoComponent, GoKit, go_component, go_component_in, go_kit};
+pub use go::{GoComponent, GoKit, go_component, go_component_in, go_kit, wit_package};
 
 /// What guests are compiled for.
 pub const TARGET: &str = "wasm32-wasip2";

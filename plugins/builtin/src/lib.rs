@@ -51,6 +51,12 @@ pub fn go_kit(world: &str) -> Option<&'static EmbeddedGoKit> {
     kits.iter().find(|kit| kit.world == world)
 }
 
+/// The contracts as packages of WIT in binary form, by their folder: `deployer/0.1.0`.
+#[inline(never)]
+pub fn wit_packages() -> &'static [(&'static str, &'static [u8])] {
+    include!(concat!(env!("OUT_DIR"), "/wit_packages.rs"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;

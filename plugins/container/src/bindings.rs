@@ -6,7 +6,7 @@ use crate::Container;
 
 wit_bindgen::generate!({
     world: "deployer-with-uninstall",
-    path: "../../wit/deployer",
+    path: "../../wit/deployer/0.1.0",
     with: {
         "orangery:deployer/types@0.1.0": orangery_sdk::bindings::deployer::orangery::deployer::types,
         "orangery:deployer/plan@0.1.0": orangery_sdk::bindings::deployer::orangery::deployer::plan,

@@ -3,7 +3,7 @@
 mod bindings {
     wit_bindgen::generate!({
         world: "gate-engine",
-        path: "../../wit/gate",
+        path: "../../wit/gate/0.1.0",
     });
 }
 

@@ -3,7 +3,7 @@
 mod bindings {
     wit_bindgen::generate!({
         world: "templater",
-        path: "../../wit/template",
+        path: "../../wit/template/0.1.0",
     });
 }
 

@@ -2,7 +2,7 @@
 
 wit_bindgen::generate!({
     world: "deployer-with-uninstall",
-    path: "../../wit/deployer",
+    path: "../../wit/deployer/0.1.0",
     pub_export_macro: true,
     default_bindings_module: "orangery_guests",
 });

@@ -233,6 +233,6 @@ mod tests {
         project.write(folder.path()).unwrap();
         let error = project.write(folder.path()).unwrap_err().to_string();
         assert!(error.ends_with("is there already; choose another name, or another folder with --folder"), "{error}");
-        assert!(folder.path().join("sdk/wit/deployer/world.wit").is_file());
+        assert!(folder.path().join("sdk/wit/deployer/0.1.0/world.wit").is_file());
     }
 }

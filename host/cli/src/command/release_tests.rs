@@ -1,6 +1,6 @@
 //! `orangery test`: the tests of a release, such as the hooks `test` of Helm.
 //!
-//! What they are is asked of the deployers (`wit/deployer/tests.wit`), which read it from the cluster; so they are run
+//! What they are is asked of the deployers (`wit/deployer/0.1.0/tests.wit`), which read it from the cluster; so they are run
 //! without the chart, and of releases that Helm has installed as well.
 
 mod accepted;

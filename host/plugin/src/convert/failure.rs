@@ -15,7 +15,7 @@ use crate::{
 const MOST_WORDS: usize = 8 << 10;
 /// The longest name of a file in it.
 const MOST_PATH: usize = 1 << 10;
-/// How many paths a failure may have (`wit/template/template.wit`).
+/// How many paths a failure may have (`wit/template/0.1.0/template.wit`).
 const MOST_READS: usize = 16;
 /// How many bytes the fields of such a path may have, with one byte for each of its steps.
 const MOST_READ: usize = 256;

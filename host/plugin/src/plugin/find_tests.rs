@@ -1,4 +1,4 @@
-//! The tests of what a deployer has deployed (`wit/deployer/tests.wit`).
+//! The tests of what a deployer has deployed (`wit/deployer/0.1.0/tests.wit`).
 
 use std::time::Duration;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const PLAN: &str = include_str!("../../../../wit/deployer/plan.wit");
-const TYPES: &str = include_str!("../../../../wit/deployer/types.wit");
+const PLAN: &str = include_str!("../../../../wit/deployer/0.1.0/plan.wit");
+const TYPES: &str = include_str!("../../../../wit/deployer/0.1.0/types.wit");
 
 /// Reads a short form, in which everything that has a default is left out.
 #[track_caller]

@@ -61,11 +61,12 @@ impl Desk {
         fs::write(self.path(name), content).expect("a file");
     }
 
-    /// Carries `orangery plugin …` out, `@name` standing for a file and `%` for the registry: whether it went well, and what was
-    /// written, with the same words.
+    /// Carries `orangery plugin …` or `orangery wit …` out, `@name` standing for a file and `%` for the registry: whether it went well,
+    /// and what was written, with the same words.
     async fn run(&self, line: &str) -> (Exit, String) {
         let flags = "--registry-config @config.json --registry-ca @ca.pem";
-        let line = format!("orangery plugin {line} {flags}");
+        let room = if line.starts_with("wit ") { "" } else { "plugin " };
+        let line = format!("orangery {room}{line} {flags}");
         let folder = format!("{}/", self.folder.path().display());
         let words: Vec<String> = line
             .split(' ')
@@ -164,6 +165,22 @@ async fn c_258_what_is_pushed_has_the_layout_of_the_field_and_is_pulled_as_it_wa
     for from in ["%/team/mine:1.0.0", &reference] {
         assert_eq!(desk.done(&format!("pull {from} @pulled.wasm")).await, reference);
         assert_eq!(fs::read(desk.path("pulled.wasm")).expect("a file"), mine);
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(without_docker_registry, ignore = "needs docker-registry: apt-get install docker-registry")]
+async fn c_354_the_contracts_are_pushed_as_packages_and_are_the_same_artifacts_again() {
+    let desk = Desk::open().await;
+    let pushed = desk.done("wit --push %/of").await;
+    assert_eq!(desk.done("wit --push %/of --version 0.1.0").await, pushed);
+    let packages = orangery_builtin::wit_packages();
+    let names: Vec<&str> = pushed.lines().filter_map(|line| Some(line.split_once('@')?.0)).collect();
+    assert_eq!(names, ["%/of/orangery/deployer", "%/of/orangery/template", "%/of/orangery/gate"]);
+    for ((folder, bytes), reference) in packages.iter().zip(pushed.lines()) {
+        let tag = folder.replace('/', ":");
+        assert_eq!(desk.done(&format!("pull %/of/orangery/{tag} @pulled.wasm")).await, reference);
+        assert_eq!(fs::read(desk.path("pulled.wasm")).expect("a file"), *bytes);
     }
 }
 

@@ -34,7 +34,7 @@ fn build() -> Result<(), String> {
         with: &[&repository.join("plugins/go/pkg")],
         standins: None,
         tags: &[],
-        wit: &repository.join("wit/template"),
+        wit: &repository.join("wit/template/0.1.0"),
         world: "templater",
         snapshot: false,
     };

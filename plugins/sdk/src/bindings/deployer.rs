@@ -2,7 +2,7 @@
 
 wit_bindgen::generate!({
     world: "deployer",
-    path: "wit/deployer",
+    path: "wit/deployer/0.1.0",
     pub_export_macro: true,
     export_macro_name: "export_deploy",
     default_bindings_module: "orangery_sdk::bindings::deployer",

@@ -2,7 +2,7 @@
 
 wit_bindgen::generate!({
     world: "gate-engine",
-    path: "wit/gate",
+    path: "wit/gate/0.1.0",
     pub_export_macro: true,
     export_macro_name: "export_evaluate",
     default_bindings_module: "orangery_sdk::bindings::gate",

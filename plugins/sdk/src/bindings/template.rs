@@ -2,7 +2,7 @@
 
 wit_bindgen::generate!({
     world: "templater-with-check",
-    path: "wit/template",
+    path: "wit/template/0.1.0",
     pub_export_macro: true,
     export_macro_name: "export_render",
     default_bindings_module: "orangery_sdk::bindings::template",

@@ -185,8 +185,7 @@ fn whole(project: &Project) -> Vec<(String, String)> {
     let owned = |path: String, text: &str| (path, text.to_owned());
     if project.language == Language::Rust {
         let sources = SDK.iter().map(|(path, text)| owned(format!("sdk/src/{path}"), text));
-        let contracts =
-            WIT.iter().filter_map(|(path, text)| Some(owned(format!("sdk/wit/{}", unversioned(path)?), text)));
+        let contracts = WIT.iter().map(|(path, text)| owned(format!("sdk/wit/{path}"), text));
         return sources.chain(contracts).chain([owned("sdk/README.md".to_owned(), SDK_README)]).collect();
     }
     let folder = format!("{}/", package(project.kind));
