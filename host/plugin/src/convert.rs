@@ -116,7 +116,7 @@ pub(crate) fn fault_for_guest(of: Fault) -> wire::Fault {
     }
 }
 
-fn problem(of: wire::Problem) -> Problem {
+pub(crate) fn problem(of: wire::Problem) -> Problem {
     let wire::Problem { code, message, at } = of;
     Problem { code: code.into(), message, at }
 }

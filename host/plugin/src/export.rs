@@ -11,10 +11,10 @@ use wasmtime::{
 use crate::{
     bindings::{
         deployer::{
-            exports::orangery::deployer::{deploy, tests, uninstall},
+            exports::orangery::deployer::{deploy, tests, uninstall, validate},
             orangery::deployer::{
                 plan::{Next, Proposal},
-                types::Fault,
+                types::{Fault, Problem},
             },
         },
         gate::exports::orangery::gate::gate,
@@ -29,14 +29,15 @@ pub(crate) enum Interface {
     Deploy,
     Uninstall,
     Tests,
+    Validate,
     Template,
     Check,
     Gate,
 }
 
 impl Interface {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Deploy, Self::Uninstall, Self::Tests, Self::Template, Self::Check, Self::Gate];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Deploy, Self::Uninstall, Self::Tests, Self::Validate, Self::Template, Self::Check, Self::Gate];
 
     /// As the contract names it, without the version.
     pub(crate) fn name(self) -> &'static str {
@@ -44,6 +45,7 @@ impl Interface {
             Self::Deploy => "orangery:deployer/deploy",
             Self::Uninstall => "orangery:deployer/uninstall",
             Self::Tests => "orangery:deployer/tests",
+            Self::Validate => "orangery:deployer/validate",
             Self::Template => "orangery:template/template",
             Self::Check => "orangery:template/check",
             Self::Gate => "orangery:gate/gate",
@@ -57,6 +59,10 @@ pub(crate) enum ExportRequest {
     Plan(deploy::Item),
     Uninstall(deploy::Item),
     FindTests(tests::Subject),
+    /// The schema of configurations.
+    Schema,
+    /// What is wrong with a configuration, which is JSON.
+    Problems(String),
     Render(template::Request),
     Check(template::Request),
     Evaluate(gate::GateQuestion),
@@ -68,6 +74,8 @@ pub(crate) enum ExportAnswer {
     /// Of `plan` of both interfaces.
     Plan(Result<Proposal, Fault>),
     FindTests(Result<Option<Vec<tests::Test>>, Fault>),
+    Schema(String),
+    Problems(Vec<Problem>),
     Render(Result<template::Rendered, template::Failure>),
     Check(Option<check::Findings>),
     Evaluate(gate::Answer),
@@ -79,6 +87,7 @@ pub(crate) struct ExportedFunctions<T: 'static> {
     deploy: Option<deploy::GuestIndices>,
     uninstall: Option<uninstall::GuestIndices>,
     tests: Option<tests::GuestIndices>,
+    validate: Option<validate::GuestIndices>,
     template: Option<template::GuestIndices>,
     check: Option<check::GuestIndices>,
     gate: Option<gate::GuestIndices>,
@@ -88,8 +97,16 @@ impl<T: Send + 'static> ExportedFunctions<T> {
     /// Checks the imports and these exports of compiled code against the contract.
     pub(crate) fn link(linker: &Linker<T>, interfaces: &[Interface], code: &Code) -> Result<Self, Error> {
         let pre = linker.instantiate_pre(code).map_err(misfit)?;
-        let mut exports =
-            Self { pre, deploy: None, uninstall: None, tests: None, template: None, check: None, gate: None };
+        let mut exports = Self {
+            pre,
+            deploy: None,
+            uninstall: None,
+            tests: None,
+            validate: None,
+            template: None,
+            check: None,
+            gate: None,
+        };
         interfaces.iter().try_for_each(|interface| exports.find(*interface))?;
         Ok(exports)
     }
@@ -108,6 +125,11 @@ impl<T: Send + 'static> ExportedFunctions<T> {
                 type FoundTests = (Result<Option<Vec<tests::Test>>, Fault>,);
                 self.typecheck::<(&tests::Subject,), FoundTests>(interface, "find")?;
                 self.tests = Some(tests::GuestIndices::new(&self.pre).map_err(misfit)?);
+            }
+            Interface::Validate => {
+                self.typecheck::<(), (String,)>(interface, "schema")?;
+                self.typecheck::<(&str,), (Vec<Problem>,)>(interface, "check")?;
+                self.validate = Some(validate::GuestIndices::new(&self.pre).map_err(misfit)?);
             }
             Interface::Template => {
                 type Rendering = (Result<template::Rendered, template::Failure>,);
@@ -163,6 +185,14 @@ impl<T: Send + 'static> ExportedFunctions<T> {
             ExportRequest::FindTests(subject) => {
                 let guest = exported(&self.tests)?.load(&mut store, instance)?;
                 Ok(ExportAnswer::FindTests(guest.call_find(&mut store, subject).await?))
+            }
+            ExportRequest::Schema => {
+                let guest = exported(&self.validate)?.load(&mut store, instance)?;
+                Ok(ExportAnswer::Schema(guest.call_schema(&mut store).await?))
+            }
+            ExportRequest::Problems(config) => {
+                let guest = exported(&self.validate)?.load(&mut store, instance)?;
+                Ok(ExportAnswer::Problems(guest.call_check(&mut store, config).await?))
             }
             ExportRequest::Render(request) => {
                 let guest = exported(&self.template)?.load(&mut store, instance)?;

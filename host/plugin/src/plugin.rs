@@ -1,6 +1,7 @@
 //! A registered component: its identity, grants and limits, and the calls that the host makes to it.
 
 mod find_tests;
+mod validate;
 
 use std::{
     sync::{Arc, Mutex},

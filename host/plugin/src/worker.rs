@@ -40,6 +40,8 @@ pub fn read_worker_frame(bytes: &[u8]) -> Result<(), String> {
         }
         ExportAnswer::Plan(Err(_))
         | ExportAnswer::FindTests(_)
+        | ExportAnswer::Schema(_)
+        | ExportAnswer::Problems(_)
         | ExportAnswer::Render(_)
         | ExportAnswer::Check(_)
         | ExportAnswer::Evaluate(_) => Ok(()),

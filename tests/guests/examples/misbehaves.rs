@@ -2,6 +2,14 @@
 //!
 //! It writes a ConfigMap with the text of its configuration, reads that one first, and removes a hook before it is deleted.
 
+use std::{
+    collections::hash_map::RandomState,
+    env,
+    hash::BuildHasher as _,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Instant, SystemTime},
+};
+
 use orangery_guests::{
     ClusterRef, Fault, Item, ObjectKey, Problem, Proposal, cluster, deploy, orangery::deployer::types::Selection,
     uninstall, validate, writing,
@@ -92,11 +100,29 @@ fn plan(of: &Item) -> Result<Proposal, Fault> {
         _ => "it".to_owned(),
     };
     let kind = if mistake == "within-grants" { "Secret" } else { "ConfigMap" };
-    let more = if mistake == "unknown-field" { config.len() } else { 0 };
+    let more = match mistake {
+        "unknown-field" => config.len().to_string(),
+        // It tries to; there is nothing that would change from call to call.
+        "same-answer" => whatever_changes(),
+        _ => "0".to_owned(),
+    };
     let object = format!(
         r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"{name}","namespace":"default"}},"data":{{"text":"{text}","more":"{more}"}}}}"#
     );
     Ok(Proposal { status: Some(r#"{"ours":true}"#.into()), recover: Some(vec![1]), ..writing(vec![object]) })
+}
+
+/// All that a program may learn beside what it is asked, as digits.
+fn whatever_changes() -> String {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let (begun, here) = (Instant::now(), 0u8);
+    let unknown = [
+        format!("{begun:?} {:?} {:?}", Instant::now(), SystemTime::now()),
+        format!("{} {}", RandomState::new().hash_one(0), RandomState::new().hash_one(0)),
+        format!("{:p} {}", &here, CALLS.fetch_add(1, Ordering::Relaxed)),
+        format!("{:?} {:?} {:?}", env::vars().collect::<Vec<_>>(), env::args().collect::<Vec<_>>(), env::current_dir()),
+    ];
+    unknown.iter().flat_map(|text| text.bytes()).map(|byte| byte.to_string()).collect()
 }
 
 /// A proposal that does nothing.
@@ -127,8 +153,17 @@ impl validate::Guest for Guest {
         "{}".into()
     }
 
-    fn check(_: String) -> Vec<Problem> {
-        vec![]
+    fn check(config: String) -> Vec<Problem> {
+        let problem = |message: &str| {
+            let (code, message) = ("ERR_CONFIGURATION_PROBLEM".to_owned(), message.to_owned());
+            vec![Problem { code, message, at: None }]
+        };
+        // It is not told its item.
+        match text(&config, "text") {
+            None => problem("the configuration has no text"),
+            Some("validation") => problem("the configuration is planned all the same"),
+            Some(_) => vec![],
+        }
     }
 }
 

@@ -58,13 +58,15 @@ pub enum ConformanceCase {
     ForeignStatus,
     /// An item is deleted whose deployment ended anywhere.
     UninstallAfterFailure,
+    /// What it says of configurations without a cluster is what it plans.
+    Validation,
     /// What asks to recover does.
     Recovery,
 }
 
 impl ConformanceCase {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::SameAnswer,
         Self::WithinGrants,
         Self::Idempotent,
@@ -82,6 +84,7 @@ impl ConformanceCase {
         Self::ForeignCheckpoint,
         Self::ForeignStatus,
         Self::UninstallAfterFailure,
+        Self::Validation,
         Self::Recovery,
     ];
 
@@ -105,6 +108,7 @@ impl ConformanceCase {
             Self::ForeignCheckpoint => "foreign-checkpoint",
             Self::ForeignStatus => "foreign-status",
             Self::UninstallAfterFailure => "uninstall-after-failure",
+            Self::Validation => "validation",
             Self::Recovery => "recovery",
         }
     }
@@ -128,6 +132,7 @@ impl ConformanceCase {
             Self::ForeignCheckpoint => failures::foreign_checkpoint(session).await,
             Self::ForeignStatus => failures::foreign_status(session).await,
             Self::UninstallAfterFailure => failures::uninstall_after_failure(session).await,
+            Self::Validation => configurations::validation(session).await,
             Self::Recovery => failures::recovery(session).await,
         }
     }

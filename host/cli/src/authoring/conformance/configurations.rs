@@ -41,6 +41,26 @@ fn not_invalid(what: &str, fault: &Fault) -> Shortfall {
     Shortfall::Failed(format!("{what} is `{sort}`, and only another configuration helps: {fault}"))
 }
 
+pub(super) async fn validation(session: &ConformanceSession<'_>) -> Result<(), Shortfall> {
+    let Some(schema) = session.deployer.schema().await else {
+        return Err(Shortfall::NotApplicable(
+            "the component says nothing of configurations without a cluster".to_owned(),
+        ));
+    };
+    schema.map_err(|why| format!("the schema cannot be had: {why}"))?;
+    let unanswered = |error: String| format!("there is no answer: {error}");
+    let problems = session.deployer.problems(&session.item.config).await.map_err(unanswered)?;
+    if let Some(problem) = problems.first() {
+        return Err(Shortfall::Failed(format!("the sample, which is planned, is said to be wrong: {problem}")));
+    }
+    for config in [Value::Null, json!([]), json!("text"), json!(42), json!(true)] {
+        if session.deployer.problems(&config).await.map_err(unanswered)?.is_empty() {
+            return Err(Shortfall::Failed(format!("nothing is said to be wrong with the configuration {config}")));
+        }
+    }
+    Ok(())
+}
+
 pub(super) async fn wrong_types(session: &ConformanceSession<'_>) -> Result<(), Shortfall> {
     session.proposal().await?;
     let mut places = Vec::new();

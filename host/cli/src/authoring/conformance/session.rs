@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_core::{
+    error::{Fault, Problem},
+    port::BoxFuture,
+};
 use orangery_plugin::Plugin;
 use orangery_proposal::{
     Item, Next, ObjectWrite, Ownership, Proposal,
@@ -28,6 +31,14 @@ pub trait DeployerUnderTest: Send + Sync {
     fn grants(&self) -> &Grants;
     /// Plans an item.
     fn plan<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, DeployerAnswer>;
+    /// The JSON Schema of its configuration; `None` where it says nothing of configurations.
+    fn schema(&self) -> BoxFuture<'_, Option<Result<Value, String>>> {
+        Box::pin(async { None })
+    }
+    /// What is wrong with a configuration; empty where nothing is.
+    fn problems<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Result<Vec<Problem>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
     /// Plans what comes before the deletion of an item; `None` where it has nothing to say about that.
     fn uninstall<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, Option<DeployerAnswer>>;
 }
@@ -40,6 +51,17 @@ impl DeployerUnderTest for Plugin {
     fn plan<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, DeployerAnswer> {
         Box::pin(async move {
             Plugin::plan(self, item, Reads::of_clusters(clusters)).await.map_err(|error| error.to_string())
+        })
+    }
+
+    fn schema(&self) -> BoxFuture<'_, Option<Result<Value, String>>> {
+        Box::pin(async { self.configuration_schema().await.map_err(|fault| fault.to_string()).transpose() })
+    }
+
+    fn problems<'a>(&'a self, config: &'a Value) -> BoxFuture<'a, Result<Vec<Problem>, String>> {
+        Box::pin(async move {
+            let found = Plugin::problems(self, config).await.map_err(|fault| fault.to_string());
+            found.map(Option::unwrap_or_default)
         })
     }
 

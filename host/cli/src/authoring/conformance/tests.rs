@@ -13,7 +13,7 @@ use orangery_core::{
     port::BoxFuture,
 };
 use orangery_proposal::{Item, ObjectWrite, Proposal, Write, deployer::Clusters, grant::Grants};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -72,10 +72,72 @@ async fn c_256_a_deployer_that_answers_one_request_in_two_ways_fails_by_name() {
         "cluster-denied",
         "nothing-there",
         "uninstall-after-failure",
+        "validation",
         "recovery",
     ];
     assert_eq!(of(CaseOutcome::NotApplicable), not_asked);
-    assert_eq!((report.passed, report.failed, report.not_applicable), (8, 2, 8));
+    assert_eq!((report.passed, report.failed, report.not_applicable), (8, 2, 9));
+}
+
+/// What a deployer has for a schema.
+type FoundSchema = Option<Result<Value, String>>;
+
+/// Plans every object alike, and finds nothing wrong with what it is told to be right.
+struct Judges {
+    grants: Grants,
+    schema: FoundSchema,
+    right: Vec<Value>,
+}
+
+impl DeployerUnderTest for Judges {
+    fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    fn plan<'a>(&'a self, _: &'a Item, _: Arc<dyn Clusters>) -> BoxFuture<'a, DeployerAnswer> {
+        let proposal = serde_json::from_value(json!({"stages": [], "next": {"finish": {}}})).unwrap();
+        Box::pin(async { Ok(Ok(proposal)) })
+    }
+
+    fn uninstall<'a>(&'a self, _: &'a Item, _: Arc<dyn Clusters>) -> BoxFuture<'a, Option<DeployerAnswer>> {
+        Box::pin(async { None })
+    }
+
+    fn schema(&self) -> BoxFuture<'_, Option<Result<Value, String>>> {
+        Box::pin(async { self.schema.clone() })
+    }
+
+    fn problems<'a>(&'a self, config: &'a Value) -> BoxFuture<'a, Result<Vec<Problem>, String>> {
+        let wrong = Problem { code: Code::ConfigurationProblem, message: "it is wrong".to_owned(), at: None };
+        let found = if self.right.contains(config) { Vec::new() } else { vec![wrong] };
+        Box::pin(async { Ok(found) })
+    }
+}
+
+#[tokio::test]
+async fn c_357_what_is_said_of_configurations_without_a_cluster_is_held_against_what_is_planned() {
+    let schema = || Some(Ok(json!({})));
+    let sample = json!({"a": 1});
+    let nothing = "the component says nothing of configurations without a cluster";
+    let cases: [(FoundSchema, Vec<Value>, CaseOutcome, Option<&str>); 5] = [
+        (None, vec![], CaseOutcome::NotApplicable, Some(nothing)),
+        (Some(Err("it is none".to_owned())), vec![], CaseOutcome::Failed, Some("the schema cannot be had: it is none")),
+        (schema(), vec![], CaseOutcome::Failed, Some("the sample, which is planned, is said to be wrong: it is wrong")),
+        (schema(), vec![sample.clone()], CaseOutcome::Passed, None),
+        (
+            schema(),
+            vec![sample.clone(), json!(42)],
+            CaseOutcome::Failed,
+            Some("nothing is said to be wrong with the configuration 42"),
+        ),
+    ];
+    let samples = [Sample { name: "one".to_owned(), config: sample.clone() }];
+    for (schema, right, outcome, reason) in cases {
+        let deployer = Judges { grants: Grants::default(), schema, right };
+        let report = conform(&deployer, "example.org/judges", (&samples, &[])).await.unwrap();
+        let verdict = report.cases.iter().find(|verdict| verdict.case == ConformanceCase::Validation).unwrap();
+        assert_eq!((verdict.outcome, verdict.reason.as_deref()), (outcome, reason));
+    }
 }
 
 #[test]
