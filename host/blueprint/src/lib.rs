@@ -17,6 +17,7 @@ pub mod plan;
 pub mod plugins;
 mod read;
 pub mod record;
+pub mod recorded;
 pub mod removed;
 pub mod rendering;
 pub mod review;

@@ -126,6 +126,28 @@ pub struct ImportOffer {
     pub grant: Option<&'static str>,
 }
 
+/// A component that is tried beside another one of its kind.
+#[derive(Clone)]
+pub enum CandidateComponent {
+    /// It plans deploy items.
+    Deployer(Arc<dyn Deployer>),
+    /// It renders templates.
+    TemplateEngine(Arc<dyn TemplateEngine>),
+    /// It answers gate expressions.
+    GateEngine(Arc<dyn GateEngine>),
+}
+
+impl CandidateComponent {
+    /// Its identity.
+    pub fn identity(&self) -> &PluginIdentity {
+        match self {
+            Self::Deployer(deployer) => deployer.identity(),
+            Self::TemplateEngine(engine) => engine.identity(),
+            Self::GateEngine(engine) => engine.identity(),
+        }
+    }
+}
+
 /// A type that a component claims, and who serves it instead everywhere.
 pub type ClaimedType = (String, Option<String>);
 
@@ -138,7 +160,7 @@ pub trait PluginInstaller: Send + Sync {
         terms: ClaimTerms,
     ) -> BoxFuture<'_, Result<InstalledInterfaces, Fault>>;
     /// Compiles a component that is tried beside the one of its name. It serves nothing.
-    fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<Arc<dyn Deployer>, Fault>>;
+    fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<CandidateComponent, Fault>>;
     /// Claims the types of a component that is not there yet: whoever calls it is told why, until it is. Nothing where a version of
     /// it is there.
     ///

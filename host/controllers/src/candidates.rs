@@ -11,10 +11,14 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use orangery_blueprint::{
+    plugins::{CandidateComponent, GateEngine},
+    template_engine::TemplateEngine,
+};
 use orangery_core::{error::escaped, name::Namespace};
 use orangery_proposal::{
     deployer::{Deployer, PluginIdentity},
-    recorded::{HiddenCall, differences},
+    recorded::differences,
 };
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -29,6 +33,9 @@ const TOLD_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 const LONGEST_DIFFERENCE: usize = 512;
 /// As much of a digest as people compare.
 const SHORT_DIGEST: usize = "sha256:".len() + 12;
+
+/// The reason of the event that tells of another answer of a candidate.
+pub(crate) const DIFFERS: &str = "CandidateDiffers";
 
 /// The candidates of all Plugins.
 #[derive(Default)]
@@ -47,7 +54,7 @@ struct KnownCandidates {
 
 /// A component that is tried beside another one.
 pub(crate) struct Candidate {
-    deployer: Arc<dyn Deployer>,
+    component: CandidateComponent,
     /// The digest of the component in use: jobs of older versions are none of its.
     beside: String,
     one_in: u64,
@@ -81,16 +88,36 @@ impl Drop for CandidateTurn {
 }
 
 impl CandidateTurn {
-    pub(crate) fn deployer(&self) -> &Arc<dyn Deployer> {
-        &self.0.deployer
+    /// The candidate, where it is a deployer.
+    pub(crate) fn deployer(&self) -> Option<Arc<dyn Deployer>> {
+        match &self.0.component {
+            CandidateComponent::Deployer(deployer) => Some(Arc::clone(deployer)),
+            CandidateComponent::TemplateEngine(_) | CandidateComponent::GateEngine(_) => None,
+        }
+    }
+
+    /// The candidate, where it renders templates.
+    pub(crate) fn template_engine(&self) -> Option<Arc<dyn TemplateEngine>> {
+        match &self.0.component {
+            CandidateComponent::TemplateEngine(engine) => Some(Arc::clone(engine)),
+            CandidateComponent::Deployer(_) | CandidateComponent::GateEngine(_) => None,
+        }
+    }
+
+    /// The candidate, where it answers gate expressions.
+    pub(crate) fn gate_engine(&self) -> Option<Arc<dyn GateEngine>> {
+        match &self.0.component {
+            CandidateComponent::GateEngine(engine) => Some(Arc::clone(engine)),
+            CandidateComponent::Deployer(_) | CandidateComponent::TemplateEngine(_) => None,
+        }
     }
 }
 
 impl Candidates {
     /// Has a component called beside the one in use of a Plugin from now on, for one call in so many. The figures of the same one beside
     /// the same one go on.
-    pub(crate) fn put(&self, plugin: &str, deployer: Arc<dyn Deployer>, beside: String, one_in: u32) {
-        let digest = &deployer.identity().digest;
+    pub(crate) fn put(&self, plugin: &str, component: CandidateComponent, beside: String, one_in: u32) {
+        let digest = &component.identity().digest;
         let known = self.figures(plugin, &beside).filter(|(known, _)| known == digest);
         let candidate = Candidate {
             beside,
@@ -99,7 +126,7 @@ impl Candidates {
             is_called: AtomicBool::new(false),
             figures: Mutex::new(known.map(|(_, figures)| figures).unwrap_or_default()),
             told: Mutex::default(),
-            deployer,
+            component,
         };
         self.known().by_name.insert(plugin.to_owned(), Arc::new(candidate));
     }
@@ -113,7 +140,7 @@ impl Candidates {
     pub(crate) fn figures(&self, plugin: &str, beside: &str) -> Option<(String, CandidateFigures)> {
         let candidate = self.known().by_name.get(plugin).filter(|candidate| candidate.beside == beside).cloned()?;
         let figures = *candidate.figures.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((candidate.deployer.identity().digest.clone(), figures))
+        Some((candidate.component.identity().digest.clone(), figures))
     }
 
     /// The candidate that a call of this component is made with as well, where it is its turn and no other call of it is under way.
@@ -125,24 +152,24 @@ impl Candidates {
         begins.then(|| CandidateTurn(candidate))
     }
 
-    /// Counts what a candidate has answered beside the component in use, for an item of this namespace; `None` where that cannot be
-    /// compared. Answers what is to be said of the item, where the answers differ.
+    /// Counts how a candidate has answered otherwise than the component in use, for an object of this namespace; `None` where that cannot
+    /// be compared. Answers what is to be said of the object, where the answers differ.
     pub(crate) fn tell(
         &self,
         turn: CandidateTurn,
         namespace: &Namespace,
-        answers: Option<(HiddenCall, HiddenCall)>,
+        different: Option<Vec<String>>,
         now: Timestamp,
     ) -> Option<String> {
-        let different = answers.as_ref().map(|(in_use, candidate)| told_differences(&in_use.answer, &candidate.answer));
         turn.0.figures.lock().unwrap_or_else(PoisonError::into_inner).add(different.as_deref());
         let mut known = self.known();
         let changed = known.by_name.iter().find(|(_, candidate)| Arc::ptr_eq(candidate, &turn.0));
         // One that is no candidate any more is nobody's business.
         let name = changed.map(|(name, _)| name.clone())?;
         let is_told = different.filter(|different| !different.is_empty() && turn.0.may_tell(namespace, now));
-        let digest: String = turn.0.deployer.identity().digest.chars().take(SHORT_DIGEST).collect();
+        let digest: String = turn.0.component.identity().digest.chars().take(SHORT_DIGEST).collect();
         let note = is_told.map(|different| {
+            let different: Vec<String> = different.iter().map(|words| message(words)).collect();
             format!(
                 "the candidate {digest} of the Plugin {name} answers otherwise, and is not used: {}",
                 different.join("; ")
@@ -191,11 +218,17 @@ impl CandidateFigures {
     }
 }
 
-/// How a candidate has answered otherwise; empty where the answers are the same. Where one of them is a fault it says why.
-fn told_differences(in_use: &Value, candidate: &Value) -> Vec<String> {
-    let found = match (fault_of(in_use), fault_of(candidate)) {
-        (None, Some(why)) => vec![format!("the version in use answers a proposal, the candidate a fault: {why}")],
-        (Some(why), None) => vec![format!("the version in use answers a fault, the candidate a proposal: {why}")],
+/// One difference as an event has it.
+fn message(words: &str) -> String {
+    escaped(words, ' ').chars().take(LONGEST_DIFFERENCE).collect()
+}
+
+/// How a candidate has answered otherwise, of answers without values of Secrets; empty where they are the same. Where one of them is a
+/// fault it says why. `usual` is what is answered else, such as `a proposal`.
+pub(crate) fn answer_differences(in_use: &Value, candidate: &Value, usual: &str) -> Vec<String> {
+    match (fault_of(in_use), fault_of(candidate)) {
+        (None, Some(why)) => vec![format!("the version in use answers {usual}, the candidate a fault: {why}")],
+        (Some(why), None) => vec![format!("the version in use answers a fault, the candidate {usual}: {why}")],
         (None, None) | (Some(_), Some(_)) => {
             let worded = |difference: &String| {
                 let words = difference.replacen(": expected is ", ": the version in use answers ", 1);
@@ -203,8 +236,7 @@ fn told_differences(in_use: &Value, candidate: &Value) -> Vec<String> {
             };
             differences(in_use, candidate, MOST_DIFFERENCES).iter().map(worded).collect()
         }
-    };
-    found.iter().map(|words| escaped(words, ' ').chars().take(LONGEST_DIFFERENCE).collect()).collect()
+    }
 }
 
 /// What a fault says.
@@ -223,15 +255,18 @@ mod tests {
         PluginIdentity { name: "mine".into(), version: "1".into(), digest: digest.into(), is_pinned: false }
     }
 
+    fn silent(digest: &str) -> CandidateComponent {
+        CandidateComponent::Deployer(Arc::new(SilentDeployer::new(identity(digest))))
+    }
+
     fn candidates(one_in: u32) -> Candidates {
         let candidates = Candidates::default();
-        candidates.put("mine", Arc::new(SilentDeployer::new(identity("new"))), "old".to_owned(), one_in);
+        candidates.put("mine", silent("new"), "old".to_owned(), one_in);
         candidates
     }
 
-    fn answers(one: Value, other: Value) -> Option<(HiddenCall, HiddenCall)> {
-        let call = |answer| HiddenCall { request: Value::Null, answer };
-        Some((call(one), call(other)))
+    fn answers(one: Value, other: Value) -> Option<Vec<String>> {
+        Some(answer_differences(&one, &other, "a proposal"))
     }
 
     #[test]
@@ -239,7 +274,8 @@ mod tests {
         let candidates = candidates(2);
         assert!(candidates.sample(&identity("older")).is_none(), "a job of an older version");
         let turn = candidates.sample(&identity("old")).unwrap();
-        assert_eq!(turn.deployer().identity().digest, "new");
+        assert_eq!(turn.deployer().unwrap().identity().digest, "new");
+        assert!(turn.template_engine().is_none() && turn.gate_engine().is_none());
         assert!(candidates.sample(&identity("old")).is_none(), "one in two");
         assert!(candidates.sample(&identity("old")).is_none(), "one is under way");
         drop(turn);
@@ -252,7 +288,7 @@ mod tests {
     fn tell(
         candidates: &Candidates,
         namespace: &'static str,
-        answers: Option<(HiddenCall, HiddenCall)>,
+        answers: Option<Vec<String>>,
         second: i64,
     ) -> Option<String> {
         let now = Timestamp::from_second(second).unwrap();
@@ -274,7 +310,7 @@ mod tests {
         assert_eq!(candidates.figures("mine", "old"), Some(("new".to_owned(), figures)));
         assert_eq!(candidates.figures("mine", "older"), None);
         let put = |digest: &str| {
-            candidates.put("mine", Arc::new(SilentDeployer::new(identity(digest))), "old".to_owned(), 1);
+            candidates.put("mine", silent(digest), "old".to_owned(), 1);
             candidates.figures("mine", "old").unwrap().1
         };
         assert_eq!((put("new"), put("newer")), (figures, CandidateFigures::default()));
@@ -284,12 +320,15 @@ mod tests {
     fn c_344_a_fault_beside_a_proposal_says_why() {
         let fault = json!({"fault": {"later": {"code": "ERR_LIMIT_EXCEEDED", "message": "it took\ntoo long"}}});
         let proposal = json!({"proposal": {"stages": []}});
-        let told = told_differences(&proposal, &fault);
+        let differ = |one: &Value, other: &Value| -> Vec<String> {
+            answer_differences(one, other, "a proposal").iter().map(|words| message(words)).collect()
+        };
+        let told = differ(&proposal, &fault);
         assert_eq!(told, ["the version in use answers a proposal, the candidate a fault: it took\\ntoo long"]);
-        let told = told_differences(&fault, &proposal);
+        let told = differ(&fault, &proposal);
         assert_eq!(told, ["the version in use answers a fault, the candidate a proposal: it took\\ntoo long"]);
         let other = json!({"fault": {"later": {"code": "ERR_LIMIT_EXCEEDED", "message": "no"}}});
-        let told = told_differences(&other, &fault);
+        let told = differ(&other, &fault);
         let place = r#"/fault/later/message: the version in use answers "no", the candidate "it took\ntoo long""#;
         assert_eq!(told, [place]);
     }
@@ -309,10 +348,11 @@ mod tests {
         assert_eq!(candidates.figures("mine", "old").unwrap().1.different, MOST_CALLS_TOLD + 3, "all are counted");
 
         let long = |value: u64| json!({"a".repeat(2 * LONGEST_DIFFERENCE): value});
-        let told = told_differences(&long(1), &long(2));
-        assert_eq!(told.iter().map(|line| line.chars().count()).collect::<Vec<_>>(), [LONGEST_DIFFERENCE]);
+        let long = answer_differences(&long(1), &long(2), "a proposal");
+        assert_eq!(long.iter().map(|line| message(line).chars().count()).collect::<Vec<_>>(), [LONGEST_DIFFERENCE]);
         let many = |add: u64| json!((0..9).map(|number| number + add).collect::<Vec<u64>>());
-        assert_eq!(told_differences(&many(0), &many(1)).len(), MOST_DIFFERENCES + 1, "and how many more there are");
+        let many = answer_differences(&many(0), &many(1), "a proposal");
+        assert_eq!(many.len(), MOST_DIFFERENCES + 1, "and how many more there are");
     }
 
     #[test]

@@ -33,6 +33,9 @@ use crate::{
 
 mod answers;
 mod recorded;
+mod shadow;
+
+pub(crate) use shadow::WorkflowObject;
 
 /// One item, as far as its gate expressions go.
 pub(crate) struct Item<T> {
@@ -184,7 +187,9 @@ pub(crate) trait GateScope: Sync {
 
 /// What gate expressions are asked with.
 pub(crate) struct Evaluator<'a, T> {
-    pub(crate) host: &'a ControllerContext,
+    pub(crate) host: &'a Arc<ControllerContext>,
+    /// Whose gate expressions they are.
+    pub(crate) object: WorkflowObject,
     pub(crate) namespace: &'a Namespace,
     pub(crate) expressions: &'a Expressions,
     /// The clusters that they look at.

@@ -20,9 +20,7 @@ pub(crate) async fn hidden_call(
     answer: RecordedAnswer,
     beside: Option<&RecordedAnswer>,
 ) -> Result<HiddenCall, NotHidden> {
-    if host.read_namespaces.begins_with(namespace) {
-        read_secret_values(host, namespace).await;
-    }
+    read_values_once(host, namespace).await;
     off_the_executor(|| {
         let answers = [Some(&answer), beside].into_iter().flatten();
         let values: Vec<String> = answers.flat_map(|answer| values_of_call(&request, answer)).collect();
@@ -30,6 +28,13 @@ pub(crate) async fn hidden_call(
         let tokens = SecretTokens { masker: &masker, key: host.key.tokens(), namespace };
         HiddenCall::of(request, answer, tokens)
     })
+}
+
+/// Reads what is secret in a namespace, where this process has not done so yet.
+pub(crate) async fn read_values_once(host: &ControllerContext, namespace: &Namespace) {
+    if host.read_namespaces.begins_with(namespace) {
+        read_secret_values(host, namespace).await;
+    }
 }
 
 /// The same of a call that is two documents.
@@ -41,9 +46,7 @@ pub(crate) async fn hidden_documents(
     namespace: &Namespace,
     (request, answer): (Value, Value),
 ) -> Result<HiddenCall, NotHidden> {
-    if host.read_namespaces.begins_with(namespace) {
-        read_secret_values(host, namespace).await;
-    }
+    read_values_once(host, namespace).await;
     off_the_executor(|| {
         let values: Vec<String> = [&request, &answer].into_iter().flat_map(values_of_secrets).collect();
         let masker = host.secrets.masker_with(namespace, &values);

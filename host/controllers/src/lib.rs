@@ -72,6 +72,7 @@ mod target_access;
 mod target_kubeconfig;
 mod timeout;
 mod tree;
+mod watched_engines;
 mod workflow;
 
 pub mod context;

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::{
     controller_context::ControllerContext,
-    gates::{Evaluation, Evaluator, Expressions, GateScope, Items},
+    gates::{Evaluation, Evaluator, Expressions, GateScope, Items, WorkflowObject},
 };
 
 /// A workflow in one reconciliation of its object.
@@ -81,7 +81,9 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     const ITEM_KIND: ItemKind;
 
     /// What every controller is given.
-    fn host(&self) -> &ControllerContext;
+    fn host(&self) -> &Arc<ControllerContext>;
+    /// The object, as it was read.
+    fn object(&self) -> WorkflowObject;
     /// The namespace of the object and of its items.
     fn namespace(&self) -> &Namespace;
     /// The workflow.
@@ -183,6 +185,7 @@ fn evaluator<W: RunsWorkflow>(run: &W) -> Step<Evaluator<'_, W::Template>> {
     };
     Ok(Evaluator {
         host: run.host(),
+        object: run.object(),
         namespace: run.namespace(),
         expressions: &state.expressions,
         clusters: &state.clusters,

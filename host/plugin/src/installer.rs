@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 
 use orangery_blueprint::plugins::{
-    ClaimTerms, ClaimedType, ImportOffer, InstalledInterfaces, PluginInstallation, PluginInstaller,
+    CandidateComponent, ClaimTerms, ClaimedType, ImportOffer, InstalledInterfaces, PluginInstallation, PluginInstaller,
 };
 use orangery_core::{
     error::{Code, Fault},
@@ -115,8 +115,15 @@ impl PluginInstaller for PluginSet {
         Box::pin(self.install_now(installation, terms))
     }
 
-    fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<Arc<dyn Deployer>, Fault>> {
-        Box::pin(async move { Ok(self.loaded(installation, Plugin::into_candidate).await?.0 as Arc<dyn Deployer>) })
+    fn beside(&self, installation: PluginInstallation) -> BoxFuture<'_, Result<CandidateComponent, Fault>> {
+        Box::pin(async move {
+            let (plugin, claims, _) = self.loaded(installation, Plugin::into_candidate).await?;
+            Ok(match claims.first() {
+                Some((ClaimKind::Template, _)) => CandidateComponent::TemplateEngine(plugin),
+                Some((ClaimKind::Gate, _)) => CandidateComponent::GateEngine(plugin),
+                Some((ClaimKind::Deployer, _)) | None => CandidateComponent::Deployer(plugin),
+            })
+        })
     }
 
     fn announce(&self, name: &str, registration: &Value, why: Fault, terms: ClaimTerms) -> Result<(), Fault> {

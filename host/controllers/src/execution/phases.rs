@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     controller_context::ControllerContext,
+    gates::WorkflowObject,
     job,
     never_begun::was_never_begun,
     object::owner_reference,
@@ -214,8 +215,12 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
     type Template = DeployItemTemplate;
     const ITEM_KIND: ItemKind = ItemKind::DeployItem;
 
-    fn host(&self) -> &ControllerContext {
+    fn host(&self) -> &Arc<ControllerContext> {
         self.host
+    }
+
+    fn object(&self) -> WorkflowObject {
+        WorkflowObject::Execution(Arc::clone(&self.before))
     }
 
     fn namespace(&self) -> &Namespace {

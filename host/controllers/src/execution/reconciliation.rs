@@ -42,7 +42,7 @@ pub(super) struct ExecutionWorker {
 
 /// One reconciliation of an Execution.
 pub(super) struct ExecutionReconciliation<'a> {
-    pub(super) host: &'a ControllerContext,
+    pub(super) host: &'a Arc<ControllerContext>,
     pub(super) worker: &'a ExecutionWorker,
     pub(super) key: Key,
     /// The generation of the spec that was read.

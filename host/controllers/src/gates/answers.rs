@@ -1,5 +1,7 @@
 //! Asking one gate expression: what it reads is gathered, and it is evaluated.
 
+use std::sync::Arc;
+
 use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
     gate::{self, ComponentGate, Definition, GateExpression, GateResult, NamedObject, Test},
@@ -16,7 +18,7 @@ use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_proposal::{ClusterRef, ObjectKey, deployer::PluginIdentity};
 use serde_json::{Map, Value};
 
-use super::{Evaluation, Evaluator, GateScope, Item, recorded::GateRecording};
+use super::{Evaluation, Evaluator, GateScope, Item, recorded::GateRecording, shadow::ShadowedGate};
 use crate::exported_memory::ExportedMemory;
 
 /// Bytes of memory of exports and status of items that are kept while the gate expressions of one object are asked.
@@ -100,7 +102,12 @@ impl<T: Sync> Evaluator<'_, T> {
             now: self.host.clock.now(),
         };
         let recorded = GateRecording::of(self.host, evaluator.identity(), &question);
+        let turn = self.host.candidates.sample(evaluator.identity());
         let answered = evaluator.evaluate(&question).await;
+        if let Some(turn) = turn {
+            let (host, object) = (Arc::clone(self.host), self.object.clone());
+            tokio::spawn(ShadowedGate { host, object, question, answer: answered.clone() }.make(turn));
+        }
         if let (Some(recorded), Ok(result)) = (recorded, &answered) {
             Box::pin(recorded.keep(self.host, result)).await;
         }

@@ -61,7 +61,7 @@ impl GateRecording {
 }
 
 /// Has a question count as held. The error is why it cannot be.
-fn count_memory(question: &GateQuestion, held: &mut HeldBytes) -> Result<(), &'static str> {
+pub(super) fn count_memory(question: &GateQuestion, held: &mut HeldBytes) -> Result<(), &'static str> {
     let bytes = question.inputs.values().map(memory::of).fold(0, u64::saturating_add);
     if bytes > MOST_ASKED_BYTES {
         Err("it is asked with more than 16 MiB")
@@ -72,12 +72,12 @@ fn count_memory(question: &GateQuestion, held: &mut HeldBytes) -> Result<(), &'s
     }
 }
 
-fn request(question: &GateQuestion) -> Value {
+pub(super) fn request(question: &GateQuestion) -> Value {
     let GateQuestion { item, gate, config, inputs, namespace: _, now: _ } = question;
     json!({"question": {"item": item, "gate": gate.name(), "config": config, "inputs": inputs}})
 }
 
-fn answer(result: &GateResult) -> Value {
+pub(super) fn answer(result: &GateResult) -> Value {
     let GateResult { answer, reason, message, details } = result;
     let verdict = match answer {
         Answer::Met => "met",

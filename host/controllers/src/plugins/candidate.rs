@@ -44,10 +44,6 @@ impl PluginCall<'_> {
 
     async fn load_candidate(&self, spec: &PluginContent, beside: &str) -> Step<()> {
         spec.check().map_err(|why| stalled("InvalidSpec", why.replace("spec.source", "spec.candidate.source")))?;
-        if spec.deployer.is_none() {
-            let why = "spec.candidate is for deployers, whose answers can be compared; take it out".to_owned();
-            return Err(stalled("InvalidSpec", why));
-        }
         let status = PluginStatus::default();
         let terms = FetchTerms { name: &self.name, spec, status: &status, recorded: false, in_use: None };
         let fetched = fetch(self.host, terms).await?;
@@ -55,14 +51,14 @@ impl PluginCall<'_> {
         let registration = spec.registration(&version_of(spec, fetched.tag, &content));
         let (plugin, is_pinned) = (self.name.clone(), spec.is_pinned());
         let installation = PluginInstallation { plugin, registration, content, is_pinned };
-        let deployer = self.installer.beside(installation).await.map_err(|fault| halted("NotUsable", &fault))?;
-        let digest = &deployer.identity().digest;
+        let component = self.installer.beside(installation).await.map_err(|fault| halted("NotUsable", &fault))?;
+        let digest = &component.identity().digest;
         let known = self.host.candidates.figures(&self.name, beside);
         if known.is_none_or(|(known, _)| known != *digest) {
             tracing::info!(plugin = self.name, digest, "a candidate is called beside the version in use from now on");
         }
         let one_in = spec.candidate.as_ref().map_or(1, |candidate| candidate.one_in);
-        self.host.candidates.put(&self.name, deployer, beside.to_owned(), one_in);
+        self.host.candidates.put(&self.name, component, beside.to_owned(), one_in);
         Ok(())
     }
 

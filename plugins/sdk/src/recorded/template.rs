@@ -33,6 +33,10 @@ impl Files for RecordedFiles {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
+    /// A file of the blueprint that cannot be read.
+    File(String),
+    /// The names in a folder of the blueprint; the answer is a list of them. Without it they are those of the files.
+    Folder(String),
     /// A component descriptor; the answer is its document.
     Component {
         /// The descriptor that references it.
@@ -94,10 +98,13 @@ pub struct RecordedHost {
 }
 
 impl RecordedHost {
+    fn find(&self, ask: &Ask) -> Option<&RecordedAnswer> {
+        self.answers.iter().find(|recorded| recorded.ask == *ask)
+    }
+
     fn answer<T: for<'de> Deserialize<'de>>(&self, ask: &Ask) -> Result<T, String> {
         let named = || serde_json::to_string(ask).unwrap_or_default();
-        let recorded = self.answers.iter().find(|recorded| recorded.ask == *ask);
-        let recorded = recorded.ok_or_else(|| format!("the recording has no answer to {}; add one", named()))?;
+        let recorded = self.find(ask).ok_or_else(|| format!("the recording has no answer to {}; add one", named()))?;
         match &recorded.error {
             Some(sentence) => Err(sentence.clone()),
             None => T::deserialize(&recorded.answer)
@@ -114,11 +121,13 @@ impl RecordedHost {
 
 impl Files for RecordedHost {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        self.files.read(path)
+        let told = self.find(&Ask::File(path.to_owned())).and_then(|told| told.error.clone());
+        told.map_or_else(|| self.files.read(path), Err)
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, String> {
-        self.files.list(path)
+        let asked = Ask::Folder(path.to_owned());
+        if self.find(&asked).is_some() { self.answer(&asked) } else { self.files.list(path) }
     }
 }
 

@@ -3,10 +3,14 @@
 use std::{fs, path::Path};
 
 use orangery_core::digest::sha256;
-use orangery_tests::{cluster::Cluster, objects::NAMESPACE, tree::in_phase};
+use orangery_tests::{
+    cluster::Cluster,
+    objects::NAMESPACE,
+    tree::{blueprint, executions, in_phase, installation, mocks},
+};
 use serde_json::{Value, json};
 
-use super::{component, config_map, in_use, install, is_named, item, plugin, renewed};
+use super::{TYPE, component, config_map, in_use, install, is_named, item, plugin, renewed};
 use crate::cases::policies::{policy, put};
 
 /// A candidate in the ConfigMap `next`.
@@ -18,6 +22,32 @@ fn tried(promoted: bool) -> Value {
 async fn candidate(cluster: &Cluster, why: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let has = |plugin: &Value| is_named(plugin, "mine") && holds(&plugin["status"]["candidate"]);
     cluster.expect_that(&plugin("mine", json!({})), why, has).await["status"]["candidate"].clone()
+}
+
+/// A Plugin that serves the type otherwise than as a deployer, with a candidate in the ConfigMap `next`.
+fn served_as(kind: &str) -> Value {
+    let mut served = plugin("mine", tried(false));
+    if let Some(spec) = served["spec"].as_object_mut() {
+        spec.remove("deployer");
+        spec.insert(kind.to_owned(), json!({"types": [TYPE]}));
+    }
+    served
+}
+
+/// Deploys an Installation with a mock item, of this template type and with these fields of the item.
+async fn deploy_root(cluster: &Cluster, name: &str, template_type: &str, fields: Value) {
+    let mut item = mocks(name, &[], "Succeeded", "x");
+    if let (Some(item), Value::Object(fields)) = (item.as_object_mut(), fields) {
+        item.extend(fields);
+    }
+    let mut executions = executions(&[item]);
+    executions[0]["type"] = json!(template_type);
+    cluster.apply(&installation(name, &blueprint(json!({"deployExecutions": executions})))).await;
+    cluster.expect(&in_phase("Installation", name, "Succeeded")).await;
+}
+
+fn guest(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("OUT_DIR")).join(format!("{name}.wasm"))).expect("the guest was built")
 }
 
 /// Has a component tried, and waits until it is the one that is called.
@@ -36,8 +66,13 @@ async fn deploy(cluster: &Cluster, name: &str) {
 
 /// What the event of an item says of a candidate with another answer.
 async fn event_note(cluster: &Cluster, name: &str) -> String {
+    event_note_of(cluster, "DeployItem", name).await
+}
+
+/// The same of an object of another kind.
+async fn event_note_of(cluster: &Cluster, kind: &str, name: &str) -> String {
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
-    let regarding = json!({"kind": "DeployItem", "name": name, "namespace": NAMESPACE});
+    let regarding = json!({"kind": kind, "name": name, "namespace": NAMESPACE});
     let is_of = |event: &Value| {
         let parts = ["kind", "name", "namespace"].iter();
         event["reason"] == "CandidateDiffers" && parts.clone().all(|part| event["regarding"][*part] == regarding[*part])
@@ -92,8 +127,6 @@ async fn c_344_c_346_a_candidate_is_called_beside_the_version_in_use_and_promote
 async fn c_345_a_candidate_that_traps_swells_hangs_or_answers_nonsense_touches_no_job_and_says_why() {
     let cluster = crate::cluster().await;
     put(&cluster, &policy("one-call", json!({"profile": "compatible", "quotas": {"calls": 1}}))).await;
-    let guest =
-        |name: &str| fs::read(Path::new(env!("OUT_DIR")).join(format!("{name}.wasm"))).expect("the guest was built");
     install(&cluster, "mine", &component("mock"), tried(false)).await;
     for (name, why) in [
         ("traps", "the component crashed: wasm trap"),
@@ -133,4 +166,48 @@ async fn c_345_a_candidate_that_traps_swells_hangs_or_answers_nonsense_touches_n
     deploy(&cluster, "last").await;
     let note = event_note(&cluster, "last").await;
     assert!(note.contains("the call was stopped: it needs more than 3000 ms; "), "{note}");
+}
+
+#[tokio::test]
+async fn c_356_a_candidate_of_an_engine_renders_beside_the_one_in_use_and_nothing_of_an_output_is_told() {
+    let cluster = crate::cluster().await;
+    let jinja = component("jinja");
+    cluster.apply(&config_map("mine", &jinja)).await;
+    cluster.apply(&config_map("next", &renewed(jinja.clone()))).await;
+    cluster.apply(&served_as("template")).await;
+    in_use(&cluster, "mine", &jinja).await;
+    try_out(&cluster, &renewed(jinja)).await;
+    deploy_root(&cluster, "same", TYPE, json!({})).await;
+    let figures = candidate(&cluster, "has no figures", |told| told["same"].as_u64() > Some(0)).await;
+    assert_eq!((&figures["different"], &figures["notCompared"]), (&json!(0), &json!(0)));
+
+    // Another engine takes other templates.
+    try_out(&cluster, &guest("renders")).await;
+    deploy_root(&cluster, "other", TYPE, json!({})).await;
+    let note = event_note_of(&cluster, "Installation", "other").await;
+    let begin = " answers otherwise, and is not used: the version in use renders, the candidate fails: ";
+    assert!(note.contains(begin) && note.ends_with(" is not known"), "{note}");
+}
+
+#[tokio::test]
+async fn c_356_a_candidate_of_a_gate_is_asked_beside_the_one_in_use_and_decides_nothing() {
+    let cluster = crate::cluster().await;
+    let judges = guest("judges");
+    cluster.apply(&config_map("mine", &judges)).await;
+    cluster.apply(&config_map("next", &renewed(judges.clone()))).await;
+    cluster.apply(&served_as("gate")).await;
+    in_use(&cluster, "mine", &judges).await;
+    try_out(&cluster, &renewed(judges)).await;
+    let gate = json!({"when": {"component": {"type": TYPE, "config": "met"}}});
+    deploy_root(&cluster, "same", "Jinja", gate.clone()).await;
+    let figures = candidate(&cluster, "has no figures", |told| told["same"].as_u64() > Some(0)).await;
+    assert_eq!((&figures["different"], &figures["notCompared"]), (&json!(0), &json!(0)));
+
+    let other = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("contracts/0.1.0/gate.wasm")).expect("it is kept");
+    try_out(&cluster, &other).await;
+    deploy_root(&cluster, "other", "Jinja", gate).await;
+    let note = event_note_of(&cluster, "Execution", "other").await;
+    let difference =
+        "when of other: /answer/reason: the version in use answers \"AsConfigured\", the candidate \"When\"";
+    assert!(note.contains(" answers otherwise, and is not used: ") && note.contains(difference), "{note}");
 }

@@ -54,13 +54,21 @@ fn objects() -> Vec<Value> {
     vec![secret, root]
 }
 
-/// Deploys with recording, and answers the folders of the calls.
+/// Deploys with recording, and answers the folders of the calls of deployers; those of engines stay in `all`.
 async fn record(binary: &Binary) -> Vec<PathBuf> {
     write(binary, "input", &objects());
-    let up = ["up", "--ephemeral", "--port", "0", "--once", "--record", "recordings", "input"];
+    let up = ["up", "--ephemeral", "--port", "0", "--once", "--record", "all", "input"];
     let ended = binary.run(&up).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    calls_in(&binary.folder().join("recordings"))
+    let (folder, of_deployers) = (binary.folder(), binary.folder().join("recordings"));
+    fs::create_dir_all(&of_deployers).expect("the folder can be made");
+    for call in calls_in(&folder.join("all")) {
+        let name = call.file_name().unwrap_or_default().to_owned();
+        if !name.to_string_lossy().ends_with("-render") {
+            fs::rename(&call, of_deployers.join(name)).expect("it can be moved");
+        }
+    }
+    calls_in(&of_deployers)
 }
 
 /// Writes a folder of manifests.
@@ -105,7 +113,7 @@ async fn c_340_c_341_c_342_calls_are_recorded_without_secrets_and_made_again() {
     let calls = record(&binary).await;
     let [call] = &calls[..] else { panic!("the item is planned once: {calls:?}") };
     let name = call.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    assert!(name.starts_with("call-0000000000-default-shop-") && name.ends_with("-plan"), "{name}");
+    assert!(name.starts_with("call-0000000001-default-shop-") && name.ends_with("-plan"), "{name}");
     let canaries = Canaries::default();
     [PASSWORD, TOKEN].iter().for_each(|value| canaries.learn_text(value));
     for file in ["request.json", "response.json", "recording.json"] {
@@ -261,9 +269,10 @@ async fn c_348_calls_of_gates_are_recorded_without_secrets_and_made_again() {
     let message = answer["answer"]["message"].as_str().unwrap_or_default();
     assert!(token.starts_with("secret-") && message.contains(token), "what it answers has the same token: {message}");
 
-    // The same again, without those of the deployer of the item, and with a deployer without those of the gate.
-    let others = calls.len() - calls.iter().filter(|call| call.to_string_lossy().ends_with("-evaluate")).count();
-    let gates = calls.len() - others;
+    // The same again, without those of the deployer of the item and of the engine, and with a deployer without the others.
+    let ending = |ending: &str| calls.iter().filter(|call| call.to_string_lossy().ends_with(ending)).count();
+    let (gates, plans) = (ending("-evaluate"), ending("-plan"));
+    let others = calls.len() - gates;
     let ended = binary.run(&["plugin", "replay", "recordings", "--with", "plugins/judges.wasm"]).await;
     let last = format!("{gates} same, 0 different, 0 not made again; {others} of other components or types left out");
     assert_eq!(
@@ -275,13 +284,107 @@ async fn c_348_calls_of_gates_are_recorded_without_secrets_and_made_again() {
     );
     fs::write(binary.folder().join("mock.wasm"), component("mock")).expect("it can be written");
     let ended = binary.run(&["plugin", "replay", "recordings", "--with", "mock.wasm"]).await;
-    let last = format!("{others} same, 0 different, 0 not made again; {gates} of other components or types left out");
+    let rest = calls.len() - plans;
+    let last = format!("{plans} same, 0 different, 0 not made again; {rest} of other components or types left out");
     assert_eq!(
         (ended.code, ended.stdout.lines().last()),
         (Some(0), Some(last.as_str())),
         "{}{}",
         ended.stdout,
         ended.stderr
+    );
+}
+
+/// What an engine has of secrets, some of it too short to be looked for: an import, the credentials of a Target, a state, and what
+/// import executions make.
+fn secretive() -> Vec<Value> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "stringData": {"password": PASSWORD, "pin": "q7z"}});
+    let imports = json!([
+        {"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"},
+        {"name": "password", "type": "data", "schema": {"type": "string"}},
+        {"name": "pin", "type": "data", "schema": {"type": "string"}},
+        {"name": "made", "type": "data", "required": false, "schema": {"type": "string"}},
+    ]);
+    let template = "{% set old = state.kept if state and state.kept else 'kept-9d-of-a-state' %}state: {kept: {{ old }}}\n\
+                    deployItems: [{name: shop, type: landscaper.gardener.cloud/mock, config: {apiVersion: \
+                    mock.deployer.landscaper.gardener.cloud/v1alpha1, kind: ProviderConfiguration, phase: Succeeded, providerStatus: \
+                    {apiVersion: example.org/v1, kind: Status, pin: {{ imports.pin | tojson }}, reversed: {{ imports.password | reverse \
+                    | tojson }}, made: {{ imports.made | tojson }}, token: {{ imports.cluster.spec.config | tojson }}}}}]";
+    let made = json!({"bindings": {"made": MADE}}).to_string();
+    let fields = json!({
+        "imports": imports,
+        "importExecutions": [{"name": "makes", "type": "Jinja", "template": made}],
+        "deployExecutions": [{"name": "default", "type": "Jinja", "template": template}],
+    });
+    let mut root = on_cluster(installation("shop", &blueprint(fields)));
+    let data = |key: &str| json!({"name": key, "secretRef": {"name": "login", "key": key}});
+    root["spec"]["imports"]["data"] = json!([data("password"), data("pin")]);
+    root["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+    vec![secret, root]
+}
+
+/// What a template has made.
+const MADE: &str = "canary-5e-made-here";
+
+#[tokio::test]
+async fn c_355_calls_of_engines_are_recorded_without_secrets_and_made_again() {
+    let binary = crate::binary().await;
+    write(&binary, "input", &secretive());
+    let up = ["up", "--data", "state", "--port", "0", "--once", "--record", "recordings", "input"];
+    for job in ["the first", "one with a state"] {
+        let ended = binary.run(&up).await;
+        assert_eq!(ended.code, Some(0), "{job}: {}{}", ended.stdout, ended.stderr);
+        assert!(!ended.stderr.contains("a call is not recorded"), "{}", ended.stderr);
+    }
+    let calls = calls_in(&binary.folder().join("recordings"));
+    let is_rendering = |call: &&PathBuf| call.to_string_lossy().ends_with("-default-shop-render");
+    let renderings: Vec<&PathBuf> = calls.iter().filter(is_rendering).collect();
+    let canaries = Canaries::default();
+    let reversed: String = PASSWORD.chars().rev().collect();
+    [PASSWORD, &reversed].iter().for_each(|value| canaries.learn_text(value));
+    let mut lists = Vec::new();
+    for call in &renderings {
+        let [request, response] = ["request.json", "response.json"].map(|file| text(&call.join(file)));
+        for text in [&request, &response, &text(&call.join("recording.json"))] {
+            assert_eq!(canaries.find(text), None, "{}", call.display());
+            assert!(!text.contains("q7z"), "the pin, which is short: {text}");
+        }
+        let request: Value = serde_json::from_str(&request).expect("it is JSON");
+        let list = request["request"]["execution"].as_str().unwrap_or_default().to_owned();
+        if list == "deploy" {
+            assert!(!response.contains(MADE), "what an import execution has made: {response}");
+            let pin = request["request"]["inputs"]["imports"]["pin"].as_str().unwrap_or_default();
+            assert!(pin.starts_with("secret-") && response.contains(pin), "{pin}: {response}");
+            let has_state = request["request"]["state"] != Value::Null;
+            assert!(!has_state || !request.to_string().contains("\"kept-9d-of-a-state\""), "{request}");
+            lists.push(format!("{list} {}", if has_state { "again" } else { "first" }));
+        } else {
+            lists.push(list);
+        }
+    }
+    lists.sort();
+    lists.dedup();
+    assert_eq!(lists, ["deploy again", "deploy first", "import"]);
+
+    // The same engine answers the same, and they are cases as well.
+    fs::write(binary.folder().join("jinja.wasm"), component("jinja")).expect("it can be written");
+    let others = calls.len() - renderings.len();
+    let ended = binary.run(&["plugin", "replay", "recordings", "--with", "jinja.wasm"]).await;
+    let last = format!(
+        "{} same, 0 different, 0 not made again; {others} of other components or types left out",
+        renderings.len()
+    );
+    assert_eq!((ended.code, ended.stdout.lines().last()), (Some(0), Some(last.as_str())), "{}", ended.stdout);
+    // Another engine does not.
+    let renders = fs::read(Path::new(env!("OUT_DIR")).join("renders.wasm")).expect("the guest was built");
+    fs::write(binary.folder().join("renders.wasm"), renders).expect("it can be written");
+    let ended = binary.run(&["plugin", "replay", "recordings", "--with", "renders.wasm"]).await;
+    let last = format!("0 same, {} different, 0 not made again", renderings.len());
+    assert!(
+        ended.code == Some(1) && ended.stdout.lines().last().is_some_and(|line| line.starts_with(&last)),
+        "{}",
+        ended.stdout
     );
 }
 

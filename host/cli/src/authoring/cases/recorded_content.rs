@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use orangery_blueprint::recorded::unrecorded;
 use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
@@ -12,7 +13,7 @@ use orangery_ocm::{
 };
 use orangery_proposal::recorded::{RecordedArtifact, RecordedSource};
 
-use super::{CallLog, recorded_reads::unrecorded};
+use super::CallLog;
 use crate::folder;
 
 /// What one call may read of registries and web servers.

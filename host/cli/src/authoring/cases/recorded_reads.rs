@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use orangery_blueprint::recorded::unrecorded;
 use orangery_core::{
     error::{Code, Fault},
     name::{ApiVersion, Kind},
@@ -12,7 +13,7 @@ use orangery_proposal::{
     deployer::{ApiResource, Clusters},
     recorded::{ReadQuestion, RecordedRead},
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::CallLog;
@@ -34,12 +35,6 @@ struct RecordedKind {
     kind: Kind,
     plural: String,
     namespaced: bool,
-}
-
-/// A fault about a question that the recording does not answer.
-pub(super) fn unrecorded(what: &impl Serialize) -> Fault {
-    let what = serde_json::to_string(what).unwrap_or_default();
-    Fault::invalid(Code::InternalProblem, format!("the recording has no answer to {what}; add one"))
 }
 
 impl RecordedReads {

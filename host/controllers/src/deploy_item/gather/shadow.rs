@@ -13,7 +13,12 @@ use orangery_proposal::{
 use orangery_reconcile::Key;
 
 use super::noted_answers::NotedAnswers;
-use crate::{candidates::CandidateTurn, controller_context::ControllerContext, event, hidden_call::hidden_call};
+use crate::{
+    candidates::{CandidateTurn, DIFFERS, answer_differences},
+    controller_context::ControllerContext,
+    event,
+    hidden_call::hidden_call,
+};
 
 /// A call that has ended, for a candidate to make as well.
 pub(super) struct ShadowedCall {
@@ -31,10 +36,10 @@ impl ShadowedCall {
         let namespace = Key::of(item.as_ref()).namespace;
         let noted = Arc::new(noted);
         let reads = Reads { clusters: noted.clone(), artifacts: noted.clone(), resources: noted };
-        let candidate = Arc::clone(turn.deployer());
-        let found = match purpose {
-            Purpose::Install => Some(candidate.plan(&request.item, reads).await),
-            Purpose::Uninstall => candidate.uninstall(&request.item, reads).await.transpose(),
+        let found = match (turn.deployer(), purpose) {
+            (Some(candidate), Purpose::Install) => Some(candidate.plan(&request.item, reads).await),
+            (Some(candidate), Purpose::Uninstall) => candidate.uninstall(&request.item, reads).await.transpose(),
+            (None, _) => None,
         };
         let answers = match found.map(RecordedAnswer::from) {
             Some(found) => {
@@ -46,14 +51,12 @@ impl ShadowedCall {
             }
             None => None,
         };
-        if let Some(note) = host.candidates.tell(turn, &namespace, answers, host.clock.now()) {
+        let different = answers.map(|(in_use, found)| answer_differences(&in_use.answer, &found.answer, "a proposal"));
+        if let Some(note) = host.candidates.tell(turn, &namespace, different, host.clock.now()) {
             event::tell(&host, item.as_ref(), DIFFERS, &note);
         }
     }
 }
-
-/// The reason of the event that tells of another answer of a candidate.
-const DIFFERS: &str = "CandidateDiffers";
 
 /// A call in which the component in use has asked what it was not told as a whole.
 pub(super) fn not_comparable(host: &ControllerContext, turn: CandidateTurn, key: &Key) {

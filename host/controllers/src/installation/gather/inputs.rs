@@ -11,6 +11,7 @@ use super::{
     super::reconciliation::InstallationReconciliation,
     imports::{ImportNames, read_imports},
 };
+use crate::watched_engines::WatchedPlugins;
 
 /// What a job is rendered from.
 pub(in crate::installation) struct RenderInputs {
@@ -19,6 +20,8 @@ pub(in crate::installation) struct RenderInputs {
     pub(in crate::installation) imported: BTreeMap<String, Imported>,
     /// The names that records are made under.
     pub(in crate::installation) names: ImportNames,
+    /// The components: some of their calls are recorded or compared.
+    pub(in crate::installation) plugins: WatchedPlugins,
 }
 
 impl RenderInputs {
@@ -33,7 +36,9 @@ impl InstallationReconciliation<'_> {
     pub(in crate::installation) async fn gather_inputs(&self) -> Step<RenderInputs> {
         let loaded = self.load_blueprint().await?;
         let imported = self.read_imports().await?;
-        Ok(RenderInputs { loaded, imported, names: ImportNames::of(&self.draft, &self.workflow.job) })
+        let names = ImportNames::of(&self.draft, &self.workflow.job);
+        let plugins = WatchedPlugins::new(self.host, &self.before, &imported);
+        Ok(RenderInputs { loaded, imported, names, plugins })
     }
 
     /// The blueprint of the job.

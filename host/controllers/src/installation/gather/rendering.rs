@@ -22,7 +22,7 @@ impl<'a> InstallationReconciliation<'a> {
         'a: 'r,
     {
         let mut held = self.host.rendered.none_of(&Some(self.key.namespace.clone()));
-        Rendering::new(inputs.loaded.subject(inputs.names.scope(), self.host.plugins.as_ref()), states)
+        Rendering::new(inputs.loaded.subject(inputs.names.scope(), &inputs.plugins), states)
             .sharing(Box::new(move |bytes| held.set(bytes)))
     }
 

@@ -19,7 +19,7 @@ impl InstallationReconciliation<'_> {
         self.delete_stale_objects().await?;
         // Gather.
         let inputs = self.gather_inputs().await?;
-        let RenderInputs { loaded, imported, names } = &inputs;
+        let RenderInputs { loaded, imported, names, .. } = &inputs;
         // Decide.
         self.check_unchanged(&inputs.imports_hash())?;
         if loaded.blueprint.export_executions.is_empty() && self.draft.spec.exports.is_empty() {

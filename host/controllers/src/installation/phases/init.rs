@@ -31,7 +31,7 @@ impl InstallationReconciliation<'_> {
         self.begin().await?;
         // Gather.
         let inputs = self.gather_inputs().await?;
-        let RenderInputs { loaded, imported, names } = &inputs;
+        let RenderInputs { loaded, imported, names, .. } = &inputs;
         let lists = [ExecutionKind::Subinstallation, ExecutionKind::Deploy];
         let (states, mut secrets) = self.read_states(&loaded.blueprint, &lists).await?;
         let mut rendering = self.rendering(&inputs, states);

@@ -43,6 +43,7 @@ use super::super::{
 };
 use crate::{
     controller_context::ControllerContext,
+    gates::WorkflowObject,
     job::failure_of,
     stores::StoredKind,
     workflow::{ByItem, ItemObject, RunsWorkflow, Starts, WorkflowState, ask_of_imports, no_results},
@@ -196,8 +197,12 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
     type Template = ();
     const ITEM_KIND: ItemKind = ItemKind::Subinstallation;
 
-    fn host(&self) -> &ControllerContext {
+    fn host(&self) -> &Arc<ControllerContext> {
         self.host
+    }
+
+    fn object(&self) -> WorkflowObject {
+        WorkflowObject::Installation(Arc::clone(&self.before))
     }
 
     fn namespace(&self) -> &Namespace {
