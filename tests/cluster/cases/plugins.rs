@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::faults::refused_writes::{WHY, binding, refuse};
 
 mod candidates;
+mod hot_swap;
 
 const TYPE: &str = "example.org/mine";
 
