@@ -77,7 +77,7 @@ pub struct PluginContent {
     /// A component that is tried beside the one in use: it is called as well, and what it answers is compared and never carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<PluginCandidate>,
-    /// Has calls of its component recorded, without values of Secrets, where the operator keeps recordings. For deployers and gates.
+    /// Has calls of its component recorded, without values of Secrets, where the operator keeps recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordedCalls>,
     /// Whether nothing changes for the time being: the version in use stays.

@@ -8,7 +8,7 @@ use clap::{Args, value_parser};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Recordings")]
 pub struct RecordFlags {
-    /// Folder in which calls of deployers and gates are kept, as cases for `orangery plugin test` and `orangery plugin replay`; tokens
+    /// Folder in which calls of components are kept, as cases for `orangery plugin test` and `orangery plugin replay`; tokens
     /// stand for values of Secrets
     #[arg(long = "record", value_name = "FOLDER")]
     pub folder: Option<PathBuf>,

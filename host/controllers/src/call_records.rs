@@ -1,4 +1,4 @@
-//! Calls of deployers and of gates that are kept, for whoever tries another component on them (C-340, C-341). Where they are kept is
+//! Calls of components that are kept, for whoever tries another component on them (C-340, C-341). Where they are kept is
 //! implemented by `runtime`.
 
 use std::{
@@ -19,7 +19,7 @@ pub struct CallRecording {
     pub namespace: Namespace,
     /// The item.
     pub item: ObjectName,
-    /// What was called: `plan`, `uninstall`, `evaluate`.
+    /// What was called: `plan`, `uninstall`, `render`, `evaluate`.
     pub function: &'static str,
     /// When.
     pub at: Timestamp,

@@ -263,7 +263,7 @@ pub struct Quotas {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RecordingRules {
-    /// Of so many calls of deployers and gates one is recorded, without values of Secrets, where the operator keeps recordings. 0: none.
+    /// Of so many calls of components one is recorded, without values of Secrets, where the operator keeps recordings. 0: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub one_in: Option<u32>,

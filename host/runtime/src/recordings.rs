@@ -1,4 +1,4 @@
-//! Calls of deployers and of gates, kept as cases in a folder (`--record`, C-341): one folder for each, the newest ones as far as number and bytes
+//! Calls of components, kept as cases in a folder (`--record`, C-341): one folder for each, the newest ones as far as number and bytes
 //! allow. Without the flag those that somebody asks for are kept where the operator keeps its state (C-347).
 
 use std::{

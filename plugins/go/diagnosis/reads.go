@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// mostReads is how many paths a failure may have (wit/template/template.wit).
+	// mostReads is how many paths a failure may have (wit/template/0.1.0/template.wit).
 	mostReads = 16
 	// mostRead is how many bytes the fields of such a path may have, with one byte for each of its steps.
 	mostRead = 256

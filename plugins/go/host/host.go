@@ -2,7 +2,7 @@
 //
 // An engine is a function from a Request to a Rendered or a Failure. All that it reads on the way it asks of a Host.
 // Time and randomness are not asked here: the engines' libraries take them from package time and crypto/rand, which
-// the sandbox answers by the job (wit/template/randomness.wit says how), so that rendering twice gives the same.
+// the sandbox answers by the job (wit/template/0.1.0/randomness.wit says how), so that rendering twice gives the same.
 package host
 
 import (
@@ -76,7 +76,7 @@ type Failure struct {
 	Column uint32 `json:"column,omitempty"`
 	// Snippet is some lines around the place, with a marker.
 	Snippet string `json:"snippet,omitempty"`
-	// Reads is what the failing line reads of the inputs, in the order of the text (wit/template/template.wit).
+	// Reads is what the failing line reads of the inputs, in the order of the text (wit/template/0.1.0/template.wit).
 	Reads []InputPath `json:"reads,omitempty"`
 }
 
@@ -129,7 +129,7 @@ func (p InputPath) Then(steps ...InputStep) InputPath {
 	return append(slices.Clip(p), steps...)
 }
 
-// Findings is what can be said of a template before it has inputs (wit/template/check.wit).
+// Findings is what can be said of a template before it has inputs (wit/template/0.1.0/check.wit).
 type Findings struct {
 	// Failures is what is wrong whatever the inputs are.
 	Failures []Failure `json:"failures,omitempty"`

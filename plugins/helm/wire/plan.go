@@ -53,7 +53,7 @@ type Selection struct {
 
 // How an object that exists is brought to the desired form.
 type How struct {
-	// Word is one of the words of wit/deployer/plan.wit.
+	// Word is one of the words of wit/deployer/0.1.0/plan.wit.
 	Word string
 	// Earlier is the desired form before, for Merge.
 	Earlier map[string]any

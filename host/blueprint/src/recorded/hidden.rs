@@ -14,8 +14,9 @@ use super::{HostAnswer, HostQuestion, RecordedRendering};
 use crate::rendering::ExecutionKind;
 
 /// Puts tokens in the place of what is secret because of where it stands: the state that the last job left, imports that are data of
-/// Secrets or were made by templates, the configuration of Targets, credentials that were issued. `plain` are the imports that are none
-/// of these. Answers the texts that stood there: they may stand elsewhere as well, where whoever looks for values finds them.
+/// Secrets or were made by templates, what items and sub-installations have exported, the configuration of Targets, credentials that were
+/// issued. `plain` are the imports that are none of these. Answers the texts that stood there: they may stand elsewhere as well, where
+/// whoever looks for values finds them.
 pub fn hide_places(
     recorded: &mut RecordedRendering,
     plain: &BTreeSet<String>,
@@ -36,6 +37,10 @@ pub fn hide_places(
                     places.hide_imports(imports, plain);
                 }
             }
+        }
+        if request.execution == ExecutionKind::Export {
+            places.hide_exported(inputs);
+            inputs.get_mut("values").and_then(Value::as_object_mut).into_iter().for_each(|all| places.hide_exported(all));
         }
         inputs.values_mut().for_each(|value| places.hide_targets(value));
     }
@@ -76,6 +81,13 @@ impl SecretPlaces<'_> {
             Value::Array(elements) => elements.iter_mut().for_each(|element| self.replace(element)),
             Value::Object(members) => members.values_mut().for_each(|member| self.replace(member)),
             Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Hides what items and sub-installations have exported.
+    fn hide_exported(&mut self, parts: &mut Map<String, Value>) {
+        for part in ["deployitems", "dataobjects"] {
+            parts.get_mut(part).into_iter().for_each(|exported| self.hide(exported));
         }
     }
 

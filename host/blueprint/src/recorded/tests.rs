@@ -115,7 +115,24 @@ fn c_355_mappings_see_imports_by_name_and_what_is_mapped_to_exports_was_made() {
     };
     assert_eq!(of_list("importMapping"), json!({"plain": "a", "other": of("b")}));
     assert_eq!(of_list("exportMapping"), json!({"plain": of("a"), "other": of("b")}));
-    assert_eq!(of_list("export"), json!({"plain": "a", "other": "b"}), "only imports are imports");
+    assert_eq!(of_list("deploy"), json!({"plain": "a", "other": "b"}), "only imports are imports");
+}
+
+#[test]
+fn c_355_what_items_and_sub_installations_have_exported_is_tokens() {
+    let targets = json!({"t": {"kind": "Target"}});
+    let parts = json!({"deployitems": {"db": {"pin": "ab"}}, "dataobjects": {"plain": "cd"}, "targets": targets});
+    let mut inputs = parts.clone();
+    inputs["values"] = parts;
+    let of_list = |list: &str| {
+        let recorded = rendering(json!({"execution": list, "inputs": inputs}));
+        hidden(recorded, &["plain"]).0["request"]["inputs"].clone()
+    };
+    let parts =
+        json!({"deployitems": {"db": {"pin": of("ab")}}, "dataobjects": {"plain": of("cd")}, "targets": targets});
+    let mut expected = parts.clone();
+    expected["values"] = parts;
+    assert_eq!((of_list("export"), of_list("deploy")), (expected, inputs.clone()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ import (
 	wit "wit_component/orangery_template_template"
 )
 
-// executions are the lists of a blueprint by their number in the enum of wit/template/template.wit.
+// executions are the lists of a blueprint by their number in the enum of wit/template/0.1.0/template.wit.
 var executions = [...]host.Execution{
 	wit.Execution_Import:          host.Import,
 	wit.Execution_Deploy:          host.Deploy,
