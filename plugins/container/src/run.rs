@@ -425,5 +425,9 @@ fn provider_status(
     }
     status.insert("lastOperation".to_owned(), json!(operation.word()));
     status.insert("podStatus".to_owned(), pod_status);
+    let conditions = pod.map(outcome::conditions).unwrap_or_default();
+    if !conditions.is_empty() {
+        status.insert("conditions".to_owned(), json!(conditions));
+    }
     Value::Object(status).to_string()
 }
