@@ -9,7 +9,7 @@ use crate::{
     objects::{TEAM, installation, namespace},
 };
 
-const GROUP: &str = "container.deployer.landscaper.gardener.cloud";
+pub(crate) const GROUP: &str = "container.deployer.landscaper.gardener.cloud";
 
 /// Counts its runs, and exports what it finds. The first deletion fails.
 const PROGRAM: &str = r#"
@@ -34,7 +34,7 @@ END
 "#;
 
 /// An item that runs a script.
-fn item(script: &str, fields: &Value) -> Value {
+pub(crate) fn item(script: &str, fields: &Value) -> Value {
     let mut config = json!({
         "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "ProviderConfiguration", "image": "local/busybox:1",
         "command": ["sh", "-c", script],
@@ -49,8 +49,13 @@ fn item(script: &str, fields: &Value) -> Value {
 }
 
 /// An operator that runs containers, in a namespace whose service account may.
-async fn installed() -> Installed {
-    let installed = Installed::with(&["containers.enabled=true", "defaultPolicy=compatible"]).await;
+pub(crate) async fn installed() -> Installed {
+    installed_with(&[]).await
+}
+
+/// The same with these values beside.
+pub(crate) async fn installed_with(values: &[&str]) -> Installed {
+    let installed = Installed::with(&[&["containers.enabled=true", "defaultPolicy=compatible"], values].concat()).await;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": "containers", "namespace": TEAM},
@@ -61,12 +66,12 @@ async fn installed() -> Installed {
     installed
 }
 
-fn kind(kind: &str) -> Value {
+pub(crate) fn kind(kind: &str) -> Value {
     json!({"apiVersion": API, "kind": kind, "metadata": {"namespace": TEAM}})
 }
 
 /// Waits until the item has ended a job other than this one in a phase, and answers it.
-async fn ended(installed: &Installed, phase: &str, before: &Value) -> Value {
+pub(crate) async fn ended(installed: &Installed, phase: &str, before: &Value) -> Value {
     let is_it = |item: &Value| {
         let status = &item["status"];
         status["phase"] == phase && status["jobID"] == status["jobIDFinished"] && status["jobID"] != *before
@@ -74,13 +79,13 @@ async fn ended(installed: &Installed, phase: &str, before: &Value) -> Value {
     installed.admin.expect_that(&kind("DeployItem"), "has ended its job", is_it).await
 }
 
-async fn asks_again(installed: &Installed, name: &str) {
+pub(crate) async fn asks_again(installed: &Installed, name: &str) {
     let object = json!({"apiVersion": API, "kind": "Installation", "metadata": {"name": name, "namespace": TEAM}});
     installed.admin.annotate(&object, json!({"landscaper.gardener.cloud/operation": "reconcile"})).await;
 }
 
 /// What an item has exported.
-async fn exported(installed: &Installed, item: &Value) -> Value {
+pub(crate) async fn exported(installed: &Installed, item: &Value) -> Value {
     let name = item["status"]["exportRef"]["name"].clone();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": TEAM}});
     let secret = installed.admin.expect(&secret).await;
@@ -89,7 +94,7 @@ async fn exported(installed: &Installed, item: &Value) -> Value {
 }
 
 /// A pod of an item that does this, once it does.
-async fn pod_that(installed: &Installed, what: &str, does: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn pod_that(installed: &Installed, what: &str, does: impl Fn(&Value) -> bool) -> Value {
     let of_kind = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": TEAM}});
     let label = format!("deployitem.{GROUP}/name");
     let is_ours = |pod: &Value| pod["metadata"]["labels"].get(&label).is_some();
@@ -97,14 +102,14 @@ async fn pod_that(installed: &Installed, what: &str, does: impl Fn(&Value) -> bo
 }
 
 /// Whether the program of a pod runs.
-fn runs(pod: &Value) -> bool {
+pub(crate) fn runs(pod: &Value) -> bool {
     let statuses = pod["status"]["containerStatuses"].as_array();
     let mut statuses = statuses.into_iter().flatten();
     statuses.any(|status| status["name"] == "main" && status["state"].get("running").is_some())
 }
 
 /// The Secrets with states: UUID and number of each piece.
-async fn pieces(installed: &Installed) -> Vec<(String, String)> {
+pub(crate) async fn pieces(installed: &Installed) -> Vec<(String, String)> {
     let of_kind = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": TEAM}});
     let secrets = installed.admin.list(&of_kind).await;
     let is_state = |secret: &&Value| secret["metadata"]["labels"][format!("{GROUP}/type")] == "state";
@@ -118,7 +123,7 @@ async fn pieces(installed: &Installed) -> Vec<(String, String)> {
 }
 
 /// What is left of an item's objects: kind and name of each.
-async fn left(installed: &Installed) -> Vec<String> {
+pub(crate) async fn left(installed: &Installed) -> Vec<String> {
     let mut left = Vec::new();
     let kinds = [
         ("v1", "Pod"),
@@ -232,7 +237,7 @@ async fn con_20_what_ends_a_run_is_told_and_nothing_of_it_stays() {
 }
 
 /// Keeps more than a Secret holds, and exports what it finds of it and what it leaves.
-const LARGE: &str = r#"
+pub(crate) const LARGE: &str = r#"
 set -e
 found=none; [ ! -f $STATE_PATH/blob ] || found=$(sha256sum < $STATE_PATH/blob | cut -d' ' -f1)
 [ -f $STATE_PATH/blob ] || head -c 1500000 /dev/urandom > $STATE_PATH/blob
@@ -241,7 +246,7 @@ printf 'found: %s\nleft: %s\n' "$found" "$(sha256sum < $STATE_PATH/blob | cut -d
 
 #[tokio::test]
 #[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
-async fn con_12_a_state_of_more_than_a_mebibyte_comes_back_byte_for_byte_and_one_is_kept() {
+async fn con_12_con_27_a_state_of_more_than_a_mebibyte_comes_back_byte_for_byte_and_hides_no_message() {
     let installed = installed().await;
     installed.succeeds(&installation("task", &[("Jinja", item(LARGE, &json!({})))])).await;
     let first = ended(&installed, "Succeeded", &Value::Null).await;
@@ -259,13 +264,20 @@ async fn con_12_a_state_of_more_than_a_mebibyte_comes_back_byte_for_byte_and_one
         assert_eq!(exported(&installed, &again).await, json!({"found": left, "left": left}));
         job = again["status"]["jobID"].clone();
     }
+    // What was read of the state hides nothing of what a run says.
+    let fails = "echo no disk > /dev/termination-log; exit 3";
+    installed.admin.apply(&installation("task", &[("Jinja", item(fails, &json!({})))])).await;
+    let failed = ended(&installed, "Failed", &job).await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("the container main ended with exit code 3: no disk"), "{message}");
+    installed.admin.annotate(&failed, json!({format!("{GROUP}/force-cleanup"): "true"})).await;
     installed.deletes("task").await;
     assert_eq!(pieces(&installed).await, Vec::new());
     installed.ends().await;
 }
 
 /// Runs until it is told to end.
-const ENDLESS: &str = "trap 'exit 0' TERM; sleep 3600 & wait";
+pub(crate) const ENDLESS: &str = "trap 'exit 0' TERM; sleep 3600 & wait";
 
 #[tokio::test]
 #[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]

@@ -4,6 +4,8 @@
 //! `ORANGERY_RELEASE`, the folder of a release, has its image and its chart tested in place of the binary under test.
 
 #[cfg(test)]
+mod container_ends;
+#[cfg(test)]
 mod containers;
 #[cfg(test)]
 mod installed;

@@ -4,6 +4,15 @@
 # usage: pack.sh BINARY NAME:TAG ARCHIVE.tar
 set -euo pipefail
 binary=$1 name=$2 out=$3
+if [[ ! -x $binary ]]; then
+    echo "there is no program $binary: name the binary that is to be packed" >&2
+    exit 1
+fi
+libraries=$(ldd "$binary" 2>/dev/null | grep -oE '/[^ ]+' || true)
+if [[ -z $libraries ]]; then
+    echo "$binary needs no libraries, and pack.sh packs one that does: name one that cargo build has made, or pack this one with release/build" >&2
+    exit 1
+fi
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 chmod 0755 "$root"
@@ -12,10 +21,10 @@ chmod 1777 "$root/tmp"
 strip -o "$root/orangery" "$binary"
 chmod 0755 "$root/orangery"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
-{ ldd "$binary" || true; } | grep -oE '/[^ ]+' | while read -r library; do
+while read -r library; do
     mkdir -p "$root$(dirname "$library")"
     cp -L "$library" "$root$library"
-done
+done <<<"$libraries"
 "$binary" plugin compile | while read -r _ file; do
     cp "$file" "$file.sha256" "$root/cache/orangery"
 done

@@ -38,8 +38,9 @@ async fn c_233_an_operator_whose_container_is_killed_goes_on_without_waiting_for
     installed.node.signal(&container, "SIGKILL").await;
     let after = installed.holder_after(&before).await;
     let took = killed.elapsed();
-    // Before the Lease of 15 seconds has ended.
-    assert!(took.as_secs() < 10, "{took:?}");
+    // Before the Lease of 15 seconds has ended; a build for tests is slow to start.
+    let most = if installed.node.is_of_release() { 2 } else { 10 };
+    assert!(took.as_secs() < most, "{took:?}");
     let pod = |holder: &str| holder.rsplit_once('_').map(|(pod, _)| pod.to_owned());
     assert_eq!(pod(&before), pod(&after), "it is the same pod");
     eprintln!("a killed container is active again after {took:?}");

@@ -101,7 +101,7 @@ pub(crate) struct Outcome {
 }
 
 /// Counts writes, and cuts the operator off after one of them.
-pub(crate) struct Cut {
+pub struct Cut {
     /// Writes that the server was let see.
     writes: AtomicUsize,
     /// The last one that it sees.
@@ -111,26 +111,29 @@ pub(crate) struct Cut {
 }
 
 /// So many writes as no scenario has.
-pub(crate) const NEVER: usize = usize::MAX;
+pub const NEVER: usize = usize::MAX;
 
 impl Cut {
-    pub(crate) fn new() -> Arc<Cut> {
+    /// Nothing is cut off yet.
+    pub fn new() -> Arc<Cut> {
         let (writes, last) = (AtomicUsize::new(0), AtomicUsize::new(NEVER));
         Arc::new(Cut { writes, last, reached: watch::Sender::new(false) })
     }
 
     /// From now on writes are counted anew, and none after this one passes.
-    pub(crate) fn arm(&self, last: usize) {
+    pub fn arm(&self, last: usize) {
         self.writes.store(0, Ordering::SeqCst);
         self.last.store(last, Ordering::SeqCst);
         self.reached.send_replace(false);
     }
 
-    fn counted(&self) -> usize {
+    /// Writes since then.
+    pub fn counted(&self) -> usize {
         self.writes.load(Ordering::SeqCst)
     }
 
-    pub(crate) async fn is_reached(&self) {
+    /// Waits until the last one has been seen.
+    pub async fn is_reached(&self) {
         let mut reached = self.reached.subscribe();
         reached.wait_for(|reached| *reached).await.expect("who counts is there");
     }
@@ -183,6 +186,16 @@ pub async fn at_crash_points(scenario: &Scenario, ground: &Ground, binary: impl 
 /// `OLDER` the first one is that of an older binary.
 pub async fn at_points_of_freezing(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
     play_points(scenario, ground, Loss::Frozen, binary).await
+}
+
+/// The points of a scenario of so many writes that are looked at where each run takes seconds: a few, all where `POINTS` says so.
+pub fn few_points(writes: usize) -> Vec<usize> {
+    let step = writes.div_ceil(FEW).max(1);
+    let asked = env::var("POINTS").unwrap_or_default();
+    let given = points_of(&asked).unwrap_or_else(|why| fail(&why));
+    let (first, step) = given.unwrap_or_else(|| (Dice::of(drawn()).below(step), step));
+    eprintln!("crash points of {writes}: POINTS={first}/{step} plays the same again, POINTS=all all of them");
+    (first..=writes).step_by(step).collect()
 }
 
 async fn play_points(scenario: &Scenario, ground: &Ground, loss: Loss, binary: impl AsyncFn() -> Binary) -> usize {
@@ -304,7 +317,7 @@ pub(crate) async fn play(
 }
 
 /// Waits until what the user did has been done.
-pub(crate) async fn ended(objects: &Objects, deed: &Deed) {
+pub async fn ended(objects: &Objects, deed: &Deed) {
     match deed {
         Deed::Delete => objects.expect_absent(&any("Installation", "tree")).await,
         Deed::Apply(_) | Deed::Move(_) => {

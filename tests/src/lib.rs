@@ -10,6 +10,7 @@ pub mod canary;
 pub mod case;
 pub mod chart;
 pub mod cluster;
+pub mod containers;
 pub mod control_group;
 pub mod crash_points;
 pub mod deployers;

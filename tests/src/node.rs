@@ -14,7 +14,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use crate::{fail, repository};
+use crate::{binary::signal, fail, repository};
 
 /// The image of the binary under test, as pods name it, and another tag of the same one.
 pub const IMAGE: (&str, &str, &str) = ("local/orangery", "1", "2");
@@ -87,6 +87,11 @@ impl Node {
         &self.chart
     }
 
+    /// Whether a release is tested.
+    pub fn is_of_release(&self) -> bool {
+        env::var_os(RELEASE).is_some()
+    }
+
     /// Sends a signal (`SIGKILL`, as the kernel does where memory ends) to the first process of a container.
     pub async fn signal(&self, container: &str, name: &str) {
         let mut ctr = self.ctr();
@@ -106,10 +111,45 @@ impl Node {
         peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
     }
 
+    /// The node answers nobody any more, and somebody says so, as an administrator does: until what is answered is dropped.
+    pub async fn goes(&self) -> GoneNode {
+        let folder = self.folder.clone();
+        let gone = spawn_blocking(move || {
+            let kubelet = fs::read_to_string(folder.join("pids/kubelet")).expect("the kubelet runs");
+            let gone = GoneNode { kubelet: kubelet.trim().parse().ok(), folder };
+            signal(gone.kubelet, "-STOP");
+            run(&mut gone.taint("node.kubernetes.io/out-of-service=gone:NoExecute"));
+            gone
+        });
+        gone.await.expect("the node is told to be gone")
+    }
+
     fn ctr(&self) -> Command {
         let mut ctr = Command::new("ctr");
         ctr.arg("--address").arg(self.folder.join("containerd/containerd.sock")).args(["--namespace", "k8s.io"]);
         ctr
+    }
+}
+
+/// A node that answers nobody; dropped, it is as before.
+pub struct GoneNode {
+    kubelet: Option<u32>,
+    folder: PathBuf,
+}
+
+impl GoneNode {
+    fn taint(&self, taint: &str) -> Command {
+        let mut kubectl = Command::new("kubectl");
+        kubectl.arg("--kubeconfig").arg(self.folder.join("admin.kubeconfig"));
+        kubectl.args(["taint", "nodes", "--all", taint]);
+        kubectl
+    }
+}
+
+impl Drop for GoneNode {
+    fn drop(&mut self) {
+        run(&mut self.taint("node.kubernetes.io/out-of-service:NoExecute-"));
+        signal(self.kubelet, "-CONT");
     }
 }
 

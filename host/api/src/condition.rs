@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::{
-    condition::{self, ConditionInput, DriftReport, PluginReport},
+    condition::{self, ConditionInput, DriftReport, PluginReport, ToldCondition},
     error::Code,
 };
 use schemars::JsonSchema;
@@ -88,6 +88,19 @@ pub fn with_suspension(how: Option<&str>, generation: i64, previous: &[Condition
 pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
     let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
     let conditions = condition::with_drift(report, generation, &previous, now.0);
+    conditions.into_iter().map(Condition::from_core).collect()
+}
+
+/// The same list with the conditions that a component tells ([`condition::with_told`]).
+pub fn with_told(
+    told: Vec<ToldCondition>,
+    before: &[String],
+    generation: i64,
+    previous: &[Condition],
+    now: &Time,
+) -> Vec<Condition> {
+    let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
+    let conditions = condition::with_told(told, before, generation, &previous, now.0);
     conditions.into_iter().map(Condition::from_core).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Reading clusters on behalf of components: the port `core::deployer::Clusters`.
 
+use data_encoding::BASE64;
 use futures::{StreamExt, TryFutureExt, TryStreamExt, future::try_join, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use orangery_core::{error::Fault, name::ApiVersion, port::BoxFuture, step::Halt};
@@ -26,13 +27,38 @@ impl ClusterSet {
     }
 }
 
-/// Whether a selection asks for releases of Helm. They are packed, so no value of theirs could be found anywhere, and large.
-fn selects_releases(what: &Selection) -> bool {
-    what.labels.as_deref().is_some_and(|labels| labels.split(',').any(|label| label == "owner=helm"))
+/// A label of Secrets with something packed, by which a deployer lists its own: no value in them could be found anywhere, and they are
+/// large.
+struct PackedSecrets {
+    /// As it stands in a selection.
+    label: &'static str,
+    /// Whether an object with the label is one of them.
+    is_one: fn(&Value) -> bool,
+}
+
+/// The releases of Helm, and the states of container items: an archive that is compressed and cut into pieces.
+const PACKED: [PackedSecrets; 2] = [
+    PackedSecrets { label: "owner=helm", is_one: is_release },
+    PackedSecrets { label: "container.deployer.landscaper.gardener.cloud/type=state", is_one: has_no_text },
+];
+
+/// Whether an object that such a selection has found is packed.
+fn is_packed(what: &Selection, object: &Value) -> bool {
+    let labels = what.labels.as_deref().unwrap_or_default();
+    PACKED.iter().any(|packed| labels.split(',').any(|label| label == packed.label) && (packed.is_one)(object))
 }
 
 fn is_release(object: &Value) -> bool {
     object.get("type").and_then(Value::as_str) == Some("helm.sh/release.v1")
+}
+
+/// Whether no entry of a Secret is a text.
+fn has_no_text(object: &Value) -> bool {
+    let mut entries = object.get("data").and_then(Value::as_object).into_iter().flat_map(|data| data.values());
+    entries.all(|entry| {
+        let bytes = entry.as_str().and_then(|encoded| BASE64.decode(encoded.as_bytes()).ok());
+        bytes.is_some_and(|bytes| std::str::from_utf8(&bytes).is_err())
+    })
 }
 
 /// A kind that is not served is a fault of the configuration here: the component may ask `discover` first.
@@ -65,7 +91,7 @@ impl Clusters for ClusterSet {
             let cluster = self.cluster(on).await.map_err(error::fault)?;
             let resource = cluster.served(&what.api_version, &what.kind).await.map_err(unread)?;
             let objects = cluster.list(&resource, what).await.map_err(unread)?;
-            for object in objects.iter().filter(|object| !(selects_releases(what) && is_release(object))) {
+            for object in objects.iter().filter(|object| !is_packed(what, object)) {
                 self.has_read(on, (&what.api_version, &what.kind), object);
             }
             Ok(objects)
@@ -210,6 +236,31 @@ mod tests {
         assert_eq!(within_kinds(&cluster, MOST_KINDS), Ok(()));
         let expected = "cluster c serves 10001 kinds, 10000 are allowed; remove definitions that nobody uses";
         assert_eq!(within_kinds(&cluster, MOST_KINDS + 1).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn c_195_con_27_what_is_packed_is_not_looked_for_where_its_owner_lists_it() {
+        let selection = |labels: &str| Selection {
+            api_version: "v1".into(),
+            kind: "Secret".into(),
+            namespace: Some("ns".into()),
+            names: Vec::new(),
+            labels: Some(labels.to_owned()),
+            fields: None,
+        };
+        let secret = |entries: &[&[u8]]| {
+            let entries =
+                entries.iter().enumerate().map(|(number, bytes)| (number.to_string(), json!(BASE64.encode(bytes))));
+            json!({"type": "Opaque", "data": Value::Object(entries.collect())})
+        };
+        let states = "a=b,container.deployer.landscaper.gardener.cloud/type=state";
+        let (packed, text): (&[u8], &[u8]) = (&[0x1f, 0x8b, 0x08], b"hunter2-hunter2");
+        let of = |labels: &str, object: &Value| is_packed(&selection(labels), object);
+        assert_eq!([of(states, &secret(&[packed])), of(states, &secret(&[]))], [true, true]);
+        assert_eq!([of(states, &secret(&[text])), of(states, &secret(&[packed, text]))], [false, false]);
+        assert_eq!([of("a=b", &secret(&[packed])), of("owner=helm", &secret(&[packed]))], [false, false]);
+        let release = json!({"type": "helm.sh/release.v1", "data": {"release": BASE64.encode(text)}});
+        assert_eq!([of("name=a,owner=helm", &release), of(states, &release)], [true, false]);
     }
 
     #[test]

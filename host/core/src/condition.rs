@@ -3,6 +3,8 @@
 //! `Ready` is always present; `Reconciling` and `Stalled` only while they are true, as kstatus wants; `Progressing` says
 //! whether the controller expects to be called again before the present job is settled (ORC-02, ORC-03).
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +161,7 @@ pub struct Observation {
 }
 
 struct ConditionRow {
-    type_: &'static str,
+    type_: Cow<'static, str>,
     status: Status,
     reason: String,
     message: String,
@@ -167,7 +169,13 @@ struct ConditionRow {
 }
 
 fn row(type_: &'static str, status: Status, reason: &str, message: &str) -> ConditionRow {
-    ConditionRow { type_, status, reason: reason.to_owned(), message: message.to_owned(), codes: Vec::new() }
+    ConditionRow {
+        type_: type_.into(),
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        codes: Vec::new(),
+    }
 }
 
 fn failed(type_: &'static str, status: Status, failure: &Failure) -> ConditionRow {
@@ -287,6 +295,51 @@ pub fn with_drift(report: &DriftReport, generation: i64, previous: &[Condition],
     with_row(DRIFTED, row, generation, previous, now)
 }
 
+/// What a component tells of something of its own, as a condition of its item (C-209).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToldCondition {
+    /// Its type, which is none of the host's.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether it holds.
+    pub status: Status,
+    /// A word.
+    pub reason: String,
+    /// For people.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// Whether the host tells conditions of this type itself, of any kind.
+pub fn is_of_host(type_: &str) -> bool {
+    OWNED.contains(&type_) || [OVERWRITE, DRIFTED, SUSPENDED].contains(&type_)
+}
+
+/// The same list with those that a component tells now, and without those of the types `before` that it told and does not tell any
+/// more. What others tell stays, and so does what the host tells.
+pub fn with_told(
+    told: Vec<ToldCondition>,
+    before: &[String],
+    generation: i64,
+    previous: &[Condition],
+    now: Timestamp,
+) -> Vec<Condition> {
+    let told: Vec<ToldCondition> = told.into_iter().filter(|told| !is_of_host(&told.type_)).collect();
+    let has_ended =
+        |type_: &String| !is_of_host(type_) && before.contains(type_) && !told.iter().any(|told| told.type_ == *type_);
+    let mut list: Vec<Condition> = previous.iter().filter(|condition| !has_ended(&condition.type_)).cloned().collect();
+    for ToldCondition { type_, status, reason, message } in told {
+        let message = cut(message, LONGEST_REPEATED);
+        let row = ConditionRow { type_: type_.into(), status, reason, message, codes: Vec::new() };
+        match list.iter_mut().find(|condition| condition.type_ == row.type_) {
+            Some(before) => *before = condition(row, generation, Some(&before.clone()), now),
+            None => list.push(condition(row, generation, None, now)),
+        }
+    }
+    list
+}
+
 /// How a component stands that is installed while the host runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginReport {
@@ -342,13 +395,13 @@ fn with_row(
 fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
     let same_status = before.filter(|before| before.status == row.status);
     // A column of the parents shows it, beside `lastError` and `Ready`, which say it all (C-65).
-    let message = match row.type_ {
+    let message = match row.type_.as_ref() {
         "Progressing" => brief(&row.message),
         "Reconciling" | "Stalled" => cut(row.message, LONGEST_REPEATED),
         _ => cut(row.message, LONGEST_MESSAGE),
     };
     let mut condition = Condition {
-        type_: row.type_.to_owned(),
+        type_: row.type_.into_owned(),
         status: row.status,
         last_transition_time: same_status.map_or(now, |before| before.last_transition_time),
         last_update_time: now,
@@ -493,6 +546,46 @@ mod tests {
         assert_eq!(found[..owned.len()], owned);
         assert_eq!(with_drift(&DriftReport::Unwatched, 1, &found, at(3)), owned);
         assert_eq!(with_drift(&DriftReport::Found("x".into()), 1, &found, at(3)), found);
+    }
+
+    #[test]
+    fn c_209_a_component_tells_conditions_beside_those_of_the_host_and_what_it_tells_no_more_goes() {
+        let owned = conditions(&ConditionInput::Succeeded, 1, &[], at(1));
+        let told = |type_: &str, status: Status, message: &str| ToldCondition {
+            type_: type_.to_owned(),
+            status,
+            reason: "R".to_owned(),
+            message: message.to_owned(),
+        };
+        let both = ["Init".to_owned(), "Wait".to_owned()];
+        let lines = |list: &[Condition]| list[owned.len()..].iter().map(line).collect::<Vec<_>>();
+        let runs = vec![told("Init", Status::Progressing, "a"), told("Wait", Status::Progressing, "b")];
+        let first = with_told(runs.clone(), &[], 1, &owned, at(2));
+        assert_eq!(first[..owned.len()], owned);
+        assert_eq!(lines(&first), ["Init=Progressing R \"a\" ", "Wait=Progressing R \"b\" "]);
+        // The same again moves nothing, and what it never told stays.
+        assert_eq!(with_told(runs, &both, 1, &first, at(3)), first);
+        assert_eq!(with_told(Vec::new(), &[], 1, &first, at(3)), first);
+        let second = with_told(vec![told("Init", Status::True, "c")], &both, 1, &first, at(4));
+        assert_eq!(lines(&second), ["Init=True R \"c\" "]);
+        assert_eq!(second[owned.len()].last_transition_time, at(4));
+        assert_eq!(with_told(Vec::new(), &both, 1, &second, at(4)), owned);
+        // A job that ends keeps them.
+        let failed = ConditionInput::Failed { failure: failure(), retry: false };
+        let kept: Vec<String> = conditions(&failed, 1, &second, at(5)).iter().map(line).collect();
+        assert_eq!(kept.last(), lines(&second).last());
+        let of_host =
+            ["Ready", "Reconciling", "Stalled", "Progressing", "Drifted", "ComponentReferenceOverwrite", "Suspended"];
+        for of_host in of_host {
+            let before = [of_host.to_owned()];
+            assert_eq!(
+                with_told(vec![told(of_host, Status::True, "x")], &before, 1, &first, at(4)),
+                first,
+                "{of_host}"
+            );
+        }
+        let long = with_told(vec![told("Init", Status::True, &"x".repeat(LONGEST_REPEATED + 1))], &[], 1, &[], at(1));
+        assert!(long[0].message.len() <= LONGEST_REPEATED + 30 && long[0].message.ends_with("more bytes]"), "{long:?}");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! proposal", 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within
 //! bounds.
 
+use std::collections::BTreeSet;
+
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,6 +15,7 @@ use crate::{
     overlay::overlay,
 };
 use orangery_core::{
+    condition::{ToldCondition, is_of_host},
     error::{Code, Fault, Problem},
     jsonpath::ParsedPath,
     name::{Namespace, is_path_segment},
@@ -50,6 +54,15 @@ const MOST_REQUIREMENTS: usize = 1_000;
 
 /// The most places of an object in which the host puts secret content: each of them gets a copy of it.
 const MOST_INJECTIONS: usize = 16;
+
+/// The most conditions that a component tells of its item.
+const MOST_CONDITIONS: usize = 8;
+
+/// The longest type and reason of one, in bytes.
+const LONGEST_CONDITION_WORD: usize = 128;
+
+/// The key of a provider status under which a component tells conditions of its item (C-209).
+pub const CONDITIONS: &str = "conditions";
 
 /// The key of a provider status under which the host keeps the inventory.
 pub const MANAGED_RESOURCES: &str = "managedResources";
@@ -146,6 +159,7 @@ fn check_status(status: Option<&Value>) -> Result<(), Fault> {
             "key \"metadata\", which API servers hold to the rules for objects; call it otherwise".to_owned(),
         );
     }
+    read_conditions(status.get(CONDITIONS))?;
     let text = |field: &str| status.get(field).map(|value| (value, value.as_str().unwrap_or_default()));
     if let Some((value, text)) = text("apiVersion")
         && !is_api_version(text)
@@ -158,6 +172,47 @@ fn check_status(status: Option<&Value>) -> Result<(), Fault> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Conditions of an item that its component tells are few, and none of them is the host's (C-209).
+fn read_conditions(told: Option<&Value>) -> Result<Vec<ToldCondition>, Fault> {
+    let Some(told) = told else { return Ok(Vec::new()) };
+    let wrong = |what: String| Err(invalid(format!("the provider status that is proposed has conditions {what}")));
+    let told = match Vec::<ToldCondition>::deserialize(told) {
+        Ok(told) => told,
+        Err(error) => {
+            return wrong(format!("of another form ({error}); write a list of type, status, reason and message"));
+        }
+    };
+    if told.len() > MOST_CONDITIONS {
+        return wrong(format!("of which there are {}, and {MOST_CONDITIONS} are the most; tell fewer", told.len()));
+    }
+    if told.iter().any(|condition| !is_condition_type(&condition.type_)) {
+        return wrong(format!(
+            "whose type is no word of letters, digits and \"-_./\" of at most {LONGEST_CONDITION_WORD} bytes; write such a word"
+        ));
+    }
+    if told.iter().any(|condition| condition.reason.is_empty() || condition.reason.len() > LONGEST_CONDITION_WORD) {
+        return wrong(format!("whose reason is empty or has more than {LONGEST_CONDITION_WORD} bytes; shorten it"));
+    }
+    let types: BTreeSet<&str> = told.iter().map(|condition| condition.type_.as_str()).collect();
+    if types.len() < told.len() {
+        return wrong("of which two have the same type; tell one of each type".to_owned());
+    }
+    if let Some(type_) = types.into_iter().find(|type_| is_of_host(type_)) {
+        return wrong(format!("of type {type_:?}, which the host tells itself; call it otherwise"));
+    }
+    Ok(told)
+}
+
+fn is_condition_type(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    (1..=LONGEST_CONDITION_WORD).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+/// The conditions of its item that a component tells with its provider status; none where they could not be told.
+pub fn told_conditions(status: Option<&Value>) -> Vec<ToldCondition> {
+    read_conditions(status.and_then(|status| status.get(CONDITIONS))).unwrap_or_default()
 }
 
 fn is_api_version(text: &str) -> bool {

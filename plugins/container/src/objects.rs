@@ -102,12 +102,15 @@ impl<'a> Run<'a> {
         writes.push(self.target_document());
         writes.push(self.of_run(&self.secret(&self.result(), "export", json!({}))));
         writes.extend(pull_secret.map(|secret| self.of_run(secret)));
-        for name in self.states() {
-            // They stay where the run stores a state, and go with the item.
-            let object = self.secret(&name, "state", json!({}));
-            writes.push(ObjectWrite { owned: Ownership::Managed, ..self.of_run(&object) });
-        }
+        writes.extend(self.states().iter().map(|name| self.of_run(&self.secret(name, "state", json!({})))));
         writes
+    }
+
+    /// A Secret that was made for the state of this run and has a piece of it: from now on it goes with the item. Nothing in it is
+    /// touched.
+    pub(crate) fn kept_state(&self, name: &str) -> ObjectWrite {
+        let object = self.secret(name, "state", json!({}));
+        ObjectWrite { on: self.on.clone(), owned: Ownership::Managed, ..ObjectWrite::new(&object, Write::Fill) }
     }
 
     /// The host resolves the target: nothing of it is known here.

@@ -20,6 +20,9 @@ const DISRUPTED: &str = "DisruptionTarget";
 /// The reason of that condition where a node is gone or is being cleared: of a node that is gone nobody tells the end of a pod.
 const TAKEN_OFF: &str = "DeletionByTaintManager";
 
+/// The longest reason of a condition, in bytes, as the host takes it.
+const LONGEST_REASON: usize = 128;
+
 /// The longest that is told of what a container says, in letters.
 const LONGEST_WORDS: usize = 2048;
 
@@ -213,6 +216,34 @@ fn container_status(status: &Value) -> Value {
     Value::Object(told)
 }
 
+/// The conditions of the item that tell of its pod (contract B): one for each container beside the program.
+pub(crate) fn conditions(pod: &Value) -> Vec<Value> {
+    let types = [("init", "InitContainer"), ("wait", "WaitContainer")];
+    types.iter().filter_map(|(container, type_)| condition(type_, status(pod, container)?.get("state")?)).collect()
+}
+
+fn condition(type_: &str, state: &Value) -> Option<Value> {
+    let told = |status: &str, reason: &str, message: &str| {
+        let reason = reason.get(..reason.floor_char_boundary(LONGEST_REASON)).unwrap_or_default();
+        json!({"type": type_, "status": status, "reason": reason, "message": cut(message)})
+    };
+    let reason_of = |state: &Value, otherwise: &str| {
+        Some(text(state, "/reason")).filter(|reason| !reason.is_empty()).unwrap_or(otherwise).to_owned()
+    };
+    if let Some(running) = state.get("running") {
+        let message = format!("Pod started running at {}", text(running, "/startedAt"));
+        return Some(told("Progressing", "Pod running", &message));
+    }
+    if let Some(waiting) = state.get("waiting") {
+        return Some(told("Progressing", &reason_of(waiting, "Waiting"), text(waiting, "/message")));
+    }
+    let ended = state.get("terminated")?;
+    if ended.get("exitCode").and_then(Value::as_i64) == Some(0) {
+        return Some(told("True", "ContainerSucceeded", "Container successfully finished"));
+    }
+    Some(told("False", &reason_of(ended, "Error"), text(ended, "/message")))
+}
+
 /// What `wait` has written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -321,6 +352,44 @@ mod tests {
         assert_eq!(cut_at(LONGEST_WORDS).chars().count(), LONGEST_WORDS);
         let longer = cut_at(LONGEST_WORDS + 1);
         assert!(longer.starts_with("… a") && longer.ends_with('z') && longer.chars().count() == LONGEST_WORDS + 2);
+    }
+
+    #[test]
+    fn limits_reason_of_a_container_in_a_condition_is_cut() {
+        let reason = |length: usize| {
+            let state = json!({"waiting": {"reason": "a".repeat(length)}});
+            condition("T", &state).unwrap()["reason"].as_str().unwrap().len()
+        };
+        assert_eq!([reason(LONGEST_REASON), reason(LONGEST_REASON + 1)], [LONGEST_REASON; 2]);
+    }
+
+    #[test]
+    fn con_09_init_and_wait_are_conditions_of_the_item() {
+        let of = |init: Value, wait: Value| {
+            let status = |name: &str, state: Value| json!({"name": name, "state": state});
+            let pod = json!({"status": {"initContainerStatuses": [status("init", init)],
+                "containerStatuses": [status("main", json!({"running": {}})), status("wait", wait)]}});
+            let told = conditions(&pod).into_iter().map(|told| {
+                let text = |field: &str| told[field].as_str().unwrap().to_owned();
+                ["type", "status", "reason", "message"].map(text).join("|")
+            });
+            told.collect::<Vec<_>>()
+        };
+        let creating = json!({"waiting": {"reason": "PodInitializing"}});
+        assert_eq!(
+            of(json!({"running": {"startedAt": "t"}}), creating),
+            [
+                "InitContainer|Progressing|Pod running|Pod started running at t",
+                "WaitContainer|Progressing|PodInitializing|"
+            ]
+        );
+        let failed = json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "m"}});
+        assert_eq!(
+            of(json!({"terminated": {"exitCode": 0}}), failed),
+            ["InitContainer|True|ContainerSucceeded|Container successfully finished", "WaitContainer|False|Error|m"]
+        );
+        assert_eq!(of(json!({}), json!({"waiting": {}})), ["WaitContainer|Progressing|Waiting|"]);
+        assert_eq!(conditions(&json!({"metadata": {}})), Vec::<Value>::new());
     }
 
     #[test]

@@ -379,21 +379,18 @@ fn unfinished(run: &Run<'_>, checkpoint: &Checkpoint, pod: &Value) -> Proposal {
     }
 }
 
-/// What becomes of the states when a pod has ended, and whether there is one then: that of this run takes the place of those before,
-/// and where the program has left none, no other one stays. Where nobody could store one, the last one stays.
+/// What becomes of the states when a pod has ended, and whether there is one then: that of this run is kept from now on and takes the
+/// place of those before, and where the program has left none, no other one stays. Where nobody could store one, the last one stays.
+/// What was made for a state of this run and is not kept goes with the job.
 fn in_order(run: &Run<'_>, pieces: &[Piece], result: Option<&RunResult>) -> (Vec<Stage>, bool) {
     let of_run = run.states();
-    let (kept, is_stored): (Vec<String>, bool) = match result {
-        Some(result) => (of_run.iter().take(result.state_pieces).cloned().collect(), result.state_pieces > 0),
-        None => {
-            let before = pieces.iter().map(|piece| &piece.name).filter(|name| !of_run.contains(name));
-            let before: Vec<String> = before.cloned().collect();
-            let has_state = !before.is_empty();
-            (before, has_state)
-        }
-    };
-    let leaving = pieces.iter().map(|piece| &piece.name).filter(|name| !kept.contains(name));
-    (removal(state::removals(leaving, run.place()), "state"), is_stored)
+    let before = || pieces.iter().map(|piece| &piece.name).filter(|name| !of_run.contains(name));
+    let Some(result) = result else { return (Vec::new(), before().next().is_some()) };
+    let keeps = of_run.iter().take(result.state_pieces).map(|name| run.kept_state(name));
+    let stage =
+        Stage { removals: state::removals(before(), run.place()), ..Stage::new("state", keeps.collect(), Gate::Gone) };
+    let stages = if stage.removals.is_empty() && stage.writes.is_empty() { Vec::new() } else { vec![stage] };
+    (stages, result.state_pieces > 0)
 }
 
 /// What the program has exported: an object, or nothing.
@@ -428,5 +425,9 @@ fn provider_status(
     }
     status.insert("lastOperation".to_owned(), json!(operation.word()));
     status.insert("podStatus".to_owned(), pod_status);
+    let conditions = pod.map(outcome::conditions).unwrap_or_default();
+    if !conditions.is_empty() {
+        status.insert("conditions".to_owned(), json!(conditions));
+    }
     Value::Object(status).to_string()
 }

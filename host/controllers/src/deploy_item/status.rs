@@ -20,7 +20,7 @@ use orangery_apply::{ItemState, ProgressStore};
 use orangery_core::{
     condition::DriftReport, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::StatusUpdate,
 };
-use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
+use orangery_proposal::{Proposal, check::told_conditions, deployer::PluginIdentity, item::StoredProposal};
 use serde_json::Value;
 
 use orangery_reconcile::Key;
@@ -56,7 +56,7 @@ pub(super) struct StatusWriter {
     /// Whether the job was or is being picked up. Until then the item keeps the phase of its last job.
     has_begun: bool,
     deployer: DeployerInformation,
-    /// The time of all writes but the last.
+    /// The time of all writes but the last, and then of that.
     now: Time,
     /// How the clusters of the item are reached.
     targets: Option<Arc<TargetConnections>>,
@@ -157,6 +157,7 @@ impl StatusWriter {
         now: Timestamp,
     ) -> Step<()> {
         let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+        self.now = now.clone();
         let generation = generation_of(self.before.as_ref());
         let status = self.draft.status.get_or_insert_default();
         let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
@@ -217,6 +218,7 @@ impl StatusWriter {
                 let large: BTreeSet<String> = written.large.iter().flat_map(LargeState::secrets).collect();
                 now.extend(large.iter().cloned());
                 self.persisted.extend(large);
+                self.tell_conditions(written.status.as_ref());
                 self.draft.status.get_or_insert_default().provider_status = written.status;
                 number = Some(written.number);
             } else {
@@ -238,6 +240,17 @@ impl StatusWriter {
             item_secrets::discard(&self.host.client, &namespace, &unneeded).await;
         }
         Ok(())
+    }
+
+    /// The conditions that the component tells of the item in a provider status as it is shown, and without those that it told before
+    /// and does not tell any more (C-209).
+    fn tell_conditions(&mut self, shown: Option<&Value>) {
+        let before = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        let before: Vec<String> = told_conditions(before).into_iter().map(|condition| condition.type_).collect();
+        let generation = generation_of(self.before.as_ref());
+        let status = self.draft.status.get_or_insert_default();
+        status.conditions =
+            condition::with_told(told_conditions(shown), &before, generation, &status.conditions, &self.now);
     }
 
     /// Stores what has no room in the status. Whether it is there: where an item is uninstalled and the API server takes no

@@ -41,3 +41,28 @@ async fn c_85_a_component_gets_back_what_it_keeps_and_nobody_else_sees_it() {
         .collect();
     assert_eq!(seen, [None, Some(json!(VALUE)), Some(json!(VALUE)), Some(json!(VALUE))]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_209_conditions_that_a_component_tells_are_those_of_its_item_and_show_no_value() {
+    let world = keeping().await;
+    let told = |type_: &str, status: &str, message: &str| json!({"type": type_, "status": status, "reason": "R", "message": message});
+    let first = json!([told("InitContainer", "Progressing", "m"), told("Other", "True", "m")]);
+    let first = json!({"status": {"count": 1, "conditions": first}, "next": {"continueWith": [1]}});
+    let fails = json!({"fail": {"code": "ERR_MINE", "message": "no"}});
+    let second = json!({"status": {"count": 2, "conditions": [told("InitContainer", "False", VALUE)]}, "next": fails});
+    world.create("other", &[proposal("b", first), proposal("b", second)], json!({})).await;
+    let of_component = |status: &Value| -> Vec<Vec<String>> {
+        let all = status["conditions"].as_array().unwrap().iter();
+        let line = |told: &Value| {
+            ["type", "status", "reason", "message"].map(|field| told[field].as_str().unwrap().to_owned())
+        };
+        let of_host = ["Ready", "Stalled", "Progressing", "Reconciling"];
+        all.map(|told| line(told).to_vec()).filter(|line| !of_host.contains(&line[0].as_str())).collect()
+    };
+    let status = world.job("other", "one").await;
+    assert_eq!(of_component(&status), [["InitContainer", "False", "R", "[masked]"]], "{status:#}");
+    let last = proposal("b", json!({"status": {"count": 3}}));
+    world.patch("other", json!({"spec": {"config": {"proposals": [last]}}})).await;
+    let status = world.job("other", "two").await;
+    assert_eq!((of_component(&status), &status["providerStatus"]["count"]), (Vec::new(), &json!(3)), "{status:#}");
+}

@@ -268,6 +268,45 @@ fn c_287_limits_proposal_exports_and_places_of_secret_content_have_a_number() {
 }
 
 #[test]
+fn c_209_limits_proposal_conditions_of_an_item_are_few_and_none_is_the_hosts() {
+    let proposed = |conditions: Value| checked(json!({"status": {"conditions": conditions}, "next": {"finish": {}}}));
+    let told =
+        |type_: &str, reason: &str| json!({"type": type_, "status": "Progressing", "reason": reason, "message": "m"});
+    let refused = |conditions: Value, what: &str| {
+        let sentence = format!("the provider status that is proposed has conditions {what}");
+        assert_eq!(proposed(conditions), message_of(Code::ConfigurationProblem, &sentence));
+    };
+    let all = |count: usize| json!((0..count).map(|number| told(&format!("T{number}"), "R")).collect::<Vec<_>>());
+    assert_eq!(proposed(all(8)), Ok(()));
+    refused(all(9), "of which there are 9, and 8 are the most; tell fewer");
+    let word = |length: usize| "a".repeat(length);
+    assert_eq!(proposed(json!([told(&word(128), &word(128)), told("example.org/a-b_c.D2", "R")])), Ok(()));
+    for type_ in [word(129).as_str(), "", "two words", "\u{e9}"] {
+        let why = "whose type is no word of letters, digits and \"-_./\" of at most 128 bytes; write such a word";
+        refused(json!([told(type_, "R")]), why);
+    }
+    for reason in [word(129), word(0)] {
+        refused(json!([told("T", &reason)]), "whose reason is empty or has more than 128 bytes; shorten it");
+    }
+    refused(json!([told("T", "R"), told("T", "S")]), "of which two have the same type; tell one of each type");
+    for type_ in ["Ready", "Progressing", "Drifted", "Suspended"] {
+        refused(
+            json!([told(type_, "R")]),
+            &format!("of type {type_:?}, which the host tells itself; call it otherwise"),
+        );
+    }
+    let status = json!([{"type": "T", "status": "Yes", "reason": "R"}]);
+    for wrong in [json!("a"), json!([1]), json!([{"type": "T"}]), status.clone()] {
+        let why = proposed(wrong).unwrap_err().to_string();
+        let rest = "; write a list of type, status, reason and message";
+        assert!(why.contains("conditions of another form (") && why.ends_with(rest), "{why}");
+    }
+    // What others have written into a status is read as carefully.
+    let told_in = |conditions: Value| told_conditions(Some(&json!({"conditions": conditions}))).len();
+    assert_eq!([told_in(all(8)), told_in(all(9)), told_in(status), told_conditions(None).len()], [8, 0, 0, 0]);
+}
+
+#[test]
 fn c_97_a_provider_status_is_called_as_an_object_can_be_called() {
     let proposed = |status: Value| checked(json!({"status": status, "next": {"finish": {}}}));
     let fails = |status: Value, what: &str| {
