@@ -382,4 +382,66 @@ mod tests {
         let other = ItemPlans { host: &host, item: &item, job: &"k".into() };
         assert_eq!(other.read(&plan), None);
     }
+
+    #[tokio::test]
+    async fn c_311_when_a_job_has_ended_its_plans_say_so_once() {
+        let (_server, client) = server().await;
+        let (host, item, job) = (host_on(client.clone()), item(), JobId::from("j"));
+        let plans = ItemPlans { host: &host, item: &item, job: &job };
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let mut names = Vec::new();
+        for number in 1..=4 {
+            names.push(plans.make(number, content(&job, number)).await.unwrap());
+        }
+        let [applying, open, rejected, stale] = &names[..] else { unreachable!() };
+        plans.tell(applying, phase::APPLYING, ("Approved", "it is being carried out")).await;
+        plans.tell(stale, phase::STALE, ("Changed", "another one has taken its place")).await;
+        let hash = api.get(rejected).await.unwrap().spec.plan_hash;
+        let said = json!({"status": {"approval": {"decision": "Reject", "planHash": hash}}});
+        api.patch_status(rejected, &PatchParams::default(), &Patch::Merge(said)).await.unwrap();
+        let told = async || {
+            let mut told = Vec::new();
+            for name in &names {
+                let plan = api.get(name).await.unwrap();
+                let why = plan.status.as_ref().unwrap().conditions.first().unwrap().message.clone();
+                told.push((plan.phase().to_owned(), why, plan.metadata.resource_version.clone()));
+            }
+            told
+        };
+        plans.end().await;
+        let first = told().await;
+        let said: Vec<(&str, &str)> = first.iter().map(|(phase, why, _)| (phase.as_str(), why.as_str())).collect();
+        let expected = [
+            (phase::APPLIED, "its job has ended"),
+            (phase::STALE, "its job has ended without it"),
+            (phase::REJECTED, "it is rejected, and its job has ended"),
+            (phase::STALE, "another one has taken its place"),
+        ];
+        assert_eq!(said, expected, "{open}");
+        plans.end().await;
+        assert_eq!(told().await, first, "nothing is written again");
+    }
+
+    #[tokio::test]
+    async fn c_311_what_is_said_of_a_plan_has_its_item_called_while_its_job_is_under_way() {
+        let host = crate::controller_context::tests::host();
+        let plan = |owner: &str| -> PartialObjectMeta<Plan> {
+            let owner =
+                json!({"apiVersion": orangery_api::API_VERSION, "kind": "DeployItem", "name": owner, "uid": "u"});
+            let metadata = json!({"name": "p", "namespace": "n", "ownerReferences": [owner]});
+            let plan = json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "Plan", "metadata": metadata});
+            serde_json::from_value(plan).unwrap()
+        };
+        for (name, finished) in [("works", "a"), ("done", "b")] {
+            let metadata = json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
+            let status = json!({"jobID": "b", "jobIDFinished": finished});
+            let item = json!({"metadata": metadata, "spec": {"type": "t"}, "status": status});
+            drop(host.stores.deploy_items.upsert(serde_json::from_value(item).unwrap()));
+        }
+        let queue = Queue::default();
+        for owner in ["works", "done", "nobody"] {
+            wake(&host, &queue, &plan(owner));
+        }
+        assert_eq!(queue.queued(), [Key::new("n", "works")]);
+    }
 }

@@ -305,4 +305,37 @@ mod tests {
         assert_eq!(of(&[Action::Delete, Action::Create, Action::Create]), "2 to create, 1 to delete");
         assert_eq!(of(&[]), "what is left in a former cluster");
     }
+
+    #[test]
+    fn c_313_a_proposal_is_gone_on_with_where_it_stands_and_a_new_one_is_looked_at_as_a_whole() {
+        let state = |step: Option<serde_json::Value>| {
+            let progress = step.map(|step| {
+                let progress = json!({"job": "j", "at": step, "since": "2026-01-01T00:00:00Z"});
+                serde_json::from_value(progress).unwrap()
+            });
+            ItemState { progress, ..ItemState::default() }
+        };
+        let is_resumed = |step| resumed(&state(step)).is_some();
+        assert!(!is_resumed(None), "nothing was carried out");
+        assert!(!is_resumed(Some(json!({"calling": {}}))), "the component is called");
+        let failed = json!({"stage": "s", "problem": {"code": "ERR_TIMEOUT", "message": "m"}});
+        assert!(!is_resumed(Some(json!({"recovering": failed}))), "it goes back from a failure");
+        for step in
+            [json!({"stage": {"stage": 0, "step": "writing"}}), json!("pruning"), json!("tidying"), json!("deleting")]
+        {
+            assert!(is_resumed(Some(step.clone())), "{step}");
+        }
+    }
+
+    #[test]
+    fn c_316_an_item_awaits_an_approval_only_where_it_waits_for_a_plan() {
+        let Halt::Wait(plan) = waiting("p") else { panic!("it waits") };
+        assert!(plan.awaits_approval());
+        let told = "waiting for Plan p to be approved (orangery approve, or orangery reject, with its name shows what it writes and says so)";
+        assert_eq!(plan.to_string(), told);
+        let Halt::Wait(mut other) = Halt::wait("Target", "t", Until::Exists) else { panic!("it waits") };
+        assert!(!other.awaits_approval());
+        other.join(plan);
+        assert!(other.awaits_approval(), "one of several");
+    }
 }
