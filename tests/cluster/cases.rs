@@ -4,6 +4,7 @@
 mod administration;
 mod admission;
 mod answers;
+mod approval;
 mod declarative;
 mod deletion;
 mod deploy_items;

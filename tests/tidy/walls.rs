@@ -59,7 +59,7 @@ mod tests {
         },
         Wall {
             name: "orangery-policy",
-            ours: &["orangery-core", "orangery-ocm", "orangery-proposal"],
+            ours: &["orangery-core", "orangery-expression", "orangery-ocm", "orangery-proposal"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Wall {

@@ -15,6 +15,7 @@ use crate::{
     installation::Installation,
     namespace_policy::NamespacePolicy,
     overwrites::ComponentVersionOverwrites,
+    plan::{Plan, phase},
     plugin::Plugin,
     sync::{SyncObject, TargetSync},
     target::Target,
@@ -32,6 +33,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         Installation::crd(),
         LsHealthCheck::crd(),
         NamespacePolicy::crd(),
+        Plan::crd(),
         Plugin::crd(),
         SyncObject::crd(),
         Target::crd(),
@@ -43,13 +45,17 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 }
 
 /// Objects of the job protocol, and Plugins, begin with a status that says that no generation was observed: without it kstatus takes an
-/// object on which nobody has worked yet for done, and with it no write is needed to say so. Flux begins its kinds alike.
+/// object on which nobody has worked yet for done, and with it no write is needed to say so. Flux begins its kinds alike. A Plan begins
+/// as one that may be approved.
 fn begin_unobserved(crd: &mut CustomResourceDefinition) {
-    let is_plugin = crd.spec.names.kind == "Plugin";
+    let (is_plugin, is_plan) = (crd.spec.names.kind == "Plugin", crd.spec.names.kind == "Plan");
     for version in &mut crd.spec.versions {
         let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
         let status = schema.and_then(|schema| schema.properties.as_mut()?.get_mut("status"));
-        if let Some(status) = status.filter(|status| is_plugin || has_jobs(status)) {
+        let Some(status) = status else { continue };
+        if is_plan {
+            status.default = Some(JSON(json!({"phase": phase::READY})));
+        } else if is_plugin || has_jobs(status) {
             status.default = Some(JSON(json!({"observedGeneration": -1})));
         }
     }
@@ -127,6 +133,7 @@ mod tests {
                 "Execution",
                 "Installation",
                 "NamespacePolicy",
+                "Plan",
                 "Plugin",
                 "SyncObject",
                 "TargetSync",
@@ -152,6 +159,7 @@ mod tests {
                 "egress",
                 "items",
                 "namespaces",
+                "plans",
                 "priority",
                 "profile",
                 "quotas",

@@ -24,7 +24,7 @@ use crate::{
     waiting::{WaitingFor, is_zero},
 };
 use orangery_core::name::JobId;
-use orangery_policy::PolicyRequest;
+use orangery_policy::{Approval, PolicyRequest};
 
 /// What is to be installed: a blueprint, where its imports come from and where its exports go.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +98,10 @@ pub struct InstallationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::positive")]
     pub max_parallel: Option<NonZeroU32>,
+    /// Whether jobs wait until somebody has approved what they write (C-311); absent means `None`. Holds for sub-installations too,
+    /// and what a NamespacePolicy says holds beside it. Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// Promises that spare looking at siblings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimization: Option<Optimization>,
@@ -490,7 +494,6 @@ impl Installation {
         let is_signed = !is_inline && component_descriptor.is_some() && verification.is_some();
         let is_written_out = component_descriptor.as_ref().is_some_and(|descriptor| descriptor.inline.is_some());
         let asked = [
-            Some(PolicyRequest::Unapproved),
             (is_inline || is_written_out).then_some(PolicyRequest::InlineBlueprint),
             (!is_signed).then_some(PolicyRequest::UnsignedBlueprint),
         ];

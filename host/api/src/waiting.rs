@@ -27,7 +27,7 @@ pub struct WaitingFor {
     /// What selects it, in words, where it is not named.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub selection: String,
-    /// What must become of it: `Exists`, `Ready`, `Finished` (its job), `Gone`, `Met` (a gate expression) or `Room` (the
+    /// What must become of it: `Exists`, `Ready`, `Finished` (its job), `Gone`, `Met` (a gate expression), `Approved` (a Plan) or `Room` (the
     /// operator works on fewer items than it may).
     pub until: String,
 }

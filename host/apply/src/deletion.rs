@@ -32,11 +32,15 @@ use orangery_cluster::{Deletion, Error, Observed, Precondition, is_being_deleted
 /// # Errors
 /// A wait for what goes slowly, or why something cannot be deleted.
 pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
+    delete_by(&ObjectWriter::Server, job, state).await
+}
+
+/// The one path of a deletion and of a dry run of it: the writer of the objects tells them apart.
+pub(crate) async fn delete_by(writer: &ObjectWriter, job: &Job<'_>, state: &mut ItemState) -> Step<()> {
     if state.inventory.0.is_empty() {
         return Ok(());
     }
-    let writer = ObjectWriter::Server;
-    let objects = JobObjects::new(job, &writer, None);
+    let objects = JobObjects::new(job, writer, None);
     let ending = state.inventory.ending();
     objects.check_clusters(clusters_of(&ending), state).await.map_err(|error| error.halt)?;
     let mut ending = state.inventory.ending();
@@ -95,8 +99,8 @@ fn laid_over(live: &Value, patch: &Value, labels: &[String]) -> Value {
 const HOLDS_THE_ITEM: &str = "it is being deleted, and goes when this item is gone, which is in it";
 
 /// Why an object stays that a stage removes for which nobody vouches.
-const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches for what its release says, by a signature or an \
-                           approval as the policy of the namespace requires them";
+const NOT_ITS_OWN: &str = "it has not the mark of this item, and nobody vouches for what its release says, by a signature, as the \
+                           policy of the namespace requires them";
 
 /// Why nobody deletes an object that can only be created (C-199).
 const ONLY_CREATED: &str =

@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orangery_core::{port::BoxFuture, step::Step};
+use orangery_core::{masking::Masker, port::BoxFuture, step::Step};
 use orangery_proposal::{
-    Action, ObjectWrite, Ownership, Proposal, Stage, Write,
-    executor::{stages, writes},
+    Action, ObjectWrite, Ownership, PlannedObject, Proposal, Stage, Write,
+    executor::{ExecutionStep, stages, writes},
     inventory::{Inventory, LocatedObject},
     item::StoredProposal,
-    overlay::difference,
+    overlay::{difference, plain, whole_difference},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     ItemState, Job, Outcome, ProgressStore,
+    cluster_identity::ClusterIdentity,
+    deletion::delete_by,
     dry_run_objects::{DryRunObject, DryRunObjects},
     executor::{execute, located},
     job_objects::JobObjects,
@@ -29,6 +31,19 @@ pub struct DryRun {
     pub effects: Vec<Effect>,
     /// What would not be deleted, and why, one sentence each.
     pub notes: Vec<String>,
+    /// What would be left in clusters that the targets do not name any more, by the uid of the cluster.
+    pub former: BTreeMap<String, Inventory>,
+}
+
+impl DryRun {
+    /// Nothing is tried out.
+    pub fn nothing() -> Self {
+        Self::of_deletion(Vec::new(), ItemState::default())
+    }
+
+    fn of_deletion(effects: Vec<Effect>, state: ItemState) -> Self {
+        Self { outcome: Outcome::Finished, effects, notes: state.notes, former: state.former }
+    }
 }
 
 /// One object of a proposal: what it is, and what it would be.
@@ -36,6 +51,8 @@ pub struct DryRun {
 pub struct Effect {
     /// Which object.
     pub located: LocatedObject,
+    /// By what its cluster is known again (C-35); `None` where that was not looked at.
+    pub cluster: Option<ClusterIdentity>,
     /// What would become of it.
     pub action: Action,
     /// As it is; `None` where it does not exist.
@@ -48,8 +65,39 @@ pub struct Effect {
     pub ephemeral: bool,
 }
 
-/// Carries a proposal out as [`carry_out`](crate::carry_out) does, with reads and dry runs alone. `known` is the item's
-/// state. Gates are not waited for: every stage is taken to succeed; and nobody recovers from a failure, which is
+impl Effect {
+    /// What people are shown of it, without what is secret.
+    pub fn display(mut self, masker: &Masker) -> PlannedObject {
+        self.before.iter_mut().chain(&mut self.after).for_each(|object| masker.mask_value(object));
+        let mut key = self.located.key;
+        key.name = masker.mask(&key.name).into_owned().into();
+        PlannedObject::new(self.action, &self.located.on, &key, self.before.as_ref(), self.after.as_ref())
+            .in_stage(self.stage, self.ephemeral)
+    }
+
+    /// What is written, one value for each thing that is done to the object, whatever order it is done in (C-313): what it becomes where
+    /// it is made, which one goes where it is deleted, and else the fields that change. What the server fills in says nothing.
+    /// It is secret.
+    pub fn writes(&self) -> Vec<Value> {
+        let Self { located, cluster, action, before, after, .. } = self;
+        let cluster = cluster.as_ref().map(|cluster| [cluster.uid(), cluster.address()]);
+        let made = || json!(["make", cluster, located, after.as_ref().map(plain)]);
+        let uid = || before.as_ref().and_then(|before| before.pointer("/metadata/uid"));
+        let gone = || json!(["delete", cluster, located, uid()]);
+        match (action, before, after) {
+            (Action::Create, _, _) => vec![made()],
+            (Action::Replace, _, _) => vec![gone(), made()],
+            (Action::Delete, _, _) => vec![gone()],
+            (Action::Change, Some(before), Some(after)) => {
+                vec![json!(["change", cluster, located, uid(), whole_difference(before, after)])]
+            }
+            (Action::Change | Action::None | Action::Foreign, _, _) => Vec::new(),
+        }
+    }
+}
+
+/// Carries a proposal out as [`carry_out`](crate::carry_out) does, with reads and dry runs alone, from where `known`, the item's
+/// state, says that it stands. Gates are not waited for: every stage is taken to succeed; and nobody recovers from a failure, which is
 /// answered.
 ///
 /// # Errors
@@ -57,12 +105,11 @@ pub struct Effect {
 pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &ItemState) -> Step<DryRun> {
     let proposal = Proposal { recover: None, ..proposal.clone() };
     let writer = ObjectWriter::DryRun(DryRunObjects::default());
-    let (inventory, clusters) = (known.inventory.clone(), known.clusters.clone());
-    let mut state = ItemState { inventory, clusters, ..ItemState::default() };
+    let mut state = standing(known);
     let objects = JobObjects::new(job, &writer, Some(&proposal));
     let outcome = execute(objects, &mut Unrecorded, &proposal, &mut state).await?;
     let ObjectWriter::DryRun(objects) = writer else {
-        return Ok(DryRun { outcome, effects: Vec::new(), notes: state.notes });
+        return Ok(DryRun { outcome, effects: Vec::new(), notes: state.notes, former: state.former });
     };
     let mut objects = objects.into_objects();
     let writes: BTreeMap<LocatedObject, &ObjectWrite> = writes(&proposal).collect();
@@ -71,7 +118,45 @@ pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &ItemState) -> S
         let write = writes.get(&located).copied();
         Some(effect(known, (located, stage), write, job))
     });
-    Ok(DryRun { outcome, effects: effects.collect(), notes: state.notes })
+    let mut effects: Vec<Effect> = effects.collect();
+    effects.extend(beside(objects, job));
+    place(&mut effects, &state);
+    Ok(DryRun { outcome, effects, notes: state.notes, former: state.former })
+}
+
+/// Takes away what an item has deployed as [`delete`](crate::delete) does, with reads and dry runs alone.
+///
+/// # Errors
+/// Those of [`delete`](crate::delete).
+pub async fn dry_run_of_deletion(job: &Job<'_>, known: &ItemState) -> Step<DryRun> {
+    let writer = ObjectWriter::DryRun(DryRunObjects::default());
+    let mut state = ItemState { deletion_order: known.deletion_order.clone(), ..standing(known) };
+    delete_by(&writer, job, &mut state).await?;
+    let ObjectWriter::DryRun(objects) = writer else {
+        return Ok(DryRun::of_deletion(Vec::new(), state));
+    };
+    let mut effects = beside(objects.into_objects(), job);
+    place(&mut effects, &state);
+    Ok(DryRun::of_deletion(effects, state))
+}
+
+/// Says in which clusters it is, as the dry run has found them.
+fn place(effects: &mut [Effect], state: &ItemState) {
+    for effect in effects {
+        effect.cluster = state.clusters.get(&effect.located.on).cloned();
+    }
+}
+
+/// As much of a state as a dry run begins with.
+fn standing(known: &ItemState) -> ItemState {
+    let (inventory, clusters, progress) = (known.inventory.clone(), known.clusters.clone(), known.progress.clone());
+    ItemState { inventory, clusters, progress, ..ItemState::default() }
+}
+
+/// What is written or deleted although no stage and no inventory names it: what a selection takes in.
+fn beside(objects: BTreeMap<LocatedObject, DryRunObject>, job: &Job<'_>) -> Vec<Effect> {
+    let reached = objects.into_iter().filter(|(_, known)| known.is_written || known.is_deleted);
+    reached.map(|(located, known)| effect(known, (located, String::new()), None, job)).collect()
 }
 
 /// The objects of a proposal and of an inventory in the order in which the proposal comes to them, each with its first stage.
@@ -82,6 +167,20 @@ fn order(proposal: &Proposal, known: &Inventory) -> Vec<(LocatedObject, String)>
     let all = before.iter().flat_map(objects).chain(leaving).chain(afterwards.iter().flat_map(objects));
     let mut seen = BTreeSet::new();
     all.filter(|(located, _)| seen.insert(located.clone())).collect()
+}
+
+/// The objects of the stages that a proposal has behind it at this step: the item has come to them in this job.
+pub fn reached(proposal: &Proposal, step: &ExecutionStep) -> BTreeSet<LocatedObject> {
+    let (before, afterwards) = stages(proposal);
+    let (of_before, of_afterwards) = match step {
+        ExecutionStep::Stage(position) => (position.stage, 0),
+        ExecutionStep::Pruning | ExecutionStep::Exporting => (before.len(), 0),
+        ExecutionStep::Afterwards(position) => (before.len(), position.stage),
+        ExecutionStep::Tidying => (before.len(), afterwards.len()),
+        ExecutionStep::Calling { .. } | ExecutionStep::Recovering(_) | ExecutionStep::Deleting => (0, 0),
+    };
+    let passed = before.iter().take(of_before).chain(afterwards.iter().take(of_afterwards));
+    passed.flat_map(objects).map(|(located, _)| located).collect()
 }
 
 fn objects(stage: &Stage) -> impl Iterator<Item = (LocatedObject, String)> {
@@ -126,7 +225,7 @@ fn effect(
         (Some(_), Some(_)) => Action::Change,
     };
     let ephemeral = !is_foreign && write.is_some_and(|write| write.owned == Ownership::Ephemeral);
-    Effect { located, action, before, after, stage, ephemeral }
+    Effect { located, cluster: None, action, before, after, stage, ephemeral }
 }
 
 /// Whether an object that is there is left to somebody else: by a write, or where it was to be deleted (C-36).
@@ -176,6 +275,57 @@ mod tests {
             .collect();
         let expected = [("r", "one"), ("a", "one"), ("b", "one"), ("c", "two"), ("old", ""), ("z", "last")];
         assert_eq!(found, expected.map(|(name, stage)| (name.to_owned(), stage.to_owned())));
+    }
+
+    #[test]
+    fn c_313_what_a_proposal_has_behind_it_are_the_objects_of_the_stages_that_it_has_passed() {
+        let next = json!({"finish": {"afterwards": [stage("last", &["r"], &["z"]), stage("end", &[], &["y"])]}});
+        let stages = [stage("one", &[], &["a"]), stage("two", &["b"], &["c"])];
+        let proposal: Proposal = serde_json::from_value(json!({"stages": stages, "next": next})).unwrap();
+        let of = |step: Value| -> String {
+            let step = serde_json::from_value(step).unwrap();
+            reached(&proposal, &step).into_iter().map(|located| located.key.name.to_string()).collect()
+        };
+        let at = |stage: usize, step: &str| json!({"stage": stage, "step": step});
+        assert_eq!(of(json!({"stage": at(0, "writing")})), "");
+        assert_eq!(of(json!({"stage": at(1, "removing")})), "a");
+        assert_eq!(of(json!({"stage": at(1, "waiting")})), "a", "the stage is not passed");
+        assert_eq!(of(json!("pruning")), "abc");
+        assert_eq!(of(json!({"afterwards": at(1, "writing")})), "abcrz");
+        assert_eq!(of(json!("tidying")), "abcryz");
+        assert_eq!(of(json!({"calling": {}})), "", "what comes is another proposal");
+    }
+
+    #[test]
+    fn c_313_what_is_written_is_told_apart_by_what_becomes_of_an_object_and_not_by_what_the_server_fills_in() {
+        let located = LocatedObject {
+            on: ClusterRef::Target,
+            key: serde_json::from_value(json!({"apiVersion": "v1",
+            "kind": "Secret", "name": "a"}))
+            .unwrap(),
+        };
+        let secret = |version: &str, value: &str| {
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"uid": "u", "resourceVersion": version},
+                "data": {"k": value}})
+        };
+        let of = |action, before: Option<Value>, after: Option<Value>| {
+            let (stage, ephemeral) = (String::new(), false);
+            let cluster = Some(ClusterIdentity::Uid("c".to_owned()));
+            Effect { located: located.clone(), cluster, action, before, after, stage, ephemeral }
+        };
+        let elsewhere =
+            Effect { cluster: Some(ClusterIdentity::Uid("d".to_owned())), ..of(Action::Create, None, None) };
+        assert_ne!(elsewhere.writes(), of(Action::Create, None, None).writes(), "another cluster is another place");
+        let of = |action, before, after| of(action, before, after).writes();
+        let (one, two, three) = (secret("1", "one"), secret("2", "two"), secret("3", "three"));
+        let changed = of(Action::Change, Some(one.clone()), Some(two.clone()));
+        assert_eq!(changed, of(Action::Change, Some(secret("9", "one")), Some(two.clone())));
+        assert_ne!(changed, of(Action::Change, Some(three.clone()), Some(two.clone())), "a value of a Secret counts");
+        let created = of(Action::Create, None, Some(two.clone()));
+        assert_ne!(created, of(Action::Create, None, Some(three)));
+        let replaced = of(Action::Replace, Some(one.clone()), Some(two));
+        assert_eq!(replaced, [of(Action::Delete, Some(one.clone()), None), created].concat(), "half of it may be done");
+        assert_eq!(of(Action::None, Some(one.clone()), Some(one)), Vec::<Value>::new());
     }
 
     struct Nowhere;

@@ -31,7 +31,7 @@ pub use crate::{
         DriftFinding, DriftedSince, TrackedManifest, ask, correct, find, manifest, manifest_objects, part, watch,
         writes_all,
     },
-    dry_run::{DryRun, Effect, dry_run},
+    dry_run::{DryRun, Effect, dry_run, dry_run_of_deletion, reached},
     executor::carry_out,
     job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose},
     owner::{OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Owner},

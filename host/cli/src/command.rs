@@ -6,6 +6,7 @@ use std::{io, process::ExitCode};
 use clap::Subcommand;
 
 use self::{
+    approve::{Approve, Reject},
     blueprint::{BlueprintArguments, BlueprintCommand},
     completion::CompletionArguments,
     crd::Crd,
@@ -23,6 +24,7 @@ use self::{
 };
 use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 
+pub mod approve;
 pub mod blueprint;
 pub mod completion;
 pub mod container;
@@ -57,6 +59,10 @@ pub enum Tool {
     Reconcile(Reconcile),
     /// End the running job of an installation
     Interrupt(Interrupt),
+    /// Show what deploy items are about to write, and approve it
+    Approve(Approve),
+    /// Reject what deploy items are about to write
+    Reject(Reject),
     /// Have no job of a root installation begin
     Suspend(Suspend),
     /// Have jobs of a root installation begin again
@@ -89,6 +95,8 @@ impl Tool {
             Tool::Why(why) => wait_for(why.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Approve(approve) => wait_for(approve.execute(terminal)),
+            Tool::Reject(reject) => wait_for(reject.execute(terminal)),
             Tool::Suspend(suspend) => wait_for(suspend.execute(terminal)),
             Tool::Resume(resume) => wait_for(resume.execute(terminal)),
             Tool::Test(test) => wait_for(test.execute(terminal)),

@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use orangery_api::plan::PlanContentError;
 use orangery_core::{error::Fault, name::Namespace, name::ObjectName};
 use orangery_plugin::RegistrationError;
 use orangery_registry::oci::NotAReference;
@@ -52,6 +53,35 @@ pub enum CommandError {
         namespace: Namespace,
         /// Its name.
         name: ObjectName,
+    },
+    /// There is no Plan to say something of.
+    #[error(
+        "in namespace {namespace} is no Plan {name}, and none below an Installation of this name waits to be approved; orangery approve -n \
+         {namespace} lists those that do"
+    )]
+    NoPlan {
+        /// Its namespace.
+        namespace: Namespace,
+        /// What was asked for.
+        name: ObjectName,
+    },
+    /// A Plan is not open any more.
+    #[error("plan {plan} is {phase}{why}; there is nothing to approve or to reject in it")]
+    PlanEnded {
+        /// Its name.
+        plan: ObjectName,
+        /// Its phase.
+        phase: String,
+        /// Why, as the sentence goes on; empty where it is not said.
+        why: String,
+    },
+    /// A Plan cannot be read.
+    #[error("plan {plan} cannot be shown: {cause}; nothing is said of it, and an operator carries nothing of it out")]
+    PlanContent {
+        /// Its name.
+        plan: String,
+        /// Why.
+        cause: PlanContentError,
     },
     /// What was waited for did not happen in time.
     #[error(
@@ -375,6 +405,9 @@ impl CommandError {
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
             | CommandError::Suspended { .. }
+            | CommandError::NoPlan { .. }
+            | CommandError::PlanEnded { .. }
+            | CommandError::PlanContent { .. }
             | CommandError::NoRelease { .. }
             | CommandError::OperatorRuns { .. }
             | CommandError::NoTests(_)

@@ -22,7 +22,7 @@ use orangery_proposal::item::decide;
 use orangery_reconcile::{Controller, Crash, Key, NextCall, Queue, in_this_slot};
 
 use self::{
-    apply::{Applied, apply, ended::end_after_job, former::release},
+    apply::{Applied, apply, approval::end_plans, ended::end_after_job, former::release},
     gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
@@ -79,9 +79,7 @@ impl DeployItemController {
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key)) = (change.after, change.key()) {
                 let uid = change.before.and_then(|before| before.metadata.uid.as_deref());
-                if let (Some(host), Some(uid)) = (host.upgrade(), uid) {
-                    host.newest_seals.forget(uid);
-                }
+                host.upgrade().into_iter().zip(uid).for_each(|(host, uid)| host.newest_seals.forget(uid));
                 pool.release(&waiter(StoredKind::DeployItem, &key));
                 cache.forget(&key);
                 limiter.leave(&key);
@@ -98,7 +96,7 @@ impl DeployItemController {
 
     /// Where the job rests, in one write; and when the item is looked at again.
     async fn finish(&self, reconciliation: ItemReconciliation, applied: Applied) -> Result<NextCall, Halt> {
-        let ItemReconciliation { gathered, phase, mut status, state, .. } = reconciliation;
+        let ItemReconciliation { gathered, phase, mut status, state, awaited_approval, .. } = reconciliation;
         let Applied { result, now, left } = applied;
         if !status.is_current() {
             return Ok(NextCall::Settled);
@@ -110,6 +108,7 @@ impl DeployItemController {
                     self.forget(&gathered.key);
                 } else {
                     gathered.clusters.keep_waiting();
+                    self.limiter.leave_while(&gathered.key, &transition);
                 }
                 let mut written = status.finish(&rest, state, now).await;
                 if let (Err(Halt::Stall(refused)), true) = (&written, rest.ended) {
@@ -123,6 +122,7 @@ impl DeployItemController {
                     }
                 }
                 written.map_err(|write| job::unwritten(&transition, write))?;
+                end_plans(&gathered, rest.ended, awaited_approval).await;
             }
             None => {
                 release(&gathered, &mut status, state).await?;

@@ -8,7 +8,9 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use orangery_api::{annotation, deploy_item::DeployItem, installation::Installation, marks::Marks as _};
+use orangery_api::{
+    annotation, deploy_item::DeployItem, installation::Installation, marks::Marks as _, plan::PlanContent,
+};
 use orangery_core::digest::sha256;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -139,6 +141,26 @@ impl<'a> Sealer<'a> {
         }
         if self.newest.take(self.uid, number) { Ok(()) } else { Err(SealError::Replayed) }
     }
+}
+
+impl SealKey {
+    /// Seals a Plan: the operator knows by it that nobody else has made it, nor changed anything of it (C-312).
+    pub(crate) fn seal_plan(&self, plan: &mut PlanContent) {
+        if let Some(sealed) = sealed_plan(plan) {
+            plan.seal = BASE64.encode(&self.sign(&sealed));
+        }
+    }
+
+    /// Whether this operator has made a Plan as it is.
+    pub(crate) fn knows(&self, plan: &PlanContent) -> bool {
+        let tag = BASE64.decode(plan.seal.as_bytes()).ok();
+        tag.zip(sealed_plan(plan)).is_some_and(|(tag, sealed)| self.verify(&sealed, &tag))
+    }
+}
+
+/// What is sealed of a Plan: all of it.
+fn sealed_plan(plan: &PlanContent) -> Option<Vec<u8>> {
+    serde_json::to_vec(&("plan", PlanContent { seal: String::new(), ..plan.clone() })).ok()
 }
 
 /// Seals the state of templates that lies in one Secret of an Installation (C-202).

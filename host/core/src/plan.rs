@@ -1,5 +1,6 @@
 //! Deciding: from what was gathered to what is to be done. Pure, and the only place that decides.
 
+pub mod approval;
 pub mod beginning;
 pub mod changes;
 pub mod concurrency;

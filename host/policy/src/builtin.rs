@@ -7,6 +7,7 @@ use orangery_core::network::Network;
 use crate::{
     egress::{Cidr, EgressRules},
     pattern::Pattern,
+    plan_rule::PlanRules,
     profile::Profile,
     spec::{
         Approval, BlueprintRules, DataObjectRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern,
@@ -78,6 +79,7 @@ fn open() -> PolicySpec {
         quotas: NO_QUOTAS,
         recordings: RecordingRules { one_in: Some(0) },
         approval: Some(Approval::None),
+        plans: PlanRules { rules: Some(Vec::new()) },
         ..PolicySpec::default()
     }
 }
@@ -127,6 +129,7 @@ mod tests {
             },
             "recordings": {"oneIn": 0},
             "approval": "None",
+            "plans": {"rules": []},
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);
         let mut restricted = compatible;

@@ -47,6 +47,12 @@ impl EffectivePolicy {
         self.policies().try_for_each(|policy| check(policy, subject, request))
     }
 
+    /// Whether jobs write nothing that nobody has approved (C-49).
+    pub fn requires_approval(&self) -> bool {
+        let required = |lines: &PolicySpec| lines.approval == Some(Approval::Required);
+        self.policies().any(|policy| policy.lines().map_or(true, required))
+    }
+
     /// Whether everything has to be covered by a signature (C-47, C-75).
     pub fn requires_signatures(&self) -> bool {
         self.policies().any(|policy| policy.lines().map_or(true, requires_signatures))
@@ -263,7 +269,7 @@ fn allows_secret_data(lines: &PolicySpec) -> Result<(), RefusedLine> {
     }
 }
 
-/// Nobody can approve anything yet (C-49).
+/// What an external deployer writes nobody can approve (C-49).
 fn approved(lines: &PolicySpec) -> Result<(), RefusedLine> {
     let line = PolicyLine::of(lines, "spec.approval", |spec| spec.approval.as_ref());
     let line = line.filter(|line| *line.value == Approval::Required);

@@ -10,6 +10,8 @@ mod egress;
 mod explain;
 mod networks;
 mod pattern;
+mod plan_rule;
+mod planned;
 mod profile;
 mod quota;
 mod read;
@@ -27,6 +29,7 @@ pub use crate::{
     egress::{Cidr, EgressRules},
     explain::ExplainedLine,
     pattern::Pattern,
+    plan_rule::{BrokenRule, PlanRule, PlanRules, RuleAction},
     profile::Profile,
     quota::{Quota, QuotaKind, ReconcileInterval},
     read::{Policy, PolicyOrigin},

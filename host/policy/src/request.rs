@@ -16,7 +16,7 @@ pub enum PolicySubject<'a> {
 /// What is about to be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyRequest<'a> {
-    /// A job that nobody has approved.
+    /// An item of an external deployer: nobody can approve what that writes.
     Unapproved,
     /// An item of this type is worked on.
     ItemType(&'a str),
@@ -75,7 +75,7 @@ impl fmt::Display for PolicyRequest<'_> {
         };
         match self {
             Self::Unapproved => {
-                f.write_str("a job without an approval, which nobody can give yet (approval: None asks for none),")
+                f.write_str("an item of an external deployer, whose writes nobody can approve (approval: None asks for none),")
             }
             Self::ItemType(of) => write!(f, "an item of type {}", shown(of)),
             Self::InlineBlueprint => f.write_str("a blueprint that is written into its Installation"),

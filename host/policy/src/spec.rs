@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     egress::EgressRules,
     pattern::Pattern,
+    plan_rule::PlanRules,
     profile::Profile,
     selector::NamespaceSelector,
     trust::{SignatureRules, TrustedKey, TrustedSigner},
@@ -53,10 +54,13 @@ pub struct PolicySpec {
     /// What is recorded of the calls of components for the namespace.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub recordings: RecordingRules,
-    /// Whether jobs wait until somebody approves them. Nobody can approve any yet: under `Required` all of them are refused
-    /// (C-49).
+    /// Whether jobs wait until somebody has approved what they write, as a Plan of each deploy item (C-49, C-311). What external deployers
+    /// write nobody can approve: under `Required` their items are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What has to hold of all that deploy items are about to write (C-318).
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub plans: PlanRules,
 }
 
 /// Whether jobs need an approval.
@@ -64,7 +68,7 @@ pub struct PolicySpec {
 pub enum Approval {
     /// They need none.
     None,
-    /// Nothing is begun without one.
+    /// Nothing is written without one.
     Required,
 }
 
@@ -292,7 +296,8 @@ impl PolicySpec {
             let why = "is no name of a ServiceAccount; use lower case letters, digits, - and .";
             return Some(format!("spec.targets.hostCluster.serviceAccount {why}"));
         }
-        let own = || self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(|| self.egress.fault());
+        let of_plans = || self.egress.fault().or_else(|| self.plans.fault());
+        let own = || self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(of_plans);
         own().or_else(|| {
             let lists = self.patterns();
             lists.into_iter().find_map(|(at, patterns)| {

@@ -11,6 +11,7 @@ pub mod health;
 pub mod inventory;
 pub mod item;
 pub mod overlay;
+mod planned_object;
 pub mod recorded;
 use std::{collections::BTreeMap, fmt};
 
@@ -25,8 +26,10 @@ use orangery_core::{
 
 pub mod executor;
 
+pub use planned_object::PlannedObject;
+
 /// What would become of one object, were a proposal carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// It does not exist, and is created.
@@ -41,6 +44,16 @@ pub enum Action {
     None,
     /// It belongs to somebody else, and is left as it is.
     Foreign,
+}
+
+impl Action {
+    /// Whether the object is written or deleted.
+    pub fn writes(self) -> bool {
+        match self {
+            Action::Create | Action::Change | Action::Replace | Action::Delete => true,
+            Action::None | Action::Foreign => false,
+        }
+    }
 }
 
 /// The identity of one Kubernetes object.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::health::same;
-pub use difference::{Difference, difference, display};
+pub use difference::{Difference, difference, display, plain, whole_difference};
 pub use drift::{Drift, Ignored, baseline, drift, spared};
 pub use three_way::three_way;
 

@@ -42,6 +42,7 @@ pub fn execute(cli: Cli) -> ExitCode {
     let ended = match cli.command {
         Command::Tool(tool) => return tool.execute(Cli::description(), &mut terminal),
         Command::Up(arguments) => on_event_loop(up::execute(arguments, &mut terminal)),
+        Command::Run(arguments) if arguments.observe => on_event_loop(plan::observe(&arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
         Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),
         Command::Drift(arguments) => on_event_loop(drift::execute(*arguments, &mut terminal)),

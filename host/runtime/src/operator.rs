@@ -13,7 +13,7 @@ use orangery_controllers::{
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
-    keep_plugins, stores, tell_authors, tell_unreadable, watch_namespace_policies, wire,
+    keep_plugins, stores, tell_authors, tell_unreadable, watch_namespace_policies, watch_plans, wire,
 };
 use orangery_core::{
     name::Namespace,
@@ -200,7 +200,11 @@ impl Operator {
         });
         let (concurrency, unfinished) = (config.concurrency, config.journal.as_deref().and_then(journal::open));
         operator.unfinished.clone_from(&unfinished);
-        operator.control_all(&host, &ControllerOptions { concurrency, rng: config.rng, panicked, unfinished });
+        operator.control_all(
+            &host,
+            &namespaces,
+            &ControllerOptions { concurrency, rng: config.rng, panicked, unfinished },
+        );
         operator.spawn(async move {
             if namespaces.is_empty() {
                 keep_default_contexts(host, BTreeSet::new()).await;
@@ -277,7 +281,7 @@ impl Operator {
         self.tasks.spawn(async move { watch_labelled(client, &namespaces, label, store, stop).await });
     }
 
-    fn control_all(&mut self, host: &Arc<ControllerContext>, options: &ControllerOptions) {
+    fn control_all(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace], options: &ControllerOptions) {
         let queues = Queues::default();
         let stores = self.stores.clone();
         wire(&stores, &queues);
@@ -291,6 +295,8 @@ impl Operator {
             queues.installations,
         );
         self.control(controller, stores.executions, queues.executions, options);
+        let of_plans = (queues.deploy_items.clone(), namespaces.iter().cloned().collect());
+        self.spawn(watch_plans(Arc::clone(host), of_plans.0, of_plans.1));
         let controller = DeployItemController::new(Arc::clone(host), Arc::clone(&pool), queues.deploy_items.clone());
         self.control(controller, stores.deploy_items.clone(), queues.deploy_items, options);
         let queue = Queue::default();

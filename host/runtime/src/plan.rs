@@ -1,5 +1,6 @@
 //! `orangery plan`: what the next job of an Installation or of a deploy item would do, as components and clusters answer.
 
+mod observe;
 mod tree;
 
 use std::{
@@ -13,12 +14,11 @@ use kube::{Api, Client, Resource, ResourceExt as _, core::NamespaceResourceScope
 use orangery_api::{
     GROUP, annotation::SIGNED_ORIGIN, deploy_item::DeployItem, installation::Installation, marks::Marks as _,
 };
-use orangery_apply::Effect;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
     Exit, PlanArguments, Terminal,
     call::{CallError, CallSubject},
-    command::plan::{PlanDocument, PlanSubject, PlannedObject, TreePlan},
+    command::plan::{PlanDocument, PlanSubject, TreePlan},
     command_error::CommandError,
     components,
     connection::ConnectionError,
@@ -36,9 +36,11 @@ use orangery_core::{
     name::{Kind, Namespace, ObjectName},
     port::Rng as _,
 };
+use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
 use serde::de::DeserializeOwned;
 
+pub use self::observe::observe;
 use self::tree::TreePlanning;
 use crate::{
     caller::{own_connection, policies, read_policies, refusal},
@@ -150,16 +152,7 @@ async fn plan(arguments: &PlanArguments, terminal: &mut Terminal) -> Result<Plan
     let namespace = namespace(&client, arguments, &written);
     let planned = subject(&client, &namespace, arguments, written).await?;
     let plugins: Arc<dyn Plugins> = plugins;
-    let planning = |policies| {
-        let (stores, clock, rng) = ((client.clone(), stores()), Arc::new(SystemClock), Arc::new(OsChance));
-        let key = HostKey::unknown(&OsChance.secret());
-        let (plugins, components) = (Arc::clone(&plugins), Arc::clone(&components));
-        let mut host = ControllerContext::new(stores, plugins, components, clock, rng, key);
-        // What may be looked at is for the rights of whoever asks.
-        host.accounts = ActingAccounts::caller();
-        host.policies = policies;
-        Arc::new(host)
-    };
+    let planning = |policies| planning_host(&client, (Arc::clone(&plugins), Arc::clone(&components)), policies);
     let host = planning(policies(arguments.default_policy, own_server));
     read_secret_values(&host, &namespace).await;
     let notes: Vec<String> = read_policies(&host, &namespace).await.into_iter().collect();
@@ -186,6 +179,21 @@ async fn plan(arguments: &PlanArguments, terminal: &mut Terminal) -> Result<Plan
             Ok(PlanExits { exit, detailed_exit: plan.detailed_exit() })
         }
     }
+}
+
+/// A host that writes nothing, with components and component versions.
+fn planning_host(
+    client: &Client,
+    (plugins, versions): (Arc<dyn Plugins>, Arc<dyn ComponentVersions>),
+    policies: NamespacePolicies,
+) -> Arc<ControllerContext> {
+    let (stores, clock, rng) = ((client.clone(), stores()), Arc::new(SystemClock), Arc::new(OsChance));
+    let key = HostKey::unknown(&OsChance.secret());
+    let mut host = ControllerContext::new(stores, plugins, versions, clock, rng, key);
+    // What may be looked at is for the rights of whoever asks.
+    host.accounts = ActingAccounts::caller();
+    host.policies = policies;
+    Arc::new(host)
 }
 
 /// What the next job of an item would do, or its deletion. Where no default policy is named, what the other profile would refuse
@@ -325,15 +333,7 @@ fn over(live: Option<DeployItem>, mut written: DeployItem, namespace: &Namespace
 fn document(name: (Namespace, ObjectName), run: ItemDryRun, masker: &Masker) -> PlanDocument {
     let ItemDryRun { plugin, effects, notes, unfinished, failure } = run;
     let notes = notes.iter().map(|note| masker.mask(note).into_owned()).collect();
-    let objects = effects.into_iter().map(|effect| planned(effect, masker)).collect();
+    let objects = effects.into_iter().map(|effect| effect.display(masker)).collect();
     let failure = failure.map(|problem| masker.mask(&problem.message).into_owned());
     PlanDocument::new(name, plugin, objects, unfinished, failure).with_notes(notes)
-}
-
-fn planned(effect: Effect, masker: &Masker) -> PlannedObject {
-    let Effect { located, action, mut before, mut after, stage, ephemeral } = effect;
-    before.iter_mut().chain(&mut after).for_each(|object| masker.mask_value(object));
-    let mut key = located.key;
-    key.name = masker.mask(&key.name).into_owned().into();
-    PlannedObject::new(action, &located.on, &key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
 }

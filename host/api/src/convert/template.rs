@@ -55,6 +55,7 @@ pub fn subinstallation(
         import_policy: ImportPolicy::Fail,
         failure_policy: parent.failure_policy,
         max_parallel: parent.max_parallel,
+        approval: parent.approval,
     }
 }
 

@@ -139,7 +139,7 @@ async fn c_192_a_stage_removes_only_what_has_the_mark_of_its_item_where_nobody_v
     assert_eq!(world.run("2", &plan).await, Outcome::Finished);
     assert_eq!(names(&world).await, ["nobodys"]);
     let note = "ConfigMap default/nobodys of the target cluster stays: it has not the mark of this item, and nobody vouches for what \
-                its release says, by a signature or an approval as the policy of the namespace requires them";
+                its release says, by a signature, as the policy of the namespace requires them";
     assert_eq!(notes(&world), [note]);
 }
 

@@ -8,10 +8,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::Args;
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use orangery_policy::Profile;
-use orangery_proposal::{
-    Action, ClusterRef, ObjectKey,
-    overlay::{Difference, difference, display},
-};
+use orangery_proposal::{Action, PlannedObject, overlay::Difference};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -145,76 +142,13 @@ impl FromStr for PlanSubject {
     }
 }
 
-/// One object of a plan.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PlannedObject {
-    action: Action,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cluster: Option<String>,
-    api_version: ApiVersion,
-    kind: Kind,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<Namespace>,
-    name: ObjectName,
-    /// The stage that comes to it first; empty for what left the plan.
-    stage: String,
-    /// Whether it goes with the job that made it.
-    ephemeral: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<Difference>,
-    /// As it would be, where it is created.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<Value>,
-}
-
-impl PlannedObject {
-    /// What would become of an object, from what it is and would be.
-    pub fn new(
-        action: Action,
-        on: &ClusterRef,
-        key: &ObjectKey,
-        before: Option<&Value>,
-        after: Option<&Value>,
-    ) -> Self {
-        let changes = match (action, before, after) {
-            (Action::Change | Action::Replace, Some(before), Some(after)) => difference(before, after),
-            _ => Vec::new(),
-        };
-        Self {
-            action,
-            cluster: (*on != ClusterRef::Target).then(|| on.to_string()),
-            api_version: key.api_version.clone(),
-            kind: key.kind.clone(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            stage: String::new(),
-            ephemeral: false,
-            changes,
-            object: after.filter(|_| action == Action::Create).map(display),
-        }
-    }
-
-    /// The same in a stage; `ephemeral` where it goes with the job.
-    pub fn in_stage(self, stage: String, ephemeral: bool) -> Self {
-        Self { stage, ephemeral, ..self }
-    }
-
-    /// Whether the job writes or deletes it.
-    fn is_changed(&self) -> bool {
-        match self.action {
-            Action::Create | Action::Change | Action::Replace | Action::Delete => true,
-            Action::None | Action::Foreign => false,
-        }
-    }
-
-    fn title(&self) -> String {
-        let place = self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let cluster = self.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
-        let goes = if self.ephemeral { ", and goes with the job" } else { "" };
-        let stage = if self.stage.is_empty() { String::new() } else { format!("  ({}{goes})", self.stage) };
-        format!("{} {place}{}{cluster}{stage}", self.kind, self.name)
-    }
+fn title(object: &PlannedObject) -> String {
+    let PlannedObject { kind, namespace, name, cluster, stage, ephemeral, .. } = object;
+    let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let cluster = cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+    let goes = if *ephemeral { ", and goes with the job" } else { "" };
+    let stage = if stage.is_empty() { String::new() } else { format!("  ({stage}{goes})") };
+    format!("{kind} {place}{name}{cluster}{stage}")
 }
 
 /// All of a plan.
@@ -329,7 +263,7 @@ fn detailed_exit(fails: bool, has_changes: bool) -> Exit {
 }
 
 /// What becomes of objects, a line each, with the content below it.
-fn object_lines(objects: &[PlannedObject], ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
+pub(super) fn object_lines(objects: &[PlannedObject], ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
     let mut lines = Vec::new();
     for object in objects {
         let (sign, paint) = match object.action {
@@ -340,7 +274,7 @@ fn object_lines(objects: &[PlannedObject], ink: Ink, brief: bool) -> Result<Vec<
             Action::Foreign => ("!", Paint::Dim),
             Action::None => continue,
         };
-        lines.push(ink.paint(paint, &format!("{sign} {}", object.title())));
+        lines.push(ink.paint(paint, &format!("{sign} {}", title(object))));
         if brief {
             continue;
         }
@@ -388,6 +322,7 @@ fn changed(one: &Difference) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use orangery_proposal::{ClusterRef, ObjectKey};
     use serde_json::json;
 
     use super::*;

@@ -16,6 +16,7 @@ Examples:
   orangery run                           against the current context, or inside a cluster
   orangery run -n team-a -n team-b       only what lives in two namespaces
   orangery run --plugins /etc/orangery/plugins --metrics-address 0.0.0.0:8080
+  orangery run --observe                 what it would do, before it takes over, or after a restore or an upgrade
 
 Of several operators with one Lease one is active; the others wait, and the next takes over when it stops or no longer answers.
 
@@ -79,6 +80,9 @@ pub struct RunArguments {
     /// Seconds after which another operator takes over from one that no longer renews the Lease
     #[arg(long, value_name = "SECONDS", default_value = "15", help_heading = "Cluster", value_parser = value_parser!(u32).range(3..=3600))]
     pub lease_duration: u32,
+    /// Write nothing: say what the next job of every root would do, as orangery plan does of one, and end
+    #[arg(long)]
+    pub observe: bool,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,

@@ -49,6 +49,16 @@ impl Plugins for Still {
     }
 }
 
+/// A host of a cluster that is there.
+pub(crate) fn host_on(client: Client) -> Arc<ControllerContext> {
+    host_of(client, Arc::new(Unavailable))
+}
+
+fn host_of(client: Client, components: Arc<dyn ComponentVersions>) -> Arc<ControllerContext> {
+    let (still, key) = (|| Arc::new(Still), HostKey::new(&[0; 32]));
+    Arc::new(ControllerContext::new((client, crate::stores()), still(), components, still(), still(), key))
+}
+
 /// A host whose cluster is never asked: nothing listens there.
 pub(crate) fn host() -> Arc<ControllerContext> {
     host_with(Arc::new(Unavailable))
@@ -56,14 +66,5 @@ pub(crate) fn host() -> Arc<ControllerContext> {
 
 /// The same over component versions.
 pub(crate) fn host_with(components: Arc<dyn ComponentVersions>) -> Arc<ControllerContext> {
-    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    let key = HostKey::new(&[0; 32]);
-    Arc::new(ControllerContext::new(
-        (client, crate::stores()),
-        Arc::new(Still),
-        components,
-        Arc::new(Still),
-        Arc::new(Still),
-        key,
-    ))
+    host_of(Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap(), components)
 }

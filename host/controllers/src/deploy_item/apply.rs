@@ -31,6 +31,7 @@ use orangery_reconcile::{ReservedForReading, reserve_now, reserve_when_free};
 
 use crate::{event, kept_credentials, refresh, seal::SealError, secret_values::reader};
 
+pub(super) mod approval;
 mod charts;
 pub(super) mod ended;
 pub(super) mod former;
@@ -132,7 +133,7 @@ impl ItemReconciliation {
         };
         let now = self.gathered.host.clock.now();
         let result = match (result, self.gathered.job.limit) {
-            (Err(halt), Some(limit)) if is_overdue(&halt, self.end(), now) && self.status.is_current() => {
+            (Err(halt), Some(limit)) if self.is_overdue(&halt, now) && self.status.is_current() => {
                 self.gathered.clusters.call().end_in(Some(limit));
                 in_time(Some(limit), Box::pin(self.recover(timed_out(limit, &halt), purpose, now))).await
             }
@@ -140,7 +141,14 @@ impl ItemReconciliation {
         };
         self.end_with_job(&result).await;
         let result = if self.is_orphaned { of_an_orphan(result) } else { result };
-        Applied { result, now, left: self.left(now) }
+        // The time of the item begins anew when somebody has approved what it writes (C-316).
+        let left = if awaits_approval(&result) { None } else { self.left(now) };
+        Applied { result, now, left }
+    }
+
+    /// Whether the time of the item is up. While it waits for an approval it has all of it.
+    fn is_overdue(&self, halt: &Halt, now: Timestamp) -> bool {
+        !matches!(halt, Halt::Wait(wait) if wait.awaits_approval()) && is_overdue(halt, self.end(), now)
     }
 
     /// Brings the item about.
@@ -252,6 +260,7 @@ impl ItemReconciliation {
             let Some((proposal, memory)) = self.proposal_with_memory(purpose, state).await? else {
                 return Ok(Verdict::Done);
             };
+            Box::pin(self.check_approval(purpose, &proposal, state)).await?;
             let before = planned(state);
             // Boxed: what waits in them would stand on the stack once for each function above.
             let carried_out = Box::pin(self.carry_out(&proposal, purpose, state)).await?;
@@ -379,6 +388,11 @@ impl ItemReconciliation {
         }
         result
     }
+}
+
+/// Whether an item waits until somebody approves what it writes.
+fn awaits_approval(result: &Step<Verdict>) -> bool {
+    matches!(result, Err(Halt::Wait(wait)) if wait.awaits_approval())
 }
 
 /// What the proposals of the job before the next one have planned.

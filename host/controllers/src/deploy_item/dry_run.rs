@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::{DryRun, Effect, Outcome, Purpose, dry_run as try_out};
+use orangery_apply::{DryRun, Effect, Outcome, Purpose, dry_run as try_out, dry_run_of_deletion as try_deletion};
 use orangery_cluster::ClusterPool;
 use orangery_core::{
     error::{Code, Failure, Problem},
     step::{Halt, Step},
 };
-use orangery_proposal::{Completion, Next, Proposal, item::NextCall};
+use orangery_proposal::item::NextCall;
 use orangery_reconcile::Key;
 
 use super::{
@@ -49,15 +49,7 @@ pub async fn dry_run_of_deletion(host: &Arc<ControllerContext>, item: DeployItem
         run.notes.push("what it has deployed stays".to_owned());
         return Ok(run);
     }
-    let nothing = Proposal {
-        stages: Vec::new(),
-        next: Next::Finish(Completion { exports: Vec::new(), afterwards: Vec::new() }),
-        recover: None,
-        status: None,
-        deletion_order: Vec::new(),
-        pruning_order: state.deletion_order.clone(),
-    };
-    run.take(try_out(&gathered.job(Purpose::Install, &|| true), &nothing, &state).await?);
+    run.take(&gathered, try_deletion(&gathered.job(Purpose::Uninstall, &|| true), &state).await?);
     Ok(run)
 }
 
@@ -71,14 +63,22 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     let state = gathered.state_with_target().await?.state;
     run.notes.extend(gathered.unverified_origin());
     let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
-    run.take(try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?);
+    run.take(&gathered, try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?);
     Ok(run)
 }
 
 impl ItemDryRun {
-    fn take(&mut self, DryRun { outcome, effects, notes }: DryRun) {
+    fn take(&mut self, gathered: &GatheredItem, DryRun { outcome, effects, notes, former: _ }: DryRun) {
+        let (denies, warns): (Vec<_>, Vec<_>) =
+            gathered.broken_plan_rules(&effects).into_iter().partition(|rule| rule.denies);
         self.effects = effects;
         self.notes.extend(notes);
+        self.notes.extend(warns.into_iter().map(|rule| rule.message));
+        if !denies.is_empty() {
+            let told: Vec<String> = denies.into_iter().map(|rule| rule.message).collect();
+            self.failure = Some(Problem { code: Code::PolicyViolation, message: told.join("; "), at: None });
+            return;
+        }
         match outcome {
             Outcome::Finished => {}
             Outcome::Failed(problem) => self.failure = Some(problem),

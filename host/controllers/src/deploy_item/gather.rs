@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
-use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
+use orangery_api::{deploy_item::DeployItem, installation::Installation, job::Job as _, label, marks::Marks};
 use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, without_stray_namespaces};
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
@@ -18,7 +18,7 @@ use orangery_core::{
     step::{Halt, Step},
     walk::standing_phase,
 };
-use orangery_policy::{EffectivePolicy, PolicyRequest};
+use orangery_policy::{Approval, EffectivePolicy, PolicyRequest};
 use orangery_proposal::{
     Item, Proposal,
     check::{Bounds, check},
@@ -45,12 +45,14 @@ use crate::{
     object_access::get,
     stores::StoredKind,
     target_access::TargetConnections,
+    tree::root_of,
 };
 
 mod allowed;
 pub(super) mod items;
 mod noted;
 mod noted_answers;
+mod plan_rules;
 mod recording;
 pub(super) mod request;
 mod resources;
@@ -67,6 +69,8 @@ pub(super) struct GatheredItem {
     pub(super) pool: Arc<ClusterPool>,
     /// What counts for its namespace in this call.
     policy: Step<Arc<EffectivePolicy>>,
+    /// Whether nothing is written that nobody has approved (C-311).
+    pub(super) requires_approval: bool,
     /// Whether it may come from where it does, once that was asked: a seal is over the whole spec.
     origin: OnceLock<Step<()>>,
     pub(super) owner: Owner,
@@ -92,6 +96,9 @@ impl GatheredItem {
         let (namespace, name) = (key.namespace.clone(), key.name.clone());
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);
+        // Where it is not known what counts, nothing is written that nobody has approved.
+        let requires_approval = policy.as_ref().map_or(true, |policy| policy.requires_approval())
+            || installation_of(host, &item).is_some_and(|of| of.spec.approval == Some(Approval::Required));
         let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned(), cluster };
         Self {
             host: Arc::clone(host),
@@ -102,6 +109,7 @@ impl GatheredItem {
             job,
             pool,
             policy,
+            requires_approval,
             origin: OnceLock::new(),
             owner,
             targets,
@@ -184,7 +192,20 @@ impl GatheredItem {
     }
 
     fn request(&self, call: NextCall, state: &ItemState) -> Item {
-        request::item(&self.item, &self.job, call, state.status.as_ref())
+        let item = request::item(&self.item, &self.job, call, state.status.as_ref());
+        // What is approved today is carried out tomorrow as it was asked for.
+        let handed_down = self.item.status.as_ref().and_then(|status| status.job_id_generation_time.as_ref());
+        match handed_down.filter(|_| self.requires_approval) {
+            Some(time) => Item { now: time.0.to_string(), ..item },
+            None => item,
+        }
+    }
+
+    /// The root of the Installation of the item; empty where it has none.
+    pub(super) fn root(&self) -> String {
+        let Some(installation) = installation_of(&self.host, &self.item) else { return String::new() };
+        let key = Key::of(installation.as_ref());
+        root_of(&self.host.stores, &key).map_or(key.name, |root| Key::of(root.as_ref()).name).to_string()
     }
 
     fn reads(&self) -> Reads {
@@ -208,6 +229,12 @@ impl GatheredItem {
     }
 }
 
+/// The Installation of an item, whose name its Execution has.
+fn installation_of(host: &ControllerContext, item: &DeployItem) -> Option<Arc<Installation>> {
+    let name = item.label(label::MANAGED_BY)?;
+    host.stores.installations.get(&Key { name: name.into(), ..Key::of(item) })
+}
+
 /// One call of the controller for an item in its job.
 pub(super) struct ItemReconciliation {
     pub(super) gathered: GatheredItem,
@@ -219,6 +246,8 @@ pub(super) struct ItemReconciliation {
     pub(super) deadline: Option<Timestamp>,
     /// Whether nobody hands another job down to the item.
     pub(super) is_orphaned: bool,
+    /// Whether the item waited for an approval when it was called last.
+    pub(super) awaited_approval: bool,
     /// Whether there is nothing to do for it: it asks to be left alone while it is as it was.
     is_unchanged: bool,
     /// Why the timeout cannot be read.
@@ -246,7 +275,9 @@ impl ItemReconciliation {
             Err(failure) => (None, Some(failure)),
         };
         let mut status = StatusWriter::new(host, &item, (&id, phase, is_new), deployer.identity(), now);
-        let begun = status.begun();
+        // The time of an item does not pass while it waits for an approval (C-316).
+        let awaited_approval = status.awaited_approval();
+        let begun = if awaited_approval { status.begin_anew() } else { status.begun() };
         let gathered = GatheredItem::new(host, pool, (item, cluster), deployer, ItemJob { id, begun, limit });
         status.keep_credentials_of(&gathered.targets);
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
@@ -259,6 +290,7 @@ impl ItemReconciliation {
             phase,
             deadline,
             is_orphaned,
+            awaited_approval,
             is_unchanged,
             invalid_timeout,
             state: None,

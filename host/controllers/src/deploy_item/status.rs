@@ -18,7 +18,12 @@ use orangery_api::{
 };
 use orangery_apply::{ItemState, ProgressStore};
 use orangery_core::{
-    condition::DriftReport, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::StatusUpdate,
+    condition::DriftReport,
+    name::JobId,
+    phase::item::Item as Phase,
+    port::BoxFuture,
+    step::{Step, Wait},
+    walk::StatusUpdate,
 };
 use orangery_proposal::{Proposal, check::told_conditions, deployer::PluginIdentity, item::StoredProposal};
 use serde_json::Value;
@@ -30,6 +35,7 @@ use crate::{
     job::{self, JobStatus},
     kept_credentials::{self, KeptSecret, secret_of},
     object::generation_of,
+    plans::awaits_approval,
     seal::Sealer,
     target_access::TargetConnections,
     target_kubeconfig::TargetKubeconfig,
@@ -122,6 +128,18 @@ impl StatusWriter {
         picked_up.map_or(self.now.0, |time| time.0)
     }
 
+    /// Whether the job waited for an approval when it was called last.
+    pub(super) fn awaited_approval(&self) -> bool {
+        self.has_begun && awaits_approval(&self.before)
+    }
+
+    /// The clock of the timeout starts anew. Answers when.
+    pub(super) fn begin_anew(&mut self) -> Timestamp {
+        let times = self.draft.status.get_or_insert_default().transition_times.get_or_insert_default();
+        times.init_time = Some(self.now.clone());
+        self.now.0
+    }
+
     /// Whether the job is still the item's current one, as far as the store knows.
     pub(super) fn is_current(&self) -> bool {
         is_current(&self.host, &self.before, &self.job)
@@ -164,6 +182,12 @@ impl StatusWriter {
         status.rest(rest, generation, &now);
         if rest.failure.is_some() {
             status.remember();
+        }
+        if rest.wait.as_ref().is_some_and(Wait::awaits_approval) && self.has_begun {
+            // It is not written each time that it is looked at.
+            let before = self.before.status.as_ref().and_then(|status| status.transition_times.as_ref());
+            let init_time = before.and_then(|times| times.init_time.clone()).or_else(|| Some(self.now.clone()));
+            status.transition_times.get_or_insert_default().init_time = init_time;
         }
         if !self.has_begun {
             (status.phase, status.last_error) = (phase, last_error);

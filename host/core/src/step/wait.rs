@@ -82,6 +82,8 @@ pub enum Until {
     Met,
     /// It has room for one more.
     Room,
+    /// Somebody approves it.
+    Approved,
 }
 
 impl fmt::Display for Until {
@@ -93,12 +95,14 @@ impl fmt::Display for Until {
             Until::Gone => "to be gone",
             Until::Met => "to be met",
             Until::Room => "to have room",
+            Until::Approved => "to be approved",
         })
     }
 }
 
 impl Until {
-    const ALL: [Until; 6] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met, Until::Room];
+    const ALL: [Until; 7] =
+        [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met, Until::Room, Until::Approved];
 
     /// The word of `until` in a status.
     pub fn as_str(self) -> &'static str {
@@ -109,6 +113,7 @@ impl Until {
             Until::Gone => "Gone",
             Until::Met => "Met",
             Until::Room => "Room",
+            Until::Approved => "Approved",
         }
     }
 
@@ -194,6 +199,11 @@ impl From<Waiting> for Wait {
 }
 
 impl Wait {
+    /// Whether somebody has to approve something.
+    pub fn awaits_approval(&self) -> bool {
+        self.on.iter().any(|waiting| waiting.until == Until::Approved)
+    }
+
     /// Waiting for one object beside the one that waits.
     pub fn on(kind: impl Into<Kind>, name: impl Into<String>, until: Until) -> Self {
         Waiting::beside(kind, name, until).into()

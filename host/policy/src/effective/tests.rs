@@ -461,17 +461,20 @@ fn limits_keyless_a_trusted_root_of_more_bytes_makes_the_policy_unusable() {
 }
 
 #[test]
-fn c_49_where_an_approval_is_required_nothing_is_begun_since_nobody_can_give_one() {
+fn c_49_where_an_approval_is_required_no_external_deployer_works_since_nobody_could_give_one() {
     assert_eq!(refused(json!({}), PolicyRequest::Unapproved), None);
     assert_eq!(refused(json!({"approval": "None"}), PolicyRequest::Unapproved), None);
     let both = effective(&[json!({}), json!({"approval": "Required"})]);
     let refusal = both.check(PolicySubject::Item("x/y"), PolicyRequest::Unapproved).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "a job without an approval, which nobody can give yet (approval: None asks for none), is refused by NamespacePolicy \
-         p1, line spec.approval; have an administrator correct that policy"
+        "an item of an external deployer, whose writes nobody can approve (approval: None asks for none), is refused by \
+         NamespacePolicy p1, line spec.approval; have an administrator correct that policy"
     );
+    let requires = |policies: &[Value]| effective(policies).requires_approval();
+    assert!(both.requires_approval() && !requires(&[json!({}), json!({"approval": "None"})]));
     let unknown = effective(&[json!({"approval": "Perhaps"})]);
+    assert!(unknown.requires_approval(), "a policy that cannot be used asks for everything");
     assert_eq!(unknown.check(PolicySubject::Installation, PolicyRequest::Unapproved).unwrap_err().line, "spec");
 }
 

@@ -1,7 +1,7 @@
 //! What would change in an object, field by field, for people: without what only the server writes, and without what is
 //! secret.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::SERVER_OWNED;
@@ -15,15 +15,15 @@ const SECRET_FIELDS: [&str; 2] = ["data", "stringData"];
 const NOISE: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
 
 /// One field of an object that changes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Where, as people write it: `spec.template.spec.containers[web].image`.
     pub path: String,
     /// What it was; `None` where it was not there.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// What it becomes; `None` where it goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
@@ -42,8 +42,7 @@ pub fn display(object: &Value) -> Value {
 /// What changes from one form of an object to another, sorted by path. Lists whose members have names are compared by them.
 /// Of a Secret it is told what changes and not to what.
 pub fn difference(before: &Value, after: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    compare("", Some(&plain(before)), Some(&plain(after)), &mut found);
+    let mut found = whole_difference(before, after);
     if is_secret(before) || is_secret(after) {
         for one in &mut found {
             if SECRET_FIELDS.contains(&one.path.split(['.', '[']).next().unwrap_or_default()) {
@@ -55,12 +54,19 @@ pub fn difference(before: &Value, after: &Value) -> Vec<Difference> {
     found
 }
 
+/// The same with what a Secret keeps: for digests, and shown nowhere.
+pub fn whole_difference(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare("", Some(&plain(before)), Some(&plain(after)), &mut found);
+    found
+}
+
 fn is_secret(object: &Value) -> bool {
     object.get("kind") == Some(&json!("Secret")) && object.get("apiVersion") == Some(&json!("v1"))
 }
 
-/// Without what only the server writes.
-fn plain(object: &Value) -> Value {
+/// An object without what only the server writes, and with what a Secret keeps: for digests, and shown nowhere.
+pub fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     let Some(fields) = object.as_object_mut() else { return object };
     fields.remove("status");

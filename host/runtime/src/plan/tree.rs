@@ -32,7 +32,7 @@ use orangery_core::{
 };
 use orangery_ocm::ComponentVersions;
 
-use super::{PlanError, planned};
+use super::PlanError;
 use crate::caller::refusal;
 
 /// How many items are tried out at the same time.
@@ -231,7 +231,7 @@ impl TreePlanning {
             },
             Ok(Some(ItemDryRun { plugin, effects, notes, unfinished, failure })) => ItemPlan {
                 plugin: Some(plugin),
-                objects: effects.into_iter().map(|effect| planned(effect, &masker)).collect(),
+                objects: effects.into_iter().map(|effect| effect.display(&masker)).collect(),
                 notes: notes.iter().map(|note| mask(note)).collect(),
                 unfinished,
                 failure: failure.map(|problem| mask(&problem.message)),

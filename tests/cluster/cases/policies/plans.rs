@@ -89,7 +89,6 @@ async fn c_87_a_plan_says_what_a_policy_refuses_as_a_job_does_and_writes_nothing
 
     let lines = [
         (json!({"items": {"types": [{"type": "*/helm"}]}}), "spec.items.types"),
-        (json!({"approval": "Required"}), "spec.approval"),
         (json!({"targets": {"servers": ["https://clusters.example.org:*"]}}), "spec.targets.servers"),
         (json!({"egress": {"networks": []}}), "spec.egress.networks"),
         (json!({"targets": {"kinds": {"deny": [{"group": "core", "kind": "Secret"}]}}}), "spec.targets.kinds.deny"),

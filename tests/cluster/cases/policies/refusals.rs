@@ -198,22 +198,12 @@ async fn a_registry_that_a_policy_does_not_allow_is_not_asked() {
 
 /// Nobody can approve anything yet: what asks for it is refused, and not done without.
 #[tokio::test]
-async fn c_49_where_an_approval_is_required_nothing_begins_and_what_was_deployed_goes() {
+async fn c_49_where_an_approval_is_required_no_external_deployer_is_given_an_item_and_none_by_hand_goes_on() {
     let cluster = crate::cluster().await;
-    cluster.apply(&root("before", &[deploys("before", &[], "1")])).await;
-    cluster.expect(&in_phase("Installation", "before", "Succeeded")).await;
     put(&cluster, &policy("team", json!({"approval": "Required"}))).await;
-    cluster.apply(&root("waits", &[deploys("waits", &[], "1")])).await;
-    let message = refused(&cluster, &any("Installation", "waits"), "Failed", "spec.approval").await;
-    let sentence = "a job without an approval, which nobody can give yet (approval: None asks for none), is refused by \
-                    NamespacePolicy team, line spec.approval; have an administrator correct that policy";
-    assert!(message.contains(sentence), "{message}");
-    assert_eq!(cluster.list(&any("DeployItem", "")).await.len(), 1, "an item was made");
-    cluster.expect_absent(&config_map("waits", NAMESPACE)).await;
-    // Nor does an Execution that somebody writes by hand, and asks for a job as its Installation would, make any.
-    let by_hand = deploys("forged", &[], "1");
-    let target = json!({"name": "cluster", "namespace": NAMESPACE});
-    let items = json!([{"name": "forged", "type": by_hand["type"], "config": by_hand["config"], "target": target}]);
+    // An Execution that somebody writes by hand, and asks for a job as its Installation would, makes none for an external deployer.
+    let items =
+        json!([{"name": "forged", "type": "example.org/external", "config": orangery_tests::tree::config("1")}]);
     let forged = any("Execution", "forged");
     cluster
         .apply(&json!({
@@ -221,21 +211,22 @@ async fn c_49_where_an_approval_is_required_nothing_begins_and_what_was_deployed
         }))
         .await;
     cluster.patch_status(&forged, json!({"jobID": "forged"})).await;
-    refused(&cluster, &forged, "Failed", "spec.approval").await;
-    assert_eq!(cluster.list(&any("DeployItem", "")).await.len(), 1, "an item was made");
-    // An item that somebody writes by hand needs one as well.
+    let message = refused(&cluster, &forged, "Failed", "spec.approval").await;
+    let sentence = "an item of an external deployer, whose writes nobody can approve (approval: None asks for none), is refused by \
+                    NamespacePolicy team, line spec.approval; have an administrator correct that policy";
+    assert!(message.contains(sentence), "{message}");
+    assert_eq!(cluster.list(&any("DeployItem", "")).await.len(), 0, "an item was made");
+    // An item that somebody writes by hand waits as well, and goes on when none is asked for.
     let config = writes("bare", config_map("beside", NAMESPACE))["config"].clone();
     let spec = json!({"type": "landscaper.gardener.cloud/kubernetes-manifest", "target": {"name": "cluster", "namespace": NAMESPACE}, "config": config});
     let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
     let metadata = json!({"name": "bare", "annotations": asks});
     cluster.apply(&json!({"apiVersion": API, "kind": "DeployItem", "metadata": metadata, "spec": spec})).await;
-    refused(&cluster, &any("DeployItem", "bare"), "Failed", "spec.approval").await;
+    let waits = |item: &Value| item["status"]["waitingFor"][0]["until"] == "Approved";
+    cluster.expect_that(&any("DeployItem", "bare"), "did not wait for an approval", waits).await;
     cluster.expect_absent(&config_map("beside", NAMESPACE)).await;
-    cluster.delete(&any("Installation", "before")).await;
-    cluster.expect_absent(&config_map("before", NAMESPACE)).await;
-    // Whoever asks for none lets it begin by itself.
     put(&cluster, &policy("team", json!({"approval": "None"}))).await;
-    cluster.expect(&in_phase("Installation", "waits", "Succeeded")).await;
+    cluster.expect(&in_phase("DeployItem", "bare", "Succeeded")).await;
 }
 
 /// A Target that is gone takes no server out of the policy's sight.

@@ -4,7 +4,7 @@ use orangery_tests::{
     binary::{Binary, Ended},
     chart::{deploy, item, packed},
     cluster::Cluster,
-    tree::{API, any, in_phase},
+    tree::{API, any, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -152,4 +152,49 @@ async fn a_plan_that_fails_is_reported_in_one_sentence() {
     write(&stage.binary, "broken.yaml", broken.to_string());
     let (code, message) = text(&["-f", "broken.yaml"]).await;
     assert!(code == Some(1) && message.contains("app/templates/config.yaml"), "{message}");
+}
+
+#[tokio::test]
+async fn c_319_what_an_operator_would_do_is_told_of_every_root_and_nothing_is_written() {
+    let stage = Stage::start().await;
+    let root = |name: &str, item: Value| {
+        let blueprint = blueprint(json!({"imports": imports_cluster(), "deployExecutions": executions(&[item])}));
+        on_cluster(installation(name, &blueprint))
+    };
+    stage.cluster.apply(&root("done", deploys("done", &[], "1"))).await;
+    stage.cluster.expect(&in_phase("Installation", "done", "Succeeded")).await;
+    // Nobody has asked for its job.
+    let mut quiet = root("quiet", deploys("quiet", &[], "1"));
+    quiet["metadata"] = json!({"name": "quiet"});
+    stage.cluster.apply(&quiet).await;
+    let observe = ["run", "--observe", "--kubeconfig", "kubeconfig", "--default-policy=compatible"];
+    let told = stage.binary.run(&observe).await;
+    let expected = "  installation done
+    item done (landscaper.gardener.cloud/kubernetes-manifest, by manifest 0.1.0): nothing to do
+
+installation default/done: 1 as they should be
+
+  installation quiet
+  + item quiet (landscaper.gardener.cloud/kubernetes-manifest, by manifest 0.1.0)
+      + ConfigMap default/quiet  (manifests)
+
+installation default/quiet: 1 to create
+
+2 roots in 1 namespaces: 0 would fail or cannot be planned; nothing was written
+";
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), expected), "{told:?}");
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "quiet"}});
+    stage.cluster.expect_absent(&map).await;
+    stage.cluster.expect_absent(&any("Execution", "quiet")).await;
+    // A root that cannot be planned keeps nothing from the others.
+    let mut broken = quiet.clone();
+    broken["metadata"]["name"] = json!("broken");
+    broken["spec"]["imports"]["targets"][0]["target"] = json!("nowhere");
+    stage.cluster.apply(&broken).await;
+    let told = stage.binary.run(&observe).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stdout.contains("installation default/broken is not planned: Installation broken: "), "{told:?}");
+    assert!(
+        told.stdout.ends_with("\n3 roots in 1 namespaces: 1 would fail or cannot be planned; nothing was written\n")
+    );
 }

@@ -1,9 +1,10 @@
 //! The plan of an Installation and of all that is below it, as it is written.
 
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
+use orangery_proposal::PlannedObject;
 use serde::Serialize;
 
-use super::{ItemName, PlanArguments, PlannedObject, counted, detailed_exit, object_lines, write};
+use super::{ItemName, PlanArguments, counted, detailed_exit, object_lines, write};
 use crate::{
     command_error::CommandError,
     exit::Exit,
@@ -179,6 +180,16 @@ impl TreePlan {
     /// [`CommandError::Form`] and [`CommandError::Output`]
     pub fn write(&self, arguments: &PlanArguments, terminal: &mut Terminal) -> Result<(), CommandError> {
         write(self, arguments, terminal, |ink| self.lines(ink, arguments.brief))
+    }
+
+    /// Writes it as lines; `brief`: without the content of objects.
+    ///
+    /// # Errors
+    /// [`CommandError::Output`]
+    pub fn write_lines(&self, brief: bool, terminal: &mut Terminal) -> Result<(), CommandError> {
+        self.lines(terminal.ink(), brief)?
+            .iter()
+            .try_for_each(|line| terminal.painted(line).map_err(CommandError::from))
     }
 
     fn lines(&self, ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {

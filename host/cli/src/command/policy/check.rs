@@ -251,7 +251,6 @@ fn of_repository(
 fn of_item(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, existing: &ExistingItem) {
     let ExistingItem { item, deployed } = existing;
     let of = PolicySubject::Item(&item.spec.type_);
-    note(lines, policy, object, of, PolicyRequest::Unapproved);
     note(lines, policy, object, of, PolicyRequest::ItemType(&item.spec.type_));
     // Whether a mark is of the operator, the operator alone can say.
     if item.annotation(annotation::SIGNED_ORIGIN).is_none() {

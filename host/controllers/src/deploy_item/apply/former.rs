@@ -94,6 +94,7 @@ impl ItemReconciliation {
     /// # Errors
     /// One of them does not answer, or is not known how to be reached.
     pub(super) async fn clean_up_all(&mut self, state: &mut ItemState) -> Step<()> {
+        Box::pin(self.check_approval_in_former(state)).await?;
         for uid in state.former.keys().cloned().collect::<Vec<_>>() {
             let (what, call) = (left(&uid, state), self.gathered.clusters.call().clone());
             self.clean_up(&uid, state, call).await.map_err(|halt| of_former(&what, halt))?;
@@ -110,6 +111,9 @@ impl ItemReconciliation {
             return Err(failure(UNKNOWN, message));
         };
         let inventory = state.former.get(uid).cloned().unwrap_or_default();
+        if !self.is_approved_in_former(uid, &inventory).await? {
+            return Err(failure("NotApproved", format!("{}, and nobody has approved that they go", left(uid, state))));
+        }
         let (address, on) = (cluster.address().to_owned(), inventory.0.keys().next().map(|located| located.on.clone()));
         let known = |located: &LocatedObject| (located.on.clone(), ClusterIdentity::Uid(uid.to_owned()));
         let clusters = inventory.0.keys().map(known).collect();

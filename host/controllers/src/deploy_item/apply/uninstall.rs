@@ -76,6 +76,7 @@ impl ItemReconciliation {
         }
         if !matches!(state.progress, Some(Progress { step: ExecutionStep::Deleting, .. })) {
             self.adopt_order(state).await;
+            Box::pin(self.check_rules_of_deletion(state)).await?;
             if let failed @ Verdict::Failed(_) = Box::pin(self.carry_on(Purpose::Uninstall, state)).await? {
                 return Ok(failed);
             }
@@ -87,6 +88,7 @@ impl ItemReconciliation {
             }
         }
         state.notes.extend(self.gathered.retain_allowed(&mut state.deletion_order));
+        Box::pin(self.check_approval_of_deletion(state)).await?;
         let is_current = self.status.fence();
         let result = Box::pin(delete(&self.gathered.job(Purpose::Uninstall, &is_current), state)).await;
         self.tell_what_stays(state);

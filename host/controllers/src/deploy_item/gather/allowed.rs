@@ -26,8 +26,7 @@ impl GatheredItem {
     /// Whether the item may come from where it does, and be carried out by its component.
     ///
     /// # Errors
-    /// Its job needs an approval (C-49); the component may take more memory than the namespace has (C-53); or signatures are
-    /// required, and none covers the item as it is or the component (C-75, C-77).
+    /// The component may take more memory than the namespace has (C-53); or signatures are required, and none covers the item as it is or the component (C-75, C-77).
     pub(super) fn check_origin(&self) -> Step<()> {
         self.origin.get_or_init(|| self.checked_origin()).clone()
     }
@@ -45,7 +44,6 @@ impl GatheredItem {
     }
 
     fn checked_origin(&self) -> Step<()> {
-        self.allowed(PolicyRequest::Unapproved)?;
         let policy = self.policy.as_ref().map_err(Halt::clone)?;
         SignedOrigin::of(&self.host, policy, PolicySubject::Item(&self.item.spec.type_), self.item.as_ref())?;
         let component = self.deployer.identity();
@@ -80,8 +78,8 @@ impl GatheredItem {
             return proposal;
         }
         if stages_of(&proposal).any(|stage| !stage.writes.is_empty()) {
-            let note = "the hooks of its deletion are not run: nobody vouches for what its release says, by a signature or an \
-                        approval as the policy of the namespace requires them";
+            let note = "the hooks of its deletion are not run: nobody vouches for what its release says, by a signature, as the \
+                        policy of the namespace requires them";
             tracing::warn!(item = %self.key, "{note}");
             event::warn(&self.host, self.item.as_ref(), "HooksLeftOut", note);
         }

@@ -8,6 +8,7 @@ use std::{
 use orangery_core::{
     plan::concurrency::{SlotOwner, Slots},
     step::{Until, Wait, Waiting},
+    walk::Transition,
 };
 use orangery_reconcile::{Key, Queue};
 
@@ -69,6 +70,13 @@ impl ConcurrencyLimiter {
                 }
             });
         });
+    }
+
+    /// An item that waits until somebody approves what it writes takes no place meanwhile (C-316).
+    pub(in crate::deploy_item) fn leave_while<P>(&self, item: &Key, transition: &Transition<P>) {
+        if matches!(transition, Transition::Wait(wait) if wait.awaits_approval()) {
+            self.leave(item);
+        }
     }
 
     /// The item is under way no more.

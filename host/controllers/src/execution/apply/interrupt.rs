@@ -17,6 +17,7 @@ use crate::{
     controller_context::ControllerContext,
     job::{JobStatus, failure_of},
     object::{generation_of, remove_operation},
+    plans::{ItemPlans, awaits_approval},
 };
 
 /// The job notes that it is interrupted, so that it begins nothing more (C-32).
@@ -63,5 +64,9 @@ async fn fail(host: &ControllerContext, object: &DeployItem, job: &JobId) -> Ste
     status.remember();
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
+    if awaits_approval(object) {
+        // Nobody waits for it any more.
+        ItemPlans { host, item: object, job }.end().await;
+    }
     Ok(())
 }

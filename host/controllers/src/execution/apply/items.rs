@@ -13,11 +13,12 @@ use orangery_api::{
     marks::{Marks, set_name},
 };
 use orangery_core::{
+    error::{Code, Failure},
     name::{self, ObjectName},
     phase::{Phase, item::Item as ItemPhase},
     step::{Halt, Step, Until},
 };
-use orangery_policy::{PolicyRequest, PolicySubject};
+use orangery_policy::{Approval, PolicyRequest, PolicySubject};
 use orangery_reconcile::{Key, WriteError};
 
 use super::super::{dependencies::DEPLOY_ITEMS, reconciliation::ExecutionReconciliation};
@@ -92,7 +93,19 @@ impl ExecutionReconciliation<'_> {
         // Before any of them is made, also of those that external deployers work on.
         for (item, _) in &items {
             let of = PolicySubject::Item(&item.type_);
-            let mut asked = [PolicyRequest::Unapproved, PolicyRequest::ItemType(&item.type_)].into_iter();
+            let is_external = self.host.plugins.deployer(&item.type_, &self.key.namespace).is_none();
+            if is_external && self.requires_approval() {
+                let message = format!(
+                    "item {} is of type {}, which an external deployer works on, and what that writes nobody can approve, as spec.approval of \
+                     Installation {} requires; leave one of the two out",
+                    item.name, item.type_, self.key.name
+                );
+                let failure = Failure::new("CreateDeployItem", "NotApprovable", message);
+                return Err(Halt::Stall(failure.with_code(Code::ConfigurationProblem)));
+            }
+            // What an external deployer writes cannot be held back (C-49).
+            let unapproved = is_external.then_some(PolicyRequest::Unapproved);
+            let mut asked = [unapproved, Some(PolicyRequest::ItemType(&item.type_))].into_iter().flatten();
             let checked = asked.try_for_each(|request| rules.check(of, request));
             checked.map_err(|violation| refused(&violation))?;
             origin = SignedOrigin::of(self.host, &rules, of, &self.draft)?;
@@ -100,6 +113,12 @@ impl ExecutionReconciliation<'_> {
         let (origin, at_once) = (origin.as_ref(), self.at_once(items.iter().filter_map(|(_, present)| *present)));
         let writes: Vec<_> = items.into_iter().map(|(item, present)| self.ensure_one(item, present, origin)).collect();
         stream::iter(writes).buffered(at_once).try_collect().await
+    }
+
+    /// Whether the Installation wants what its items write to be approved.
+    fn requires_approval(&self) -> bool {
+        let installation = self.host.stores.installations.get(&self.key);
+        installation.is_some_and(|installation| installation.spec.approval == Some(Approval::Required))
     }
 
     async fn ensure_one(

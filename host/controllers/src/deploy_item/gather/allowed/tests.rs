@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 use orangery_api::deploy_item::DeployItem;
+use orangery_apply::ItemState;
 use orangery_cluster::ClusterPool;
 use orangery_core::{error::Fault, port::BoxFuture};
 use orangery_policy::{Policy, TrustedSigner};
@@ -11,6 +12,7 @@ use orangery_proposal::{
     Item,
     deployer::{Deployer, PluginIdentity, Reads},
     grant::Grants,
+    item::NextCall,
 };
 use serde_json::{Value, json};
 
@@ -185,4 +187,49 @@ async fn c_270_an_order_of_another_origin_keeps_what_selects_objects_of_the_item
     assert_eq!(kept(required(), false), (vec![2, 1], vec![sentence.to_owned()]));
     assert_eq!(kept(required(), true), (vec![3, 1], Vec::new()), "it was written for this origin");
     assert_eq!(kept(json!({}), false), (vec![3, 1], Vec::new()), "nobody has to vouch for it");
+}
+
+/// An item below an Installation, with what the policy of its namespace and `spec.approval` say of approvals.
+fn below(policy: &str, approval: Option<&str>) -> GatheredItem {
+    let host = host();
+    let policy = json!({"profile": "compatible", "namespaces": {"names": ["*"]}, "approval": policy});
+    host.policies.put_policy("p".to_owned(), Policy::read("p", &policy));
+    let installation = |name: &str, metadata: Value| {
+        let mut whole = json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
+        orangery_proposal::overlay::overlay(&mut whole, &metadata);
+        let object = json!({"metadata": whole, "spec": {"blueprint": {}, "approval": approval}});
+        drop(host.stores.installations.upsert(serde_json::from_value(object).unwrap()));
+    };
+    let owner = json!({"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": "top", "uid": "top"});
+    installation("top", json!({}));
+    installation("tree", json!({"ownerReferences": [owner]}));
+    let labels = json!({(orangery_api::label::MANAGED_BY): "tree"});
+    let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "labels": labels});
+    let status = json!({"jobID": "job", "jobIDGenerationTime": "2026-01-01T00:00:00Z"});
+    let item = json!({"metadata": metadata, "spec": {"type": "x/y"}, "status": status});
+    let item: DeployItem = serde_json::from_value(item).unwrap();
+    let identity =
+        PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into(), is_pinned: false };
+    let job = ItemJob { id: "job".into(), begun: Timestamp::UNIX_EPOCH, limit: None };
+    let pool = Arc::new(ClusterPool::new(|_| {}));
+    GatheredItem::new(&host, &pool, (Arc::new(item), None), Arc::new(Uncalled(identity)), job)
+}
+
+#[tokio::test]
+async fn c_49_c_311_an_approval_is_required_by_the_policy_or_the_installation_and_the_time_is_that_of_the_job_then() {
+    for (policy, approval, required) in [
+        ("None", None, false),
+        ("None", Some("None"), false),
+        ("None", Some("Required"), true),
+        ("Required", None, true),
+        ("Required", Some("None"), true),
+        ("Perhaps", None, true),
+    ] {
+        let gathered = below(policy, approval);
+        assert_eq!(gathered.requires_approval, required, "{policy} {approval:?}");
+        assert_eq!(gathered.root(), "top");
+        let now = gathered.request(NextCall::default(), &ItemState::default()).now;
+        let expected = if required { "2026-01-01T00:00:00Z" } else { "1970-01-01T00:00:00Z" };
+        assert_eq!(now, expected, "{policy} {approval:?}");
+    }
 }

@@ -1,0 +1,447 @@
+//! Plans of deploy items on the server: found, made, and told where they stand (C-311 … C-317). What the operator has made is
+//! known by its seal: whoever writes Plans makes none that counts.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use data_encoding::BASE64;
+use futures::{StreamExt as _, future::join_all};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+    core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, Event, watcher},
+    },
+};
+use orangery_api::{
+    condition::Condition,
+    deploy_item::DeployItem,
+    job::Job as _,
+    plan::{PLANNED_ITEM, Plan, PlanContent, PlanDecision, phase},
+};
+use orangery_core::{
+    digest::sha256,
+    error::{Code, Failure},
+    name::{JobId, Namespace},
+    plan::approval::{ApprovalDecision, KnownPlan, PlanOrigin, WriteDigest},
+    step::{Halt, Step, Until},
+};
+use orangery_reconcile::{Key, Queue};
+use serde_json::json;
+
+use crate::{
+    controller_context::ControllerContext,
+    object::{message_of, owner_reference, uid_of},
+    object_access::get,
+};
+
+/// The most Plans of an item in one job: where what it is about to write changes that often, nobody can approve it (C-317).
+pub(crate) const MOST_PLANS_OF_A_JOB: u32 = 64;
+
+/// Plans of an item that are kept beside the one that is made (C-317).
+const MOST_KEPT_PLANS: usize = 3;
+
+/// Letters of what somebody says of a Plan, and of a name, that come into messages (C-317).
+const LONGEST_REASON: usize = 256;
+
+/// Plans of an item that are looked at: others than this operator's are among them.
+const PAGE: u32 = 100;
+
+/// Letters of the name of an item in that of its Plans.
+const NAME_OF_ITEM: usize = 200;
+
+/// Plans of one item in one job.
+pub(crate) struct ItemPlans<'a> {
+    pub(crate) host: &'a ControllerContext,
+    pub(crate) item: &'a DeployItem,
+    pub(crate) job: &'a JobId,
+}
+
+impl ItemPlans<'_> {
+    fn api(&self) -> Api<Plan> {
+        Api::namespaced(self.host.client.clone(), &Key::of(self.item).namespace)
+    }
+
+    /// How the names of Plans of this job begin, before their numbers: with that of the item, as far as there is room.
+    fn prefix(&self) -> String {
+        let item = Key::of(self.item).name;
+        let begin: String = item.chars().take(NAME_OF_ITEM).collect();
+        let job = sha256(format!("{}/{}", uid_of(self.item), self.job).as_bytes());
+        let job: String = job.chars().rev().take(8).collect();
+        format!("{}-{job}-", begin.trim_end_matches(['-', '.']))
+    }
+
+    /// Plans of this operator for the item in this job, and the number of the next one.
+    ///
+    /// # Errors
+    /// The server does not answer; or there are too many.
+    pub(crate) async fn known(&self) -> Step<(Vec<KnownPlan>, u32)> {
+        let (namespace, prefix) = (Key::of(self.item).namespace, self.prefix());
+        let (mut plans, mut last) = (Vec::new(), 0);
+        for listed in self.listed().await? {
+            let name = listed.name_any();
+            let Some(number) = name.strip_prefix(&prefix).and_then(|number| number.parse::<u32>().ok()) else {
+                continue;
+            };
+            last = last.max(number);
+            if let Some(plan) = get::<Plan>(&self.host.client, &namespace, &name.into()).await? {
+                plans.extend(self.read(&plan));
+            }
+        }
+        if last >= MOST_PLANS_OF_A_JOB {
+            return Err(self.too_many(&format!(
+                "what it is about to write has changed {MOST_PLANS_OF_A_JOB} times in this job, each time with a new Plan: see what changes \
+                 its objects"
+            )));
+        }
+        Ok((plans, last + 1))
+    }
+
+    /// What is known of the Plans of the item, of whatever job.
+    async fn listed(&self) -> Step<Vec<PartialObjectMeta<Plan>>> {
+        let selected = format!("{PLANNED_ITEM}={}", uid_of(self.item));
+        let listed = self.api().list_metadata(&ListParams::default().labels(&selected).limit(PAGE)).await;
+        let listed = listed.map_err(|error| {
+            let message =
+                format!("Plans of DeployItem {} could not be listed: {}", Key::of(self.item), message_of(&error));
+            Halt::Retry(Failure::new("Approve", "PlansNotListed", message))
+        })?;
+        if listed.metadata.continue_.is_some_and(|token| !token.is_empty()) {
+            return Err(self.too_many(&format!(
+                "there are more than {PAGE} Plans with its uid in the label {PLANNED_ITEM}, of which this operator keeps a few: delete the \
+                 others"
+            )));
+        }
+        Ok(listed.items)
+    }
+
+    fn too_many(&self, why: &str) -> Halt {
+        let message = format!("DeployItem {} is not approved: {why}, and reconcile again", Key::of(self.item));
+        Halt::Stall(Failure::new("Approve", "TooManyPlans", message).with_code(Code::LimitExceeded))
+    }
+
+    /// A Plan that counts: this operator has made it as it is, for this item and job.
+    fn read(&self, plan: &Plan) -> Option<KnownPlan> {
+        let spec = &plan.spec;
+        let is_of_job = spec.item.uid == uid_of(self.item) && spec.job_id == *self.job;
+        if !is_of_job || !self.host.key.seals().knows(spec) {
+            return None;
+        }
+        let planned = spec.planned().ok()?;
+        let decision = match plan.decision() {
+            None => ApprovalDecision::Open,
+            Some(said) => match said.decision {
+                PlanDecision::Approve => ApprovalDecision::Approved,
+                PlanDecision::Reject => ApprovalDecision::Rejected { by: cut(&said.by), reason: cut(&said.reason) },
+            },
+        };
+        let write =
+            |write: orangery_api::plan::PlannedWrite| WriteDigest { object: write.object, digest: write.digest };
+        Some(KnownPlan {
+            name: plan.name_any(),
+            is_applied: [phase::APPLYING, phase::APPLIED].contains(&plan.phase()),
+            is_stale: plan.phase() == phase::STALE,
+            is_ended: [phase::APPLIED, phase::REJECTED].contains(&plan.phase()),
+            origin: PlanOrigin { component: spec.made_from.component.clone(), item: spec.made_from.item.clone() },
+            writes: planned.writes.into_iter().map(write).collect(),
+            decision,
+        })
+    }
+
+    /// Makes the Plan of this number, sealed. Those of the item that are left over from earlier go, but for the last few.
+    ///
+    /// # Errors
+    /// The server does not take it.
+    pub(crate) async fn make(&self, number: u32, spec: PlanContent) -> Step<String> {
+        let api = self.api();
+        let name = format!("{}{number}", self.prefix());
+        let mut plan = Plan::new(&name, spec);
+        self.host.key.seals().seal_plan(&mut plan.spec);
+        plan.metadata = ObjectMeta {
+            name: Some(name.clone()),
+            namespace: self.item.namespace(),
+            labels: Some([(PLANNED_ITEM.to_owned(), uid_of(self.item).to_owned())].into()),
+            owner_references: Some(vec![owner_reference(self.item)]),
+            ..ObjectMeta::default()
+        };
+        let not_made = |error: kube::Error| {
+            let message = format!(
+                "Plan {name}, which is to be approved, could not be created: {}; nothing is written until it can",
+                message_of(&error)
+            );
+            Halt::Retry(Failure::new("Approve", "PlanNotCreated", message))
+        };
+        api.create(&PostParams::default(), &plan).await.map_err(not_made)?;
+        self.remove_old(&api, &name).await;
+        Ok(name)
+    }
+
+    /// Removes Plans of the item but the newest and those that are kept beside it. What cannot be removed goes with the item.
+    async fn remove_old(&self, api: &Api<Plan>, newest: &str) {
+        let Ok(listed) = self.listed().await else { return };
+        let mut old: Vec<_> = listed.into_iter().filter(|plan| plan.name_any() != newest).collect();
+        // Of those of one second the one with the highest number is the newest.
+        let age = |plan: &PartialObjectMeta<Plan>| {
+            let name = plan.name_any();
+            (plan.metadata.creation_timestamp.clone(), name.len(), name)
+        };
+        old.sort_by_key(|plan| std::cmp::Reverse(age(plan)));
+        for plan in old.into_iter().skip(MOST_KEPT_PLANS) {
+            let preconditions = Preconditions { uid: plan.metadata.uid.clone(), resource_version: None };
+            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            if let Err(error) = api.delete(&plan.name_any(), &params).await {
+                tracing::debug!(%error, plan = plan.name_any(), "an old Plan stays until its item goes");
+            }
+        }
+    }
+
+    /// Says where a Plan stands. It is said to people alone: nothing depends on it.
+    pub(crate) async fn tell(&self, name: &str, phase: &str, (reason, why): (&str, &str)) {
+        let now = self.host.now();
+        let current = Condition {
+            type_: "Current".to_owned(),
+            status: if phase == phase::STALE { "False" } else { "True" }.to_owned(),
+            last_transition_time: now.clone(),
+            last_update_time: now,
+            reason: reason.to_owned(),
+            message: why.to_owned(),
+            codes: Vec::new(),
+            observed_generation: None,
+        };
+        let patch = Patch::Merge(json!({"status": {"phase": phase, "conditions": [current]}}));
+        if let Err(error) = self.api().patch_status(name, &PatchParams::default(), &patch).await {
+            tracing::debug!(%error, plan = name, "the phase of a Plan is not written");
+        }
+    }
+
+    /// The job of the item has ended: what was carried out is applied, and what nobody has said anything of does not count any more.
+    pub(crate) async fn end(&self) {
+        let Ok((plans, _)) = self.known().await else { return };
+        for KnownPlan { name, is_applied, is_stale, is_ended, decision, .. } in plans {
+            match (is_applied, is_stale, decision) {
+                _ if is_ended => {}
+                (true, _, _) => self.tell(&name, phase::APPLIED, ("JobEnded", "its job has ended")).await,
+                (false, false, ApprovalDecision::Rejected { .. }) => {
+                    self.tell(&name, phase::REJECTED, ("Rejected", "it is rejected, and its job has ended")).await;
+                }
+                (false, false, _) => self.tell(&name, phase::STALE, ("JobEnded", "its job has ended without it")).await,
+                (false, true, _) => {}
+            }
+        }
+    }
+}
+
+/// Whether an item waits until somebody approves what it writes, as its status says.
+pub(crate) fn awaits_approval(item: &DeployItem) -> bool {
+    let waiting_for = item.status.iter().flat_map(|status| &status.waiting_for);
+    waiting_for.into_iter().any(|on| on.until() == Some(Until::Approved))
+}
+
+/// The begin of a text that others wrote.
+fn cut(text: &str) -> String {
+    text.chars().take(LONGEST_REASON).collect()
+}
+
+/// What is done to an object, as a Plan says it: with what is secret, so under a key of the operator.
+pub(crate) fn digest(host: &ControllerContext, item: &DeployItem, write: &serde_json::Value) -> String {
+    let write = json!(["write", uid_of(item), write]).to_string();
+    BASE64.encode(&host.key.seals().sign(write.as_bytes()))
+}
+
+/// Has items called of which somebody has said something of a Plan. Runs until it is dropped.
+///
+/// Errors are logged and backed off.
+pub async fn watch_plans(host: Arc<ControllerContext>, queue: Queue, namespaces: BTreeSet<Namespace>) {
+    let api = |namespace: Option<&Namespace>| -> Api<PartialObjectMeta<Plan>> {
+        match namespace {
+            Some(namespace) => Api::namespaced(host.client.clone(), namespace),
+            None => Api::all(host.client.clone()),
+        }
+    };
+    if namespaces.is_empty() {
+        follow(&host, &queue, api(None)).await;
+    } else {
+        join_all(namespaces.iter().map(|namespace| follow(&host, &queue, api(Some(namespace))))).await;
+    }
+}
+
+async fn follow(host: &ControllerContext, queue: &Queue, api: Api<PartialObjectMeta<Plan>>) {
+    let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init | Event::InitDone) => {}
+            Ok(Event::InitApply(plan) | Event::Apply(plan) | Event::Delete(plan)) => wake(host, queue, &plan),
+            Err(error) => tracing::warn!(%error, "the watch of Plans broke off and is taken up again"),
+        }
+    }
+}
+
+/// Has the item of a Plan called, where its job is under way.
+fn wake(host: &ControllerContext, queue: &Queue, plan: &PartialObjectMeta<Plan>) {
+    let owner = plan.owner_references().iter().find(|owner| owner.kind == "DeployItem");
+    let Some((owner, namespace)) = owner.zip(plan.namespace()) else { return };
+    let key = Key::new(namespace, owner.name.clone());
+    if host.stores.deploy_items.get(&key).is_some_and(|item| !item.job_finished()) {
+        queue.wake(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::{
+        Client, Config, CustomResourceExt as _,
+        config::{KubeConfigOptions, Kubeconfig},
+    };
+    use orangery_api::plan::{PlanApproval, PlanItem, PlannedWrites, StoredPlan};
+    use orangery_embedded::{Options, Server, Storage, start};
+
+    use super::*;
+    use crate::controller_context::tests::host_on;
+
+    async fn server() -> (Server, Client) {
+        let clock = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
+        let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
+        let server = start(options).await.unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let client = Client::try_from(config).unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        definitions.create(&PostParams::default(), &Plan::crd()).await.unwrap();
+        (server, client)
+    }
+
+    fn item() -> DeployItem {
+        let metadata = json!({"namespace": "default", "name": "item", "uid": "u"});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"type": "t"}})).unwrap()
+    }
+
+    fn content(job: &JobId, number: u32) -> PlanContent {
+        let StoredPlan { content, plan_hash } = PlannedWrites::default().stored().unwrap();
+        let item = PlanItem { name: "item".to_owned(), uid: "u".to_owned() };
+        PlanContent { item, job_id: job.clone(), number, content, plan_hash, ..PlanContent::default() }
+    }
+
+    #[tokio::test]
+    async fn c_317_limits_plans_of_a_job_have_a_number_and_old_ones_go() {
+        let (_server, client) = server().await;
+        let (host, item) = (host_on(client.clone()), item());
+        let of = |job| ItemPlans { host: &host, item: &item, job };
+        let (first, second): (JobId, JobId) = ("first".into(), "second".into());
+        for number in 1..=12 {
+            assert_eq!(of(&first).known().await.unwrap().1, number);
+            of(&first).make(number, content(&first, number)).await.unwrap();
+        }
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let numbers = async || -> Vec<u32> {
+            let listed = api.list(&ListParams::default()).await.unwrap().items;
+            let mut numbers: Vec<u32> = listed.into_iter().map(|plan| plan.spec.number).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        assert_eq!(numbers().await, [9, 10, 11, 12], "the newest and those before it");
+        assert_eq!(of(&second).known().await, Ok((Vec::new(), 1)), "another job begins anew");
+        let name = of(&first).make(MOST_PLANS_OF_A_JOB - 1, content(&first, MOST_PLANS_OF_A_JOB - 1)).await.unwrap();
+        assert!(name.ends_with("-63") && of(&first).known().await.is_ok());
+        of(&first).make(MOST_PLANS_OF_A_JOB, content(&first, MOST_PLANS_OF_A_JOB)).await.unwrap();
+        let Err(Halt::Stall(failure)) = of(&first).known().await else { panic!("there may be more") };
+        assert!(failure.message.contains("has changed 64 times in this job"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn c_312_c_317_limits_plans_what_somebody_says_of_one_is_cut_and_others_plans_are_not_read() {
+        let (_server, client) = server().await;
+        let (host, item, job) = (host_on(client.clone()), item(), JobId::from("j"));
+        let plans = ItemPlans { host: &host, item: &item, job: &job };
+        let name = plans.make(1, content(&job, 1)).await.unwrap();
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let mut plan = api.get(&name).await.unwrap();
+        let said = PlanApproval {
+            decision: PlanDecision::Reject,
+            plan_hash: plan.spec.plan_hash.clone(),
+            by: "a".repeat(1_000),
+            reason: "r".repeat(1_000),
+        };
+        plan.status.get_or_insert_default().approval = Some(said);
+        let cut = "ar".chars().map(|letter| letter.to_string().repeat(256)).collect::<Vec<_>>();
+        let read = plans.read(&plan).unwrap();
+        assert_eq!(read.decision, ApprovalDecision::Rejected { by: cut[0].clone(), reason: cut[1].clone() });
+        // Of another item, job or operator, or changed since.
+        let changes: [fn(&mut PlanContent); 4] = [
+            |spec| spec.item.uid.push('x'),
+            |spec| spec.job_id = "x".into(),
+            |spec| spec.summary.push('x'),
+            |spec| spec.made_from.component.push('x'),
+        ];
+        for change in changes {
+            let mut other = plan.clone();
+            change(&mut other.spec);
+            assert_eq!(plans.read(&other), None);
+        }
+        let other = ItemPlans { host: &host, item: &item, job: &"k".into() };
+        assert_eq!(other.read(&plan), None);
+    }
+
+    #[tokio::test]
+    async fn c_311_when_a_job_has_ended_its_plans_say_so_once() {
+        let (_server, client) = server().await;
+        let (host, item, job) = (host_on(client.clone()), item(), JobId::from("j"));
+        let plans = ItemPlans { host: &host, item: &item, job: &job };
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let mut names = Vec::new();
+        for number in 1..=4 {
+            names.push(plans.make(number, content(&job, number)).await.unwrap());
+        }
+        let [applying, open, rejected, stale] = &names[..] else { unreachable!() };
+        plans.tell(applying, phase::APPLYING, ("Approved", "it is being carried out")).await;
+        plans.tell(stale, phase::STALE, ("Changed", "another one has taken its place")).await;
+        let hash = api.get(rejected).await.unwrap().spec.plan_hash;
+        let said = json!({"status": {"approval": {"decision": "Reject", "planHash": hash}}});
+        api.patch_status(rejected, &PatchParams::default(), &Patch::Merge(said)).await.unwrap();
+        let told = async || {
+            let mut told = Vec::new();
+            for name in &names {
+                let plan = api.get(name).await.unwrap();
+                let why = plan.status.as_ref().unwrap().conditions.first().unwrap().message.clone();
+                told.push((plan.phase().to_owned(), why, plan.metadata.resource_version.clone()));
+            }
+            told
+        };
+        plans.end().await;
+        let first = told().await;
+        let said: Vec<(&str, &str)> = first.iter().map(|(phase, why, _)| (phase.as_str(), why.as_str())).collect();
+        let expected = [
+            (phase::APPLIED, "its job has ended"),
+            (phase::STALE, "its job has ended without it"),
+            (phase::REJECTED, "it is rejected, and its job has ended"),
+            (phase::STALE, "another one has taken its place"),
+        ];
+        assert_eq!(said, expected, "{open}");
+        plans.end().await;
+        assert_eq!(told().await, first, "nothing is written again");
+    }
+
+    #[tokio::test]
+    async fn c_311_what_is_said_of_a_plan_has_its_item_called_while_its_job_is_under_way() {
+        let host = crate::controller_context::tests::host();
+        let plan = |owner: &str| -> PartialObjectMeta<Plan> {
+            let owner =
+                json!({"apiVersion": orangery_api::API_VERSION, "kind": "DeployItem", "name": owner, "uid": "u"});
+            let metadata = json!({"name": "p", "namespace": "n", "ownerReferences": [owner]});
+            let plan = json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "Plan", "metadata": metadata});
+            serde_json::from_value(plan).unwrap()
+        };
+        for (name, finished) in [("works", "a"), ("done", "b")] {
+            let metadata = json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
+            let status = json!({"jobID": "b", "jobIDFinished": finished});
+            let item = json!({"metadata": metadata, "spec": {"type": "t"}, "status": status});
+            drop(host.stores.deploy_items.upsert(serde_json::from_value(item).unwrap()));
+        }
+        let queue = Queue::default();
+        for owner in ["works", "done", "nobody"] {
+            wake(&host, &queue, &plan(owner));
+        }
+        assert_eq!(queue.queued(), [Key::new("n", "works")]);
+    }
+}
