@@ -40,7 +40,11 @@ pub fn hide_places(
         }
         if request.execution == ExecutionKind::Export {
             places.hide_exported(inputs);
-            inputs.get_mut("values").and_then(Value::as_object_mut).into_iter().for_each(|all| places.hide_exported(all));
+            inputs
+                .get_mut("values")
+                .and_then(Value::as_object_mut)
+                .into_iter()
+                .for_each(|all| places.hide_exported(all));
         }
         inputs.values_mut().for_each(|value| places.hide_targets(value));
     }
