@@ -333,9 +333,9 @@ mod tests {
         assert!(plan.awaits_approval());
         let told = "waiting for Plan p to be approved (orangery approve, or orangery reject, with its name shows what it writes and says so)";
         assert_eq!(plan.to_string(), told);
-        let Halt::Wait(mut other) = Halt::wait("Target", "t", Until::Exists) else { panic!("it waits") };
-        assert!(!other.awaits_approval());
-        other.join(plan);
-        assert!(other.awaits_approval(), "one of several");
+        let other = Halt::wait("Target", "t", Until::Exists);
+        let awaits = |halt: &Halt| matches!(halt, Halt::Wait(wait) if wait.awaits_approval());
+        assert!(!awaits(&other));
+        assert!(awaits(&other.join(Halt::Wait(plan))), "one of several");
     }
 }
