@@ -276,8 +276,7 @@ pub(in crate::deploy_item) async fn end_plans(gathered: &GatheredItem, has_ended
 }
 
 fn waiting(plan: &str) -> Halt {
-    let told = "orangery approve, or orangery reject, with its name shows what it writes and says so";
-    Waiting::beside("Plan", plan, Until::Approved).because(told).into()
+    Waiting::beside("Plan", plan, Until::Approved).because("orangery approve shows it").into()
 }
 
 /// How many objects become what, in words.
@@ -331,8 +330,7 @@ mod tests {
     fn c_316_an_item_awaits_an_approval_only_where_it_waits_for_a_plan() {
         let Halt::Wait(plan) = waiting("p") else { panic!("it waits") };
         assert!(plan.awaits_approval());
-        let told = "waiting for Plan p to be approved (orangery approve, or orangery reject, with its name shows what it writes and says so)";
-        assert_eq!(plan.to_string(), told);
+        assert_eq!(plan.to_string(), "waiting for Plan p (orangery approve shows it) to be approved");
         let other = Halt::wait("Target", "t", Until::Exists);
         let awaits = |halt: &Halt| matches!(halt, Halt::Wait(wait) if wait.awaits_approval());
         assert!(!awaits(&other));
