@@ -1,6 +1,6 @@
 //! Container items, whose programs run in pods of the node.
 
-use orangery_tests::tree::API;
+use orangery_tests::{containers::left_of_items, tree::API};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -124,22 +124,7 @@ pub(crate) async fn pieces(installed: &Installed) -> Vec<(String, String)> {
 
 /// What is left of an item's objects: kind and name of each.
 pub(crate) async fn left(installed: &Installed) -> Vec<String> {
-    let mut left = Vec::new();
-    let kinds = [
-        ("v1", "Pod"),
-        ("v1", "Secret"),
-        ("v1", "ServiceAccount"),
-        ("rbac.authorization.k8s.io/v1", "Role"),
-        ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ];
-    for (version, kind) in kinds {
-        let of_kind = json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": TEAM}});
-        let label = format!("deployitem.{GROUP}/name");
-        let all = installed.admin.list(&of_kind).await;
-        let ours = all.iter().filter(|object| object["metadata"]["labels"].get(&label).is_some());
-        left.extend(ours.map(|object| format!("{kind} {}", object["metadata"]["name"].as_str().unwrap_or_default())));
-    }
-    left
+    left_of_items(&installed.admin, TEAM).await
 }
 
 #[tokio::test]

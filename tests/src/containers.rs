@@ -58,8 +58,8 @@ pub fn runs_a_program(name: &str, timeout: &str, fields: &Value) -> Value {
     installation(name, &blueprint(json!({"deployExecutions": executions(&[item])})))
 }
 
-/// The names of all objects that container items have made in [`NAMESPACE`] and that are there.
-pub async fn left_of_items(objects: &Objects) -> Vec<String> {
+/// All objects that container items have made in a namespace and that are there: kind and name of each.
+pub async fn left_of_items(objects: &Objects, namespace: &str) -> Vec<String> {
     let mut left = Vec::new();
     let kinds = [
         ("v1", "Pod"),
@@ -69,11 +69,12 @@ pub async fn left_of_items(objects: &Objects) -> Vec<String> {
         ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ];
     for (version, kind) in kinds {
-        let of_kind = json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": NAMESPACE}});
+        let of_kind = json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": namespace}});
         for object in objects.list(&of_kind).await {
             let labels = object.pointer("/metadata/labels");
             if labels.is_some_and(|labels| labels.get(format!("deployitem.{GROUP}/name")).is_some()) {
-                left.extend(object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned));
+                let name = object.pointer("/metadata/name").and_then(Value::as_str);
+                left.extend(name.map(|name| format!("{kind} {name}")));
             }
         }
     }

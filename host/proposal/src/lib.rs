@@ -26,7 +26,7 @@ use orangery_core::{
 
 pub mod executor;
 
-pub use planned_object::PlannedObject;
+pub use planned_object::{PlannedObject, counted};
 
 /// What would become of one object, were a proposal carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,23 @@ use crate::{
     overlay::{Difference, difference, display},
 };
 
+/// How many objects become what, in words; `None` where there are none.
+pub fn counted(actions: impl Iterator<Item = Action>) -> Option<String> {
+    let actions: Vec<Action> = actions.collect();
+    let counts = [
+        (Action::Create, "to create"),
+        (Action::Change, "to change"),
+        (Action::Replace, "to create anew"),
+        (Action::Delete, "to delete"),
+        (Action::Foreign, "of somebody else"),
+        (Action::None, "as they should be"),
+    ];
+    let counts = counts.map(|(action, words)| (actions.iter().filter(|one| **one == action).count(), words));
+    let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
 /// One object of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -41,12 +41,12 @@ async fn c_33_a_simulated_pod_ends_its_item_and_leaves_nothing_and_so_does_that_
     assert_eq!(status["podStatus"]["lastSuccessfulJobID"], item["status"]["jobID"], "{status:#}");
     assert_eq!(status["podStatus"]["containerStatus"]["exitCode"], json!(0), "{status:#}");
     assert_eq!(item["status"].get("exportRef"), None);
-    assert_eq!(left_of_items(&cluster).await, Vec::<String>::new());
+    assert_eq!(left_of_items(&cluster, NAMESPACE).await, Vec::<String>::new());
     let pod_of = |operation: &Value| operation["providerStatus"]["podStatus"]["podName"].clone();
     let first = pod_of(&item["status"]);
     cluster.delete(&any("Installation", "tree")).await;
     cluster.expect_absent(&any("Installation", "tree")).await;
-    assert_eq!(left_of_items(&cluster).await, Vec::<String>::new());
+    assert_eq!(left_of_items(&cluster, NAMESPACE).await, Vec::<String>::new());
     // Another run, in a pod of another name, was the last thing that was heard of the item.
     assert!(first.as_str().is_some_and(|name| name.starts_with("tree-task-")), "{first}");
 }
@@ -83,7 +83,7 @@ async fn play(point: Option<usize>) -> usize {
         let item = objects.list(&any("DeployItem", "")).await.remove(0);
         let name = &item["status"]["exportRef"]["name"];
         let exports = objects.expect(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})).await;
-        let left = left_of_items(&objects).await;
+        let left = left_of_items(&objects, NAMESPACE).await;
         let secrets =
             objects.list(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE}})).await;
         let stored = secrets.iter().filter(|secret| secret["metadata"]["labels"][TYPE] == "state");
@@ -110,10 +110,10 @@ async fn play(point: Option<usize>) -> usize {
     assert_eq!(item["status"]["phase"], "Succeeded", "{when}");
     let expected = data_encoding::BASE64.encode(br#"{"operation":"RECONCILE"}"#);
     assert_eq!(exports["data"]["config"], expected, "{when}");
-    let is_state = |name: &String| name.starts_with("state-default-tree-task-");
+    let is_state = |name: &String| name.starts_with("Secret state-default-tree-task-");
     assert!(left_then.len() == 1 && left_then.iter().all(is_state), "{left_then:?}; {when}");
     assert_eq!(stored, [Some(STATE_BYTES.div_ceil(3) * 4)], "the state is not as it was stored; {when}");
-    assert_eq!(left_of_items(&world.objects).await, Vec::<String>::new(), "{when}");
+    assert_eq!(left_of_items(&world.objects, NAMESPACE).await, Vec::<String>::new(), "{when}");
     // Each job has had one pod, and none while there was another one.
     let seen = pods.seen();
     let operations: Vec<&str> = seen.made.iter().map(|(operation, _)| operation.as_str()).collect();
@@ -163,7 +163,7 @@ async fn con_25_what_cannot_be_run_and_what_runs_out_of_time_is_told_and_leaves_
     assert!(codes.to_string().contains("ERR_TIMEOUT"), "{codes}");
     let sentence = "the item did not finish within its timeout of 2s; ";
     assert!(message.contains(sentence) && message.contains("waiting for Pod default/late-task-"), "{message}");
-    assert_eq!(left_of_items(objects).await, Vec::<String>::new());
+    assert_eq!(left_of_items(objects, NAMESPACE).await, Vec::<String>::new());
     let pods = Pods::begin(objects.client()).await;
     ask(objects, "late").await;
     item_in(objects, "late", "Succeeded").await;
@@ -179,7 +179,7 @@ async fn con_25_what_cannot_be_run_and_what_runs_out_of_time_is_told_and_leaves_
         objects.delete(&any("Installation", tree)).await;
         objects.expect_absent(&any("Installation", tree)).await;
     }
-    assert_eq!(left_of_items(objects).await, Vec::<String>::new());
+    assert_eq!(left_of_items(objects, NAMESPACE).await, Vec::<String>::new());
     world.end().await;
 }
 
@@ -239,6 +239,6 @@ async fn con_28_a_program_gets_descriptors_from_two_repositories() {
     item_in(objects, "tree", "Succeeded").await;
     objects.delete(&any("Installation", "tree")).await;
     objects.expect_absent(&any("Installation", "tree")).await;
-    assert_eq!(left_of_items(objects).await, Vec::<String>::new());
+    assert_eq!(left_of_items(objects, NAMESPACE).await, Vec::<String>::new());
     world.end().await;
 }

@@ -8,7 +8,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::Args;
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use orangery_policy::Profile;
-use orangery_proposal::{Action, PlannedObject, overlay::Difference};
+use orangery_proposal::{Action, PlannedObject, counted, overlay::Difference};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -224,7 +224,7 @@ impl PlanDocument {
     }
 
     fn summary(&self) -> String {
-        let message = counted(self.objects.iter().map(|object| object.action));
+        let message = counts(self.objects.iter().map(|object| object.action));
         let ItemName { namespace, name } = &self.item;
         let mut summary = format!("deploy item {namespace}/{name}, by {}: {message}", self.plugin);
         if self.unfinished {
@@ -287,20 +287,8 @@ pub(super) fn object_lines(objects: &[PlannedObject], ink: Ink, brief: bool) -> 
 }
 
 /// How many objects of each sort there are, as words.
-fn counted(actions: impl Iterator<Item = Action>) -> String {
-    let actions: Vec<Action> = actions.collect();
-    let counts = [
-        (Action::Create, "to create"),
-        (Action::Change, "to change"),
-        (Action::Replace, "to create anew"),
-        (Action::Delete, "to delete"),
-        (Action::Foreign, "of somebody else"),
-        (Action::None, "as they should be"),
-    ];
-    let counts = counts.map(|(fate, words)| (actions.iter().filter(|one| **one == fate).count(), words));
-    let message: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
-    if message.is_empty() { "nothing to do".to_owned() } else { message.join(", ") }
+fn counts(actions: impl Iterator<Item = Action>) -> String {
+    counted(actions).unwrap_or_else(|| "nothing to do".to_owned())
 }
 
 /// The longest value in a line, in characters.

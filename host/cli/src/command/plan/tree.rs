@@ -4,7 +4,7 @@ use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use orangery_proposal::PlannedObject;
 use serde::Serialize;
 
-use super::{ItemName, PlanArguments, counted, detailed_exit, object_lines, write};
+use super::{ItemName, PlanArguments, counts, detailed_exit, object_lines, write};
 use crate::{
     command_error::CommandError,
     exit::Exit,
@@ -211,7 +211,7 @@ impl TreePlan {
             0 | 1 => format!("installation {namespace}/{name}"),
             many => format!("{many} installations of namespace {namespace}"),
         };
-        let mut summary = format!("{what}: {}", counted(objects.iter().map(|object| object.action)));
+        let mut summary = format!("{what}: {}", counts(objects.iter().map(|object| object.action)));
         let later = self.installations.iter().filter(|one| one.decided_later.is_some()).count();
         let failing = items().filter(|item| item.failure.is_some()).count();
         if later > 0 {

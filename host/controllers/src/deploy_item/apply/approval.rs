@@ -11,7 +11,7 @@ use orangery_core::{
     plan::approval::{ApprovalStep, KnownPlan, PlanOrigin, ProposedWrites, StalePlan, WriteDigest, approval_step},
     step::{Halt, Step, Until, Waiting},
 };
-use orangery_proposal::{Action, ObjectKey, Proposal, executor::ExecutionStep, inventory::Inventory};
+use orangery_proposal::{Action, ObjectKey, Proposal, counted, executor::ExecutionStep, inventory::Inventory};
 use serde_json::json;
 
 use crate::{
@@ -50,7 +50,9 @@ impl ItemReconciliation {
             let reached = reached(proposal, step);
             run.effects.retain(|effect| !reached.contains(&effect.located));
         }
-        self.check_rules(&run)?;
+        if has_rules {
+            self.check_rules(&run)?;
+        }
         let Some(known) = known else { return Ok(()) };
         let next = self.tried(run, state);
         let follows = match purpose {
@@ -281,17 +283,7 @@ fn waiting(plan: &str) -> Halt {
 
 /// How many objects become what, in words.
 fn summary(actions: impl Iterator<Item = Action>) -> String {
-    let actions: Vec<Action> = actions.collect();
-    let counts = [
-        (Action::Create, "to create"),
-        (Action::Change, "to change"),
-        (Action::Replace, "to create anew"),
-        (Action::Delete, "to delete"),
-    ];
-    let counts = counts.map(|(action, words)| (actions.iter().filter(|one| **one == action).count(), words));
-    let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-    let told: Vec<String> = told.collect();
-    if told.is_empty() { "what is left in a former cluster".to_owned() } else { told.join(", ") }
+    counted(actions).unwrap_or_else(|| "what is left in a former cluster".to_owned())
 }
 
 #[cfg(test)]

@@ -79,7 +79,13 @@ impl ItemReconciliation {
             let what = left(&uid, state);
             let call = Call::new(slot());
             call.end_in(Some(CLEANED_UP_WITHIN));
-            if let Err(halt) = self.clean_up(&uid, state, call).await {
+            let inventory = state.former.get(&uid).cloned().unwrap_or_default();
+            let cleaned_up = match self.is_approved_in_former(&uid, &inventory).await {
+                Ok(true) => self.clean_up(&uid, state, call).await,
+                Ok(false) => Err(failure("NotApproved", "nobody has approved that they go".to_owned())),
+                Err(halt) => Err(halt),
+            };
+            if let Err(halt) = cleaned_up {
                 let why = match halt {
                     Halt::Wait(wait) => wait.to_string(),
                     Halt::Retry(failure) | Halt::Stall(failure) => failure.message,
@@ -102,6 +108,7 @@ impl ItemReconciliation {
         Ok(())
     }
 
+    /// The callers have seen that it is approved.
     async fn clean_up(&mut self, uid: &str, state: &mut ItemState, call: Call) -> Step<()> {
         let Some(cluster) = self.former_cluster(uid, state).await? else {
             let message = format!(
@@ -111,9 +118,6 @@ impl ItemReconciliation {
             return Err(failure(UNKNOWN, message));
         };
         let inventory = state.former.get(uid).cloned().unwrap_or_default();
-        if !self.is_approved_in_former(uid, &inventory).await? {
-            return Err(failure("NotApproved", format!("{}, and nobody has approved that they go", left(uid, state))));
-        }
         let (address, on) = (cluster.address().to_owned(), inventory.0.keys().next().map(|located| located.on.clone()));
         let known = |located: &LocatedObject| (located.on.clone(), ClusterIdentity::Uid(uid.to_owned()));
         let clusters = inventory.0.keys().map(known).collect();
