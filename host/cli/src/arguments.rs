@@ -6,7 +6,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     command::{
-        Tool, container::ContainerArguments, drift::DriftArguments, plan::PlanArguments, run::RunArguments, up::Up,
+        Tool, container::ContainerArguments, drift::DriftArguments, explain::ExplainArguments, plan::PlanArguments,
+        run::RunArguments, up::Up,
     },
     exit::{EXIT_CODES, Exit},
 };
@@ -43,6 +44,8 @@ pub enum Command {
     Run(RunArguments),
     /// Show what the next job of a deploy item would do
     Plan(Box<PlanArguments>),
+    /// Show where the fields of an object come from: templates, inputs, managers
+    Explain(Box<ExplainArguments>),
     /// Show what is not as deploy items have written it
     Drift(Box<DriftArguments>),
     /// Prepare the files of a program in a pod, or wait for its end. The container deployer runs this in pods of its own

@@ -4,7 +4,6 @@
 mod case;
 mod coverage;
 pub(crate) mod junit;
-mod marks;
 mod report;
 mod snapshot;
 

@@ -1,4 +1,4 @@
-//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan`, `drift` and `container` are described here
+//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan`, `explain`, `drift` and `container` are described here
 //! and carried out by `runtime`, which alone may wire everything.
 
 use std::{io, process::ExitCode};
@@ -30,6 +30,7 @@ pub mod completion;
 pub mod container;
 pub mod crd;
 pub mod drift;
+pub mod explain;
 pub mod inspect;
 pub mod interrupt;
 pub mod logging;

@@ -1,6 +1,6 @@
 //! The commands of the binary, one file each, and what `up` shares with them.
 //!
-//! [`Cli`] is the command line. `up`, `run`, `plan` and `drift` are described here and carried out by `runtime`, which this crate does not
+//! [`Cli`] is the command line. `up`, `run`, `plan`, `explain` and `drift` are described here and carried out by `runtime`, which this crate does not
 //! know; every other command ([`Tool`]) is carried out here. What the commands need of each other stands beside them:
 //! [`tree`] draws installations, [`folder`] reads manifests, [`apply`] sends them to a cluster, [`connection`] finds the
 //! cluster, [`repositories`] has the component versions, [`authoring`] tests components, `blueprint_cases` blueprints, [`terminal`] writes. Nothing here decides what a room of the host decides.
@@ -28,6 +28,8 @@ mod operators;
 pub mod record_flags;
 pub mod registries;
 pub mod repositories;
+mod template_marks;
+pub mod template_trace;
 pub mod terminal;
 pub mod timeout;
 pub mod tree;
@@ -37,6 +39,7 @@ pub use crate::{
     command::{
         Tool,
         drift::DriftArguments,
+        explain::ExplainArguments,
         logging::{LogFormat, Logging},
         plan::PlanArguments,
         run::{AllowedAccounts, MetricsAuthentication, RunArguments},

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod deployer;
 pub mod drift_rules;
+pub mod field;
 pub mod grant;
 pub mod health;
 pub mod inventory;

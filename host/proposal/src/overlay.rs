@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::health::same;
 pub use difference::{Difference, difference, display, plain, whole_difference};
+pub(crate) use difference::{member, named};
 pub use drift::{Drift, Ignored, baseline, drift, spared};
 pub use three_way::three_way;
 

@@ -3,7 +3,7 @@
 //! - [`execute`]: what the binary does with its command line.
 //! - [`Operator`]: stores, watches and controllers over one cluster.
 //! - [`machine`]: the clock, the randomness and the name, read nowhere else.
-//! - [`up`], [`run`] and [`plan`]: the commands that need all rooms at once; all others are `orangery-cli`'s.
+//! - [`up`], [`run`], [`plan`], [`explain`] and [`drift`]: the commands that need all rooms at once; all others are `orangery-cli`'s.
 
 use std::{io, process::ExitCode, time::Duration};
 
@@ -22,6 +22,7 @@ mod stop;
 pub mod components;
 pub mod definitions;
 pub mod drift;
+pub mod explain;
 pub mod lease;
 pub mod machine;
 pub mod metrics;
@@ -45,6 +46,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Run(arguments) if arguments.observe => on_event_loop(plan::observe(&arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
         Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),
+        Command::Explain(arguments) => on_event_loop(explain::execute(*arguments, &mut terminal)),
         Command::Drift(arguments) => on_event_loop(drift::execute(*arguments, &mut terminal)),
         Command::Container(arguments) => {
             on_event_loop(async { Ok::<_, run::RunError>(container::execute(arguments.command, &mut terminal).await) })
@@ -69,6 +71,8 @@ enum RuntimeError {
     #[error(transparent)]
     Plan(#[from] plan::PlanError),
     #[error(transparent)]
+    Explain(#[from] explain::ExplainError),
+    #[error(transparent)]
     Drift(#[from] drift::DriftError),
     #[error("the process cannot start its event loop: {0}; it may have reached its limit of threads or open files")]
     EventLoop(#[source] io::Error),
@@ -80,6 +84,7 @@ impl RuntimeError {
             RuntimeError::Up(error) => error.exit(),
             RuntimeError::Run(error) => error.exit(),
             RuntimeError::Plan(error) => error.exit(),
+            RuntimeError::Explain(error) => error.exit(),
             RuntimeError::Drift(_) | RuntimeError::EventLoop(_) => Exit::Failed,
         }
     }

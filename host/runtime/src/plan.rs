@@ -1,7 +1,7 @@
 //! `orangery plan`: what the next job of an Installation or of a deploy item would do, as components and clusters answer.
 
 mod observe;
-mod tree;
+pub(crate) mod tree;
 
 use std::{
     fmt::Debug,
@@ -182,7 +182,7 @@ async fn plan(arguments: &PlanArguments, terminal: &mut Terminal) -> Result<Plan
 }
 
 /// A host that writes nothing, with components and component versions.
-fn planning_host(
+pub(crate) fn planning_host(
     client: &Client,
     (plugins, versions): (Arc<dyn Plugins>, Arc<dyn ComponentVersions>),
     policies: NamespacePolicies,

@@ -5,6 +5,7 @@ mod blueprints;
 mod building;
 mod embedded_components;
 mod examples;
+mod explanations;
 mod installation_plans;
 pub(super) mod offline;
 mod offline_components;

@@ -19,7 +19,7 @@ use orangery_ocm::Artifact;
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 use serde::Serialize;
 
-use super::marks::{LineMark, TagSyntax, marked, marks, reached};
+use crate::template_marks::{LineMark, TagSyntax, marked, marks, reached};
 
 /// The engine that computes all of a template whatever the inputs are.
 const WHOLE: &str = "Spiff";

@@ -139,6 +139,16 @@ impl Offline<'_> {
         Ok(())
     }
 
+    /// What a root imports, by the names of its imports, as it is there.
+    ///
+    /// # Errors
+    /// [`OfflineError`]: an import cannot be read.
+    pub fn imports_of(&self, root: &RenderSubject) -> Result<BTreeMap<String, Imported>, OfflineError> {
+        let scope = RecordWriter { namespace: &self.namespace, installation: root.object(), parent: None, job: JOB };
+        import::read(&ImportBindings::from(&root.spec.imports), &scope, &self.world)
+            .map_err(|why| OfflineError { path: root.name.clone(), why: Box::new(why.into()) })
+    }
+
     /// Renders roots, each after those that it imports from.
     ///
     /// # Errors

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_apply::{DryRun, Effect, Outcome, Purpose, dry_run as try_out, dry_run_of_deletion as try_deletion};
 use orangery_cluster::ClusterPool;
 use orangery_core::{
     error::{Code, Failure, Problem},
+    name::JobId,
     step::{Halt, Step},
 };
 use orangery_proposal::item::NextCall;
@@ -89,18 +91,8 @@ impl ItemDryRun {
 
 /// What an item is gathered with, and a dry run in which nothing is known yet.
 async fn begin(host: &Arc<ControllerContext>, item: DeployItem) -> Step<(GatheredItem, ItemDryRun)> {
-    let deployer = host.deployer_of(&item).ok_or_else(|| unclaimed(&item))?;
-    // What a running host knows from its watches.
-    refresh::read(host, &host.stores.contexts, &context(&item)).await?;
-    if let Some(name) = item.label(label::MANAGED_BY).filter(|name| !name.is_empty()) {
-        let installation = Key { name: name.into(), ..Key::of(&item) };
-        refresh::read(host, &host.stores.installations, &installation).await?;
-    }
-    let limit = limit(&item).map_err(Halt::Stall)?;
-    let job = ItemJob { id: host.rng.job_id(), begun: host.clock.now(), limit };
     let pool = Arc::new(ClusterPool::new(|_| {}));
-    let cluster = host.host_cluster.uid(&host.client).await?;
-    let gathered = GatheredItem::new(host, &pool, (Arc::new(item), cluster), deployer, job);
+    let gathered = gather(host, &pool, item, (host.rng.job_id(), host.clock.now())).await?;
     let run = ItemDryRun {
         plugin: gathered.deployer.identity().to_string(),
         effects: Vec::new(),
@@ -109,6 +101,29 @@ async fn begin(host: &Arc<ControllerContext>, item: DeployItem) -> Step<(Gathere
         failure: None,
     };
     Ok((gathered, run))
+}
+
+/// An item with all that a job of this id, and of this time, would have. Nothing is written.
+///
+/// # Errors
+/// No component claims the item, its timeout cannot be read, or the cluster cannot be asked for what belongs to it.
+pub(super) async fn gather(
+    host: &Arc<ControllerContext>,
+    pool: &Arc<ClusterPool>,
+    item: DeployItem,
+    (id, begun): (JobId, Timestamp),
+) -> Step<GatheredItem> {
+    let deployer = host.deployer_of(&item).ok_or_else(|| unclaimed(&item))?;
+    // What a running host knows from its watches.
+    refresh::read(host, &host.stores.contexts, &context(&item)).await?;
+    if let Some(name) = item.label(label::MANAGED_BY).filter(|name| !name.is_empty()) {
+        let installation = Key { name: name.into(), ..Key::of(&item) };
+        refresh::read(host, &host.stores.installations, &installation).await?;
+    }
+    let limit = limit(&item).map_err(Halt::Stall)?;
+    let job = ItemJob { id, begun, limit };
+    let cluster = host.host_cluster.uid(&host.client).await?;
+    Ok(GatheredItem::new(host, pool, (Arc::new(item), cluster), deployer, job))
 }
 
 pub(super) fn unclaimed(item: &DeployItem) -> Halt {

@@ -116,7 +116,7 @@ fn compare_members(path: &str, before: &Map<String, Value>, after: &Map<String, 
 }
 
 /// The members of a list by their names; `None` where one has none, or two have the same.
-fn named(list: &[Value]) -> Option<Map<String, Value>> {
+pub(crate) fn named(list: &[Value]) -> Option<Map<String, Value>> {
     let mut members = Map::new();
     for member in list {
         let name = member.get("name")?.as_str()?.to_owned();
@@ -127,7 +127,8 @@ fn named(list: &[Value]) -> Option<Map<String, Value>> {
     Some(members)
 }
 
-fn member(path: &str, name: &str) -> String {
+/// The path of a member of an object.
+pub(crate) fn member(path: &str, name: &str) -> String {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     match (path.is_empty(), is_plain) {
         (true, true) => name.to_owned(),

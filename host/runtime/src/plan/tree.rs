@@ -301,7 +301,7 @@ fn in_order<'a>(items: &[&'a DeployItemTemplate]) -> Vec<&'a DeployItemTemplate>
 }
 
 /// Why nothing is rendered, without what helps where there is no cluster.
-fn message(error: &OfflineError) -> String {
+pub(crate) fn message(error: &OfflineError) -> String {
     let why = match error.why.as_ref() {
         OfflineFault::Imports(error) => match error.fault.as_ref() {
             ImportFault::Undecryptable(data) => format!(

@@ -127,7 +127,12 @@ mod tests {
     fn place(arguments: &[&str]) -> ServerLocation {
         match Cli::try_parse_from([&["orangery", "up"], arguments].concat()).unwrap().command {
             Command::Up(up) => ServerLocation::choose(&up).unwrap(),
-            Command::Run(_) | Command::Plan(_) | Command::Drift(_) | Command::Container(_) | Command::Tool(_) => {
+            Command::Run(_)
+            | Command::Plan(_)
+            | Command::Explain(_)
+            | Command::Drift(_)
+            | Command::Container(_)
+            | Command::Tool(_) => {
                 unreachable!("the command is up")
             }
         }

@@ -1,7 +1,9 @@
-//! Marks in the text of a template: its output has them where the lines were rendered. Neither language is parsed here; where
-//! its tags stand is enough to put a mark where text is.
+//! Marks in the text of a template: its output has them where the lines were rendered, which tells which lines were, and what
+//! each has made. Neither language is parsed here; where its tags stand is enough to put a mark where text is.
 
 use std::collections::BTreeSet;
+
+use orangery_core::yaml::SourcePosition;
 
 /// What a mark begins with, and what it ends with: characters that stand for nothing. Between them is its number.
 const OPEN: char = '\u{e000}';
@@ -9,14 +11,14 @@ const CLOSE: char = '\u{e001}';
 
 /// A language whose templates are text with tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TagSyntax {
+pub(crate) enum TagSyntax {
     GoTemplate,
     Jinja,
 }
 
 impl TagSyntax {
     /// The language of a template type.
-    pub(super) fn of(template_type: &str) -> Option<Self> {
+    pub(crate) fn of(template_type: &str) -> Option<Self> {
         match template_type {
             "GoTemplate" => Some(Self::GoTemplate),
             "Jinja" => Some(Self::Jinja),
@@ -27,13 +29,13 @@ impl TagSyntax {
 
 /// A place in a template where a line is to be marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LineMark {
+pub(crate) struct LineMark {
     /// The line, from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// The byte before which the mark stands.
     at: usize,
     /// Whether what is made there may become a value that the template computes with, as the body of a macro.
-    pub(super) is_captured: bool,
+    pub(crate) is_captured: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,7 +62,7 @@ struct TemplateTag<'a> {
 /// Where the lines of a template are marked: before the first thing of the line that is rendered, and behind `else` and the like,
 /// so that such a line counts where its branch was taken. Lines that are blank, or have comments and ends of parts alone, count
 /// for nothing, and neither do those that begin within a tag.
-pub(super) fn marks(syntax: TagSyntax, text: &str) -> Vec<LineMark> {
+pub(crate) fn marks(syntax: TagSyntax, text: &str) -> Vec<LineMark> {
     let tags = tags(syntax, text);
     let captured = captured(syntax, &tags);
     let is_captured = |at: usize| captured.iter().rev().find(|(end, _)| *end <= at).is_some_and(|(_, is)| *is);
@@ -187,7 +189,7 @@ fn length(from: &str, end: &str) -> Option<usize> {
 }
 
 /// The template with these marks in it, in the order of their places.
-pub(super) fn marked<'m>(text: &str, marks: impl Iterator<Item = &'m LineMark>) -> String {
+pub(crate) fn marked<'m>(text: &str, marks: impl Iterator<Item = &'m LineMark>) -> String {
     let (mut written, mut from) = (String::with_capacity(text.len()), 0);
     for mark in marks {
         written.push_str(text.get(from..mark.at).unwrap_or_default());
@@ -198,21 +200,52 @@ pub(super) fn marked<'m>(text: &str, marks: impl Iterator<Item = &'m LineMark>) 
     written
 }
 
+/// What a marked template has made, without its marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmarked {
+    /// The text.
+    pub(crate) text: String,
+    /// Where the marks stood in it, in its order, each with the line of the template.
+    pub(crate) marks: Vec<(SourcePosition, usize)>,
+}
+
+impl Unmarked {
+    /// Takes the marks out of a text. `None` where one is not whole.
+    pub(crate) fn of(marked: &str) -> Option<Self> {
+        let mut marks = Vec::new();
+        let mut rest = marked;
+        let mut text = String::with_capacity(marked.len());
+        let mut place = SourcePosition::START;
+        while let Some((before, after)) = rest.split_once(OPEN) {
+            let (line, after) = after.split_once(CLOSE)?;
+            text.push_str(before);
+            match before.rsplit_once('\n') {
+                Some((lines, last)) => {
+                    place.line += 1 + lines.matches('\n').count();
+                    place.column = 1 + last.chars().count();
+                }
+                None => place.column += before.chars().count(),
+            }
+            marks.push((place, line.parse().ok()?));
+            rest = after;
+        }
+        text.push_str(rest);
+        Some(Self { text, marks })
+    }
+
+    /// The line of the template that made what stands at a place: that of the last mark up to there.
+    pub(crate) fn line_at(&self, place: SourcePosition) -> Option<usize> {
+        let end = self.marks.partition_point(|(mark, _)| *mark <= place);
+        self.marks.get(end.checked_sub(1)?).map(|(_, line)| *line)
+    }
+}
+
 /// The lines whose marks are in what a marked template has made; `None` where the marks have changed something else than blanks
 /// of what it makes without them.
-pub(super) fn reached(marked: &str, unmarked: &str) -> Option<BTreeSet<usize>> {
-    let mut lines = BTreeSet::new();
-    let mut rest = marked;
-    let mut without = String::with_capacity(marked.len());
-    while let Some((before, after)) = rest.split_once(OPEN) {
-        let (line, after) = after.split_once(CLOSE)?;
-        lines.insert(line.parse().ok()?);
-        without.push_str(before);
-        rest = after;
-    }
-    without.push_str(rest);
+pub(crate) fn reached(marked: &str, unmarked: &str) -> Option<BTreeSet<usize>> {
+    let without = Unmarked::of(marked)?;
     let letters = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
-    (letters(&without) == letters(unmarked)).then_some(lines)
+    (letters(&without.text) == letters(unmarked)).then(|| without.marks.iter().map(|(_, line)| *line).collect())
 }
 
 #[cfg(test)]
@@ -258,6 +291,18 @@ mod tests {
         assert_eq!(reached("\u{e000}2\u{e001}b", "b"), Some(BTreeSet::from([2])));
         assert_eq!(reached(&made, "a\nc"), None, "the marks have changed a letter");
         assert_eq!(reached("\u{e000}2", ""), None, "half a mark");
+    }
+
+    #[test]
+    fn c_243_what_stands_behind_a_mark_was_made_by_its_line() {
+        let made = Unmarked::of("\u{e000}1\u{e001}a:\n  \u{e000}7\u{e001}b: é\u{e000}9\u{e001}c\nd\n").unwrap();
+        assert_eq!(made.text, "a:\n  b: éc\nd\n");
+        let line = |line, column| made.line_at(SourcePosition { line, column });
+        assert_eq!(
+            [line(1, 1), line(2, 2), line(2, 3), line(2, 6), line(2, 7), line(3, 1)].map(Option::unwrap),
+            [1, 1, 7, 7, 9, 9]
+        );
+        assert_eq!(Unmarked::of("a").unwrap().line_at(SourcePosition::START), None);
     }
 
     #[test]

@@ -1,0 +1,85 @@
+//! What the component of an item proposes, asked for again and again for an item as it might be: nothing is tried out, and nothing is
+//! written.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use orangery_api::deploy_item::DeployItem;
+use orangery_apply::Purpose;
+use orangery_cluster::ClusterPool;
+use orangery_core::{name::JobId, step::Step};
+use orangery_proposal::{
+    ClusterRef, Next, ObjectKey, ObjectWrite,
+    check::key_of,
+    deployer::Clusters as _,
+    item::{NextCall, classify},
+};
+use serde_json::Value;
+
+use super::dry_run::gather;
+use crate::controller_context::ControllerContext;
+
+/// Asks the component of an item. The time, and what it may draw at random, are the same in each call.
+pub struct ItemProposals {
+    host: Arc<ControllerContext>,
+    pool: Arc<ClusterPool>,
+    job: (JobId, Timestamp),
+}
+
+/// What a component proposes.
+#[derive(Debug)]
+pub struct ItemProposal {
+    /// The component.
+    pub plugin: String,
+    /// The objects that it would write, in the order of its stages.
+    pub objects: Vec<ProposedObject>,
+    /// Whether the component is called again afterwards, and may propose more.
+    pub unfinished: bool,
+}
+
+/// An object that would be written.
+#[derive(Debug)]
+pub struct ProposedObject {
+    /// Where.
+    pub on: ClusterRef,
+    /// Which.
+    pub key: ObjectKey,
+    /// The form that is asked for.
+    pub object: Value,
+}
+
+impl ItemProposals {
+    /// As of a job with this id, and of this time.
+    pub fn new(host: &Arc<ControllerContext>, job: (JobId, Timestamp)) -> Self {
+        Self { host: Arc::clone(host), pool: Arc::new(ClusterPool::new(|_| {})), job }
+    }
+
+    /// What the component proposes for an item.
+    ///
+    /// # Errors
+    /// No component claims the item, its component has a fault, a cluster cannot be read, or a policy refuses what is proposed:
+    /// classified as in a job.
+    pub async fn of(&self, item: DeployItem) -> Step<ItemProposal> {
+        let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        let state = gathered.state_with_target().await?.state;
+        let plugin = gathered.deployer.identity().to_string();
+        let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else {
+            return Ok(ItemProposal { plugin, objects: Vec::new(), unfinished: false });
+        };
+        let proposed = |ObjectWrite { object, on, .. }: &ObjectWrite| {
+            Some(ProposedObject { on: on.clone(), key: key_of(object).ok()?, object: object.clone() })
+        };
+        let objects = proposal.stages.iter().flat_map(|stage| &stage.writes).filter_map(proposed).collect();
+        let unfinished = matches!(proposal.next, Next::ContinueWith(_) | Next::AgainIn { .. });
+        Ok(ItemProposal { plugin, objects, unfinished })
+    }
+
+    /// An object of a cluster of the item, as it is there.
+    ///
+    /// # Errors
+    /// The cluster cannot be read: classified as in a job.
+    pub async fn live(&self, item: DeployItem, on: &ClusterRef, key: &ObjectKey) -> Step<Option<Value>> {
+        let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        gathered.clusters.get(on, key).await.map_err(|fault| classify(fault, gathered.deployer.identity()))
+    }
+}
