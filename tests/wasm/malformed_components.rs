@@ -123,6 +123,21 @@ async fn a_filled_cache_needs_no_compiler() {
     assert!(matches!(*error, Error::Compiler { .. }), "{error:?}");
 }
 
+#[tokio::test]
+async fn c_246_what_is_compiled_in_process_is_what_a_compiler_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, here) = (folder.path().join("own"), folder.path().join("here"));
+    let made = sandbox_with(own).fill_cache("answers", &bytes("answers")).await.unwrap();
+    // Without a compiler to start.
+    let worker = WorkerCommand { program: "/nowhere".into(), args: vec![] };
+    let config = SandboxConfig::new(worker, Some(here));
+    let sandbox = Sandbox::start(SandboxConfig { isolation: CallIsolation::Nothing, ..config }).unwrap();
+    let file = sandbox.fill_cache_in_process(&bytes("answers")).await.unwrap();
+    assert_eq!((fs::read(&file).unwrap(), file.file_name()), (fs::read(&made).unwrap(), made.file_name()));
+    let malformed = sandbox.fill_cache_in_process(b"\0asm").await.unwrap_err();
+    assert!(matches!(malformed, Error::NotAComponent { .. }), "{malformed:?}");
+}
+
 #[test]
 fn an_inspection_tells_what_a_component_needs() {
     let inspection = inspect(&bytes("opens_a_door")).unwrap();

@@ -19,6 +19,7 @@ use tokio::{
 };
 
 pub(crate) use slow::SlowCompilations;
+pub(crate) use worker::compile_in_process;
 pub use worker::{compile_counting_worker_main, compile_worker_main};
 
 use crate::{

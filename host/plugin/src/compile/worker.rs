@@ -11,6 +11,7 @@ use super::CPU_SECONDS;
 use crate::{
     confine::{ProcessLimits, confine},
     cost::CodeCounts,
+    error::Error,
     inspect::MOST_BYTES,
     sandbox::{MemoryShares, settings},
 };
@@ -44,8 +45,20 @@ fn compile(counts: CodeCounts) -> Result<(), String> {
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("the component could not be read: {error}"))?;
-    let engine = Engine::new(&settings(counts)).map_err(|error| format!("the engine does not start: {error:#}"))?;
-    let code = engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?;
+    let code = precompiled(counts, &bytes)?;
     let mut out = io::stdout().lock();
     out.write_all(&code).and_then(|()| out.flush()).map_err(|error| format!("the code could not be written: {error}"))
+}
+
+/// Compiles a component in this process.
+///
+/// # Errors
+/// [`Error::Compile`]
+pub(crate) fn compile_in_process(counts: CodeCounts, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    precompiled(counts, bytes).map_err(|why| Error::Compile { why })
+}
+
+fn precompiled(counts: CodeCounts, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let engine = Engine::new(&settings(counts)).map_err(|error| format!("the engine does not start: {error:#}"))?;
+    engine.precompile_component(bytes).map_err(|error| format!("{error:#}"))
 }

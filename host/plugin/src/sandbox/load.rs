@@ -22,6 +22,7 @@ use crate::{
     budget::Budget,
     compile,
     component::{CallPlace, Component, Slot, UncheckedCode},
+    cost::CodeCounts,
     error::{CacheError, Error},
     inspect::{self, Inspection},
     meter::{MemorySource as _, SharedMemory},
@@ -233,12 +234,33 @@ impl Sandbox {
     ///
     /// Why it is unusable; [`Error::Cache`] where there is no cache or it cannot be written.
     pub async fn fill_cache(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+        self.fill(bytes, async || {
+            let _turn = self.registered.compiling.acquire(&None).await;
+            self.compile(&self.registered, &None, name, bytes).await
+        })
+        .await
+    }
+
+    /// The same in this process, without the limits of a compiler (C-246): for components that are trusted, where an emulator cannot
+    /// start this program once more.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill_cache`](Self::fill_cache).
+    pub async fn fill_cache_in_process(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
+        self.fill(bytes, async || off_the_executor(|| compile::compile_in_process(CodeCounts::Nothing, bytes))).await
+    }
+
+    async fn fill(
+        &self,
+        bytes: &[u8],
+        compile: impl AsyncFnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<PathBuf, Error> {
         inspect::inspect(bytes)?.check()?;
         let digest = digest::sha256(bytes);
         let cache = self.registered.cache.as_ref().map_err(CacheError::clone)?;
         if cache.get(&digest, &None).is_none() {
-            let _turn = self.registered.compiling.acquire(&None).await;
-            cache.put(&digest, &None, &self.compile(&self.registered, &None, name, bytes).await?)?;
+            cache.put(&digest, &None, &compile().await?)?;
         }
         Ok(cache.file(&digest))
     }

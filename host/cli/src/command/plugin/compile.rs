@@ -33,6 +33,9 @@ pub struct Compile {
     /// The cache's folder, which everybody may read then [default: $XDG_CACHE_HOME/orangery or ~/.cache/orangery]
     #[arg(long, value_name = "FOLDER")]
     pub into: Option<PathBuf>,
+    /// Compile in this process, which nothing bounds then: where an emulator runs it, which starts no program of another processor
+    #[arg(long)]
+    pub in_process: bool,
 }
 
 impl Compile {
@@ -50,7 +53,11 @@ impl Compile {
         for builtin in orangery_builtin::components() {
             match builtin.component {
                 Ok((packed, size, _)) => {
-                    let file = sandbox.fill_cache(builtin.name, &unpack(packed, size)?).await?;
+                    let bytes = unpack(packed, size)?;
+                    let file = match self.in_process {
+                        true => sandbox.fill_cache_in_process(&bytes).await?,
+                        false => sandbox.fill_cache(builtin.name, &bytes).await?,
+                    };
                     terminal.line(format_args!("{}  {}", builtin.name, file.display()))?;
                 }
                 Err(sentence) => terminal.warning(sentence),
