@@ -15,6 +15,7 @@ mod blueprint_cases;
 pub mod blueprints;
 pub mod cache;
 pub mod call;
+pub mod chart_marks;
 pub mod components;
 pub mod connection;
 pub mod default_policy;

@@ -200,6 +200,60 @@ pub(crate) fn marked<'m>(text: &str, marks: impl Iterator<Item = &'m LineMark>) 
     written
 }
 
+/// Words by which a tag makes nothing where it stands.
+const CONTROLS: [&str; 8] = ["if", "range", "with", "define", "block", "break", "continue", ""];
+
+/// A template of YAML with a mark as a comment behind each line that makes something. Lines that end within a tag, or in one that takes
+/// the blanks behind it away, have none, and neither have those of parts that are named, which others may compute with.
+pub(crate) fn comments(syntax: TagSyntax, text: &str) -> String {
+    let tags = tags(syntax, text);
+    let (mut written, mut start, mut named) = (String::with_capacity(text.len() * 2), 0, Vec::new());
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let end = start + line.trim_end_matches(['\n', '\r']).len();
+        let here: Vec<&TemplateTag<'_>> =
+            tags.iter().filter(|tag| start <= tag.start && tag.start < end.max(start + 1)).collect();
+        let was_named = named.contains(&true);
+        for tag in &here {
+            match tag.word {
+                "define" | "block" => named.push(tag.word == "define"),
+                "if" | "range" | "with" => named.push(false),
+                "end" => drop(named.pop()),
+                _ => {}
+            }
+        }
+        let is_within = tags.iter().any(|tag| tag.start < end && end < tag.end);
+        let trims = here.last().is_some_and(|tag| tag.end == end && tag.text.ends_with("-}}"));
+        let makes = makes_something(text, &here, (start, end));
+        written.push_str(text.get(start..end).unwrap_or_default());
+        if makes && !is_within && !trims && !was_named && !named.contains(&true) {
+            written.push_str(&format!(" #{OPEN}{}{CLOSE}", index + 1));
+        }
+        written.push_str(text.get(end..start + line.len()).unwrap_or_default());
+        start += line.len();
+    }
+    written
+}
+
+/// Whether a line has text outside of its tags, or a tag that makes text.
+fn makes_something(text: &str, tags: &[&TemplateTag<'_>], (start, end): (usize, usize)) -> bool {
+    let mut from = start;
+    for tag in tags {
+        let is_blank = text.get(from..tag.start).is_none_or(|before| before.trim().is_empty());
+        let makes = tag.effect == TagEffect::Rendered && !CONTROLS.contains(&tag.word);
+        // A tag without a word begins with a value, as `.Values.x`, or with a variable, which may be set.
+        let writes = tag.effect == TagEffect::Rendered
+            && tag.word.is_empty()
+            && !tag.text.contains(":=")
+            && !tag.text.contains(" = ");
+        if !is_blank || makes || writes {
+            return true;
+        }
+        from = tag.end;
+    }
+    let rest = text.get(from.min(end)..end).map(str::trim).unwrap_or_default();
+    !rest.is_empty() && !rest.starts_with('#') && rest != "---"
+}
+
 /// What a marked template has made, without its marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unmarked {
@@ -231,6 +285,13 @@ impl Unmarked {
         }
         text.push_str(rest);
         Some(Self { text, marks })
+    }
+
+    /// The line of the template that made what stands at a place, where marks stand behind what lines have made: that of the first one
+    /// from its line on.
+    pub(crate) fn line_behind(&self, place: SourcePosition) -> Option<usize> {
+        let begin = self.marks.partition_point(|(mark, _)| mark.line < place.line);
+        self.marks.get(begin).map(|(_, line)| *line)
     }
 
     /// The line of the template that made what stands at a place: that of the last mark up to there.
@@ -303,6 +364,24 @@ mod tests {
             [1, 1, 7, 7, 9, 9]
         );
         assert_eq!(Unmarked::of("a").unwrap().line_at(SourcePosition::START), None);
+    }
+
+    #[test]
+    fn c_247_each_line_of_yaml_that_makes_something_gets_a_comment_behind_it() {
+        let text = "---\n# a comment\na: {{ .x }}\n{{- if .y }}\nb: |\n  {{ .z -}}\n{{- end }}\n{{ $v := 1 }}\n{{ include \"l\" . | nindent 2 }}\n\
+                    {{- define \"n\" }}\nc: 1\n{{ if .d }}e{{ end }}\n{{- end }}\nf: {{ printf\n \"x\" }}\n{{ .Values.g }}\n\n";
+        let commented = comments(TagSyntax::GoTemplate, text);
+        let lines: Vec<String> =
+            commented.lines().filter_map(|line| Some(line.split_once(OPEN)?.1.replace(CLOSE, ""))).collect();
+        assert_eq!(lines, ["3", "5", "9", "15", "16"]);
+        let without: String = commented
+            .lines()
+            .map(|line| line.split(" #\u{e000}").next().unwrap_or_default().to_owned() + "\n")
+            .collect();
+        assert_eq!(without, text, "nothing else is changed");
+        let made = Unmarked::of("a: 1 #\u{e000}3\u{e001}\nb:\n  c: 2 #\u{e000}9\u{e001}\n").unwrap();
+        let behind = |line| made.line_behind(SourcePosition { line, column: 1 });
+        assert_eq!([behind(1), behind(2), behind(3), behind(4)], [Some(3), Some(9), Some(9), None]);
     }
 
     #[test]

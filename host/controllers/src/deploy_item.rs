@@ -49,6 +49,7 @@ mod trigger;
 pub use self::{
     drift::{DriftController, ItemDrift, drift_of},
     dry_run::{ItemDryRun, dry_run, dry_run_of_deletion},
+    gather::changed_content::ChangeContent,
     proposals::{ItemProposal, ItemProposals, ProposedObject},
 };
 

@@ -1,5 +1,6 @@
 //! `orangery explain`: where an object of a target cluster comes from, field by field.
 
+mod chart;
 mod inputs;
 mod item;
 mod search;
@@ -36,6 +37,7 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use self::{
+    chart::release_text,
     inputs::Inputs,
     item::{ExplainedSource, RenderedItem},
     search::{Found, Trial},
@@ -175,10 +177,14 @@ impl ObjectExplanation<'_> {
                 None
             }
         };
+        let release = release_text(&proposals, &rendered.item, &proposed).await;
         let shown = display(&object.object);
-        let field =
-            |field: &&Field| self.field(field, (&shown, managed.as_ref()), (&found_inputs, &found_config), &rendered);
-        let explained = wanted.iter().map(field).collect();
+        let explained = wanted.iter().map(|field| {
+            let chart = release.as_ref().and_then(|release| release.place(&object.object, &field.numbered_path()));
+            let explained = self.field(field, (&shown, managed.as_ref()), (&found_inputs, &found_config), &rendered);
+            ExplainedField { chart, ..explained }
+        });
+        let explained = explained.collect();
         notes.extend(found_inputs.note().into_iter().chain(found_config.note()));
         let not_tried = found_inputs.not_tried.into_iter().map(|mut input| {
             input.why = self.masker.mask(&input.why).into_owned();
@@ -250,6 +256,7 @@ impl ObjectExplanation<'_> {
         ExplainedField {
             path: field.path.clone(),
             value,
+            chart: None,
             config: config.of(&field.path).iter().map(place).collect(),
             inputs: inputs.of(&field.path),
             managers: live.map(|live| managers(live, &field.steps)).unwrap_or_default(),

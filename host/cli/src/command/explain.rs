@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    chart_marks::ChartPlace,
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     default_policy::profile,
@@ -43,8 +44,8 @@ what comes out differently depends on it. Many inputs are changed together first
 that work against each other, of which one hides another, can be missed. What is said of an input that no other value was found
 for is that it was not tried.
 
-Lines are those of the blueprint's templates. Of a field that the deployer makes from its configuration, as those of a chart are made
-from values, they are the lines that made the configuration which it depends on.
+Lines are those of the blueprint's templates, and of those of a chart. Of a field that the deployer makes from its configuration, as those of
+a chart are made from values, lines of the blueprint are those that made the configuration which it depends on.
 
 Output of -o json and -o yaml (fields are added, never renamed or removed):
   apiVersion     orangery.dev/v1alpha1
@@ -55,8 +56,9 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
   execution      the name of the Execution
   installations  names from the Installation of the item up to its root
   component      the component that proposes the object
-  fields         a list of {path, value, config, inputs, managers}
+  fields         a list of {path, value, chart, config, inputs, managers}
                  value: as the next job would write it; values of Secrets are hidden
+                 chart: {file, line} of the template of a chart
                  config: what of the item's configuration it comes from, a list of {path, place}
                  place: {file, line, execution} of the template
                  inputs: what it depends on, a list of {kind, name, path}
@@ -168,6 +170,9 @@ pub struct ExplainedField {
     pub value: Value,
     /// What of the configuration of the item it comes from.
     pub config: Vec<ConfigPlace>,
+    /// The template of a chart that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chart: Option<ChartPlace>,
     /// What it depends on.
     pub inputs: Vec<ExplainedInput>,
     /// What manages it on the cluster.
@@ -254,6 +259,7 @@ impl Explanation {
         for field in &self.fields {
             lines.push(String::new());
             lines.push(ink.paint(Paint::Strong, &format!("{}: {}", field.path, short(&field.value))));
+            lines.extend(field.chart.iter().map(|place| fact("made by", &chart_place(place))));
             lines.extend(field.config.iter().map(|from| fact("made by", &config_place(from))));
             lines.extend(field.inputs.iter().map(|input| fact("depends on", &input.in_words())));
             lines.extend(field.managers.iter().map(|of| fact("managed by", &manager(of))));
@@ -288,6 +294,13 @@ fn config_place(ConfigPlace { path, place }: &ConfigPlace) -> String {
             format!("{file}:{line} ({execution}), config {path}")
         }
         Some(TemplatePlace { file, line: None, execution }) => format!("{file} ({execution}), config {path}"),
+    }
+}
+
+fn chart_place(ChartPlace { file, line }: &ChartPlace) -> String {
+    match line {
+        Some(line) => format!("{file}:{line} of the chart"),
+        None => format!("{file} of the chart"),
     }
 }
 
@@ -338,6 +351,7 @@ mod tests {
             fields: vec![ExplainedField {
                 path: "data.a".to_owned(),
                 value: json!("x".repeat(200)),
+                chart: Some(ChartPlace { file: "app/templates/a.yaml".to_owned(), line: Some(3) }),
                 config: vec![config(Some(place(Some(7)))), config(Some(place(None))), config(None)],
                 inputs: vec![
                     input(InputKind::Import, "b.c"),
@@ -357,6 +371,7 @@ mod tests {
             "  component     helm 0.1.0".to_owned(),
             String::new(),
             format!("data.a: \"{}…", "x".repeat(159)),
+            "  made by       app/templates/a.yaml:3 of the chart".to_owned(),
             "  made by       t.yaml:7 (deployExecutions \"d\"), config values.a".to_owned(),
             "  made by       t.yaml (deployExecutions \"d\"), config values.a".to_owned(),
             "  made by       config values.a".to_owned(),

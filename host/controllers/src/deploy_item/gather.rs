@@ -49,6 +49,7 @@ use crate::{
 };
 
 mod allowed;
+pub(super) mod changed_content;
 pub(super) mod items;
 mod noted;
 mod noted_answers;

@@ -9,14 +9,14 @@ use orangery_apply::Purpose;
 use orangery_cluster::ClusterPool;
 use orangery_core::{name::JobId, step::Step};
 use orangery_proposal::{
-    ClusterRef, Next, ObjectKey, ObjectWrite,
+    ClusterRef, Next, ObjectKey, ObjectWrite, Proposal,
     check::key_of,
     deployer::Clusters as _,
     item::{NextCall, classify},
 };
 use serde_json::Value;
 
-use super::dry_run::gather;
+use super::{dry_run::gather, gather::changed_content::ChangeContent};
 use crate::controller_context::ControllerContext;
 
 /// Asks the component of an item. The time, and what it may draw at random, are the same in each call.
@@ -48,6 +48,17 @@ pub struct ProposedObject {
     pub object: Value,
 }
 
+impl ItemProposal {
+    fn of(plugin: String, proposal: &Proposal) -> Self {
+        let proposed = |ObjectWrite { object, on, .. }: &ObjectWrite| {
+            Some(ProposedObject { on: on.clone(), key: key_of(object).ok()?, object: object.clone() })
+        };
+        let objects = proposal.stages.iter().flat_map(|stage| &stage.writes).filter_map(proposed).collect();
+        let unfinished = matches!(proposal.next, Next::ContinueWith(_) | Next::AgainIn { .. });
+        Self { plugin, objects, unfinished }
+    }
+}
+
 impl ItemProposals {
     /// As of a job with this id, and of this time.
     pub fn new(host: &Arc<ControllerContext>, job: (JobId, Timestamp)) -> Self {
@@ -66,12 +77,19 @@ impl ItemProposals {
         let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else {
             return Ok(ItemProposal { plugin, objects: Vec::new(), unfinished: false });
         };
-        let proposed = |ObjectWrite { object, on, .. }: &ObjectWrite| {
-            Some(ProposedObject { on: on.clone(), key: key_of(object).ok()?, object: object.clone() })
-        };
-        let objects = proposal.stages.iter().flat_map(|stage| &stage.writes).filter_map(proposed).collect();
-        let unfinished = matches!(proposal.next, Next::ContinueWith(_) | Next::AgainIn { .. });
-        Ok(ItemProposal { plugin, objects, unfinished })
+        Ok(ItemProposal::of(plugin, &proposal))
+    }
+
+    /// The same where what is fetched for it is changed on its way: a chart, as its bytes; `None` leaves it as it is. Policies are not
+    /// asked, as nothing comes of it.
+    ///
+    /// # Errors
+    /// As of [`of`](Self::of), without policies.
+    pub async fn of_changed(&self, item: DeployItem, change: ChangeContent) -> Step<ItemProposal> {
+        let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        let state = gathered.state_with_target().await?.state;
+        let proposed = gathered.plan_over(change, &state).await?;
+        Ok(ItemProposal::of(gathered.deployer.identity().to_string(), &proposed))
     }
 
     /// An object of a cluster of the item, as it is there.

@@ -190,20 +190,27 @@ fn exports(given: &Given, below: &mut Vec<String>, leaves: &mut Vec<InputLeaf>) 
 
 /// Other values in the place of one, those first that are like it: what reads it may take not all of them.
 pub(super) fn others(value: &Value) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for other in candidates(value) {
+        if other != *value && !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
+
+fn candidates(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec![json!("x"), json!(1), json!(true)],
         Value::Bool(flag) => vec![json!(!flag)],
-        Value::Number(number) => {
-            let next = match (number.as_i64(), number.as_f64()) {
-                (Some(number), _) => {
-                    vec![json!(number.saturating_add(1)), json!(number.saturating_sub(1)), json!(0), json!(1)]
-                }
-                (None, Some(number)) => vec![json!(number / 2.0), json!(number + 1.0)],
-                (None, None) => vec![json!(1)],
-            };
-            next.into_iter().filter(|next| next != value).collect()
-        }
-        Value::String(text) => texts(text).into_iter().filter(|other| other != text).map(Value::String).collect(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => {
+                vec![json!(number.saturating_add(1)), json!(number.saturating_sub(1)), json!(0), json!(1)]
+            }
+            (None, Some(number)) => vec![json!(number / 2.0), json!(number + 1.0)],
+            (None, None) => vec![json!(1)],
+        },
+        Value::String(text) => texts(text).into_iter().map(Value::String).collect(),
         Value::Array(_) => vec![json!(["x"]), json!([1]), json!([{}])],
         Value::Object(_) => vec![json!({"x": "x"}), json!({"x": 1})],
     }

@@ -216,6 +216,17 @@ async fn c_243_each_value_of_a_chart_is_named_by_the_fields_that_its_marker_is_i
     assert_eq!(lines(field(&explanation, "data.extra")), ["blueprint.yaml:1", "blueprint.yaml:1"]);
     let name = &field(&explanation, "metadata.name")["config"];
     assert_eq!(name[0]["path"], "name", "{name}");
+    // The line of the chart's template.
+    for (path, begin) in
+        [("data.host", "host:"), ("data.extra", "extra:"), ("metadata.labels.b", "labels:"), ("kind", "kind:")]
+    {
+        let line = CHART.lines().position(|line| line.trim_start().starts_with(begin)).unwrap() + 1;
+        assert_eq!(
+            field(&explanation, path)["chart"],
+            json!({"file": "app/templates/map.yaml", "line": line}),
+            "{path}"
+        );
+    }
 }
 
 #[tokio::test]
