@@ -41,7 +41,7 @@ pub(crate) mod dependencies;
 mod drift;
 mod dry_run;
 mod gather;
-mod proposals;
+pub mod proposals;
 mod status;
 mod timeout;
 mod trigger;
@@ -49,8 +49,6 @@ mod trigger;
 pub use self::{
     drift::{DriftController, ItemDrift, drift_of},
     dry_run::{ItemDryRun, dry_run, dry_run_of_deletion},
-    gather::changed_content::ChangeContent,
-    proposals::{ItemProposal, ItemProposals, ProposedObject},
 };
 
 /// Drives DeployItems.

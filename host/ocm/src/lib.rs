@@ -3,6 +3,7 @@
 
 mod allowed;
 mod artifact;
+mod changed_content;
 mod child;
 mod content;
 mod descriptor;
@@ -26,6 +27,7 @@ mod unavailable;
 pub use self::{
     allowed::{AllowedSources, FetchQuota, SourceList, SourceNetworks},
     artifact::{Artifact, ArtifactFuture, Artifacts, Document, KeyComponent, LayerFuture, ResourceKey, Resources},
+    changed_content::{ChangeContent, ChangedContent},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},
     descriptor::{

@@ -22,7 +22,7 @@ pub enum FieldStep {
 
 /// A field without fields below it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub struct ObjectField {
     /// Where, as people write it: `spec.template.spec.containers[web].image`. Elements of lists whose elements have names are told
     /// by them.
     pub path: String,
@@ -32,7 +32,7 @@ pub struct Field {
     pub value: Value,
 }
 
-impl Field {
+impl ObjectField {
     /// Where, with the numbers of elements: `spec.template.spec.containers[0].image`, as places in YAML are found.
     pub fn numbered_path(&self) -> String {
         numbered(&self.steps)
@@ -74,14 +74,14 @@ pub fn numbered(steps: &[FieldStep]) -> String {
 }
 
 /// The fields of a value in the order of their paths in it; and whether these are all of them (C-244).
-pub fn fields(of: &Value) -> (Vec<Field>, bool) {
+pub fn fields(of: &Value) -> (Vec<ObjectField>, bool) {
     let mut reader = FieldReader { fields: Vec::new(), bytes: 0, is_complete: true };
     reader.read(of, String::new(), &mut Vec::new());
     (reader.fields, reader.is_complete)
 }
 
 struct FieldReader {
-    fields: Vec<Field>,
+    fields: Vec<ObjectField>,
     bytes: usize,
     is_complete: bool,
 }
@@ -111,7 +111,7 @@ impl FieldReader {
                     steps.pop();
                 }
             }
-            value => self.fields.push(Field { path, steps: steps.clone(), value: value.clone() }),
+            value => self.fields.push(ObjectField { path, steps: steps.clone(), value: value.clone() }),
         }
     }
 }
@@ -200,7 +200,7 @@ fn is_key_of(key: &str, element: &Value) -> bool {
 }
 
 /// The values of fields by their paths.
-pub fn by_path(fields: &[Field]) -> BTreeMap<String, Value> {
+pub fn by_path(fields: &[ObjectField]) -> BTreeMap<String, Value> {
     fields.iter().map(|field| (field.path.clone(), field.value.clone())).collect()
 }
 
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    fn field(object: &Value, path: &str) -> Field {
+    fn field(object: &Value, path: &str) -> ObjectField {
         fields(object).0.into_iter().find(|field| field.path == path).unwrap()
     }
 

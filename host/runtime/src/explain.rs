@@ -12,8 +12,10 @@ use orangery_api::{deploy_item::DeployItem, marks::Marks as _};
 use orangery_blueprint::{DEEPEST_MADE, plugins::Plugins};
 use orangery_cli::{
     Exit, ExplainArguments, Terminal,
+    chart_marks::ReleaseText,
     command::explain::{
-        ConfigPlace, ExplainedField, ExplainedItem, ExplainedObject, Explanation, ObjectHolder, SubjectError, holder,
+        ConfigPlace, ExplainedField, ExplainedInput, ExplainedItem, ExplainedObject, Explanation, NotTriedInput,
+        ObjectHolder, SubjectError, holder,
     },
     command_error::CommandError,
     components,
@@ -23,7 +25,7 @@ use orangery_cli::{
 };
 use orangery_controllers::{
     ControllerContext,
-    deploy_item::{ItemProposal, ItemProposals, ProposedObject},
+    deploy_item::proposals::{ItemProposal, ItemProposals, ProposedObject},
     read_secret_values,
 };
 use orangery_core::{
@@ -31,16 +33,17 @@ use orangery_core::{
     name::{JobId, Namespace, ObjectName},
 };
 use orangery_proposal::{
-    field::{Field, fields, managers},
+    ObjectKey,
+    field::{ObjectField, at, fields, managers},
     overlay::display,
 };
 use serde_json::Value;
 
 use self::{
     chart::release_text,
-    inputs::Inputs,
+    inputs::RootInputs,
     item::{ExplainedSource, RenderedItem},
-    search::{Found, Trial},
+    search::{FieldSearch, Found},
 };
 use crate::{
     caller::{own_connection, policies, read_policies, refusal},
@@ -147,75 +150,81 @@ impl ObjectExplanation<'_> {
         );
         let (place, object) = self.object_of(&proposed, &holder)?;
         let (all, is_complete) = fields(&object.object);
-        if !is_complete {
-            notes.push("the object has more fields than are looked at; name one".to_owned());
-        }
-        let name = self.arguments.field.as_deref().unwrap_or_default();
-        let wanted: Vec<&Field> = all.iter().filter(|field| field.is_within(name)).collect();
-        if wanted.is_empty() {
-            let why = format!(
-                "{} has no field {name}; its fields are shown without one, and orangery plan shows all",
-                object.key
-            );
-            return Err(ExplainError::Refused(why));
-        }
-        let trial = Trial {
+        notes.extend((!is_complete).then(|| "the object has more fields than are looked at".to_owned()));
+        let search = FieldSearch {
             source: &source,
             proposals: &proposals,
             key: &object.key,
             place,
             rendered: &rendered,
-            wanted: &wanted,
+            wanted: &self.wanted(&all, &object.key)?,
         };
-        let inputs = Inputs::of(&source).map_err(|why| self.refused(&why))?;
-        let found_inputs = trial.inputs(&inputs).await;
-        let found_config = trial.config(&object.object).await;
-        let managed = match proposals.live(rendered.item.clone(), &object.on, &object.key).await {
-            Ok(managed) => managed,
-            Err(halt) => {
-                notes.push(format!("what is on the cluster is not known: {}", self.masker.mask(&refusal(&halt))));
-                None
-            }
+        let found = FoundOrigins {
+            inputs: search.inputs(&RootInputs::of(&source).map_err(|why| self.refused(&why))?).await,
+            config: search.config(&object.object).await,
+            release: release_text(&proposals, &rendered.item, &proposed).await,
+            live: self.live_object(&proposals, &rendered, object, &mut notes).await,
         };
-        let release = release_text(&proposals, &rendered.item, &proposed).await;
-        let shown = display(&object.object);
-        let explained = wanted.iter().map(|field| {
-            let chart = release.as_ref().and_then(|release| release.place(&object.object, &field.numbered_path()));
-            let explained = self.field(field, (&shown, managed.as_ref()), (&found_inputs, &found_config), &rendered);
-            ExplainedField { chart, ..explained }
-        });
-        let explained = explained.collect();
-        notes.extend(found_inputs.note().into_iter().chain(found_config.note()));
-        let not_tried = found_inputs.not_tried.into_iter().map(|mut input| {
-            input.why = self.masker.mask(&input.why).into_owned();
-            input
-        });
+        notes.extend(found.inputs.note().into_iter().chain(found.config.note()));
+        let fields = search.wanted.iter().map(|field| self.field(field, object, &found, &rendered)).collect();
+        let item = ExplainedItem {
+            namespace: namespace.clone(),
+            name: holder.item.name_any().into(),
+            item: holder.item.item_name().map(str::to_owned),
+        };
+        let not_tried =
+            found.inputs.not_tried.into_iter().map(|input| NotTriedInput { why: self.mask(&input.why), ..input });
+        let not_tried = not_tried.collect();
+        let ObjectKey { api_version, kind, namespace, name } = object.key.clone();
         Ok(Explanation {
             api_version: "orangery.dev/v1alpha1".into(),
             kind: "Explanation".into(),
-            object: ExplainedObject {
-                cluster: object.on.to_string(),
-                api_version: object.key.api_version.clone(),
-                kind: object.key.kind.clone(),
-                namespace: object.key.namespace.clone(),
-                name: object.key.name.clone(),
-            },
-            item: ExplainedItem {
-                namespace: namespace.clone(),
-                name: holder.item.name_any().into(),
-                item: holder.item.item_name().map(str::to_owned),
-            },
+            object: ExplainedObject { cluster: object.on.to_string(), api_version, kind, namespace, name },
+            item,
             execution: installations.first().cloned(),
             installations,
             component: proposed.plugin.clone(),
-            fields: explained,
-            not_tried: not_tried.collect(),
+            fields,
+            not_tried,
             notes,
         })
     }
 
+    /// The fields that are asked for.
+    fn wanted<'f>(&self, all: &'f [ObjectField], key: &ObjectKey) -> Result<Vec<&'f ObjectField>, ExplainError> {
+        let name = self.arguments.field.as_deref().unwrap_or_default();
+        let wanted: Vec<&ObjectField> = all.iter().filter(|field| field.is_within(name)).collect();
+        if wanted.is_empty() {
+            let why =
+                format!("{key} has no field {name}; its fields are shown without one, and orangery plan shows all");
+            return Err(ExplainError::Refused(why));
+        }
+        Ok(wanted)
+    }
+
+    /// The object as its cluster has it.
+    async fn live_object(
+        &self,
+        proposals: &ItemProposals,
+        rendered: &RenderedItem,
+        object: &ProposedObject,
+        notes: &mut Vec<String>,
+    ) -> Option<Value> {
+        match proposals.live(rendered.item.clone(), &object.on, &object.key).await {
+            Ok(live) => live,
+            Err(halt) => {
+                notes.push(format!("what is on the cluster is not known: {}", self.mask(&refusal(&halt))));
+                None
+            }
+        }
+    }
+
+    fn mask(&self, text: &str) -> String {
+        self.masker.mask(text).into_owned()
+    }
+
     fn refused(&self, why: &str) -> ExplainError {
-        ExplainError::Refused(self.masker.mask(why).into_owned())
+        ExplainError::Refused(self.mask(why))
     }
 
     /// The object among those that the component proposes: which of them it is.
@@ -242,26 +251,36 @@ impl ObjectExplanation<'_> {
 
     fn field(
         &self,
-        field: &Field,
-        (shown, live): (&Value, Option<&Value>),
-        (inputs, config): (&Found<orangery_cli::command::explain::ExplainedInput>, &Found<String>),
+        field: &ObjectField,
+        object: &ProposedObject,
+        found: &FoundOrigins,
         rendered: &RenderedItem,
     ) -> ExplainedField {
-        let value = orangery_proposal::field::at(shown, &field.steps).cloned().unwrap_or_default();
-        let value = match value {
-            Value::String(text) => Value::String(self.masker.mask(&text).into_owned()),
+        let value = match at(&display(&object.object), &field.steps).cloned().unwrap_or_default() {
+            Value::String(text) => Value::String(self.mask(&text)),
             other => other,
         };
         let place = |path: &String| ConfigPlace { path: path.clone(), place: rendered.place(path) };
+        let release = found.release.as_ref();
         ExplainedField {
             path: field.path.clone(),
             value,
-            chart: None,
-            config: config.of(&field.path).iter().map(place).collect(),
-            inputs: inputs.of(&field.path),
-            managers: live.map(|live| managers(live, &field.steps)).unwrap_or_default(),
+            chart: release.and_then(|release| release.place(&object.object, &field.numbered_path())),
+            config: found.config.of(&field.path).iter().map(place).collect(),
+            inputs: found.inputs.of(&field.path),
+            managers: found.live.as_ref().map(|live| managers(live, &field.steps)).unwrap_or_default(),
         }
     }
+}
+
+/// What was found out of an object.
+struct FoundOrigins {
+    inputs: Found<ExplainedInput>,
+    config: Found<String>,
+    /// The text of its release, where it is of one.
+    release: Option<ReleaseText>,
+    /// The object as its cluster has it.
+    live: Option<Value>,
 }
 
 /// The Installations of an item, from its own up to the root.

@@ -262,7 +262,7 @@ impl Explanation {
             lines.extend(field.chart.iter().map(|place| fact("made by", &chart_place(place))));
             lines.extend(field.config.iter().map(|from| fact("made by", &config_place(from))));
             lines.extend(field.inputs.iter().map(|input| fact("depends on", &input.in_words())));
-            lines.extend(field.managers.iter().map(|of| fact("managed by", &manager(of))));
+            lines.extend(field.managers.iter().map(|of| fact("managed by", &managed_by(of))));
         }
         if !self.not_tried.is_empty() || !self.notes.is_empty() {
             lines.push(String::new());
@@ -304,7 +304,7 @@ fn chart_place(ChartPlace { file, line }: &ChartPlace) -> String {
     }
 }
 
-fn manager(FieldManager { manager, operation, subresource, time }: &FieldManager) -> String {
+fn managed_by(FieldManager { manager, operation, subresource, time }: &FieldManager) -> String {
     let facts: Vec<&str> =
         [operation, subresource, time].into_iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
     if facts.is_empty() { manager.clone() } else { format!("{manager} ({})", facts.join(", ")) }

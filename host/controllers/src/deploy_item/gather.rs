@@ -49,7 +49,6 @@ use crate::{
 };
 
 mod allowed;
-pub(super) mod changed_content;
 pub(super) mod items;
 mod noted;
 mod noted_answers;
@@ -192,7 +191,7 @@ impl GatheredItem {
         checked.map_err(|fault| classify(fault, self.deployer.identity()))
     }
 
-    fn request(&self, call: NextCall, state: &ItemState) -> Item {
+    pub(super) fn request(&self, call: NextCall, state: &ItemState) -> Item {
         let item = request::item(&self.item, &self.job, call, state.status.as_ref());
         // What is approved today is carried out tomorrow as it was asked for.
         let handed_down = self.item.status.as_ref().and_then(|status| status.job_id_generation_time.as_ref());
@@ -209,7 +208,7 @@ impl GatheredItem {
         root_of(&self.host.stores, &key).map_or(key.name, |root| Key::of(root.as_ref()).name).to_string()
     }
 
-    fn reads(&self) -> Reads {
+    pub(super) fn reads(&self) -> Reads {
         request::reads(&self.host, &self.item, &self.clusters)
     }
 

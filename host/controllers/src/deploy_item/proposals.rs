@@ -8,15 +8,16 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_apply::Purpose;
 use orangery_cluster::ClusterPool;
 use orangery_core::{name::JobId, step::Step};
+use orangery_ocm::{ChangeContent, ChangedContent};
 use orangery_proposal::{
     ClusterRef, Next, ObjectKey, ObjectWrite, Proposal,
     check::key_of,
-    deployer::Clusters as _,
+    deployer::{Clusters as _, Reads},
     item::{NextCall, classify},
 };
 use serde_json::Value;
 
-use super::{dry_run::gather, gather::changed_content::ChangeContent};
+use super::dry_run::gather;
 use crate::controller_context::ControllerContext;
 
 /// Asks the component of an item. The time, and what it may draw at random, are the same in each call.
@@ -88,8 +89,12 @@ impl ItemProposals {
     pub async fn of_changed(&self, item: DeployItem, change: ChangeContent) -> Step<ItemProposal> {
         let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
         let state = gathered.state_with_target().await?.state;
-        let proposed = gathered.plan_over(change, &state).await?;
-        Ok(ItemProposal::of(gathered.deployer.identity().to_string(), &proposed))
+        let Reads { clusters, artifacts, resources } = gathered.reads();
+        let changed = Arc::new(ChangedContent { artifacts, resources, change });
+        let reads = Reads { clusters, artifacts: Arc::<ChangedContent>::clone(&changed), resources: changed };
+        let (deployer, request) = (&gathered.deployer, gathered.request(NextCall::default(), &state));
+        let proposal = deployer.plan(&request, reads).await.map_err(|fault| classify(fault, deployer.identity()))?;
+        Ok(ItemProposal::of(deployer.identity().to_string(), &proposal))
     }
 
     /// An object of a cluster of the item, as it is there.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use orangery_api::deploy_item::DeployItem;
 use orangery_cli::chart_marks::{ReleaseText, marked_chart};
-use orangery_controllers::deploy_item::{ItemProposal, ItemProposals};
+use orangery_controllers::deploy_item::proposals::{ItemProposal, ItemProposals};
 use serde_json::{Value, json};
 
 /// Where a configuration of the Helm deployer has a chart that is written into it.

@@ -21,7 +21,7 @@ pub(super) const MOST_INPUTS: usize = 5_000;
 const TARGET_PARTS: [&str; 2] = ["/metadata", "/spec"];
 
 /// The inputs of a root.
-pub(super) struct Inputs {
+pub(super) struct RootInputs {
     /// Its imports, as they are there.
     imports: BTreeMap<String, Imported>,
     /// What its deploy items, and those below it, have exported.
@@ -50,7 +50,7 @@ enum InputPlace {
     Export(Vec<String>, String),
 }
 
-impl Inputs {
+impl RootInputs {
     /// None of an item that stands for itself.
     ///
     /// # Errors
@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    fn inputs() -> Inputs {
+    fn inputs() -> RootInputs {
         let data = |value: Value| Imported::Data(DataValue { value, ..DataValue::default() });
         let target = |name: &str| TargetObject {
             object: json!({"kind": "Target", "metadata": {"name": name, "uid": "u"}, "spec": {"type": "t"}, "status": {"a": 1}}),
@@ -265,7 +265,7 @@ mod tests {
             subinstallations: BTreeMap::from([("sub".to_owned(), below)]),
             ..Given::default()
         };
-        Inputs::new(imports, given)
+        RootInputs::new(imports, given)
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
     fn c_244_limits_so_many_leaves_of_inputs_are_looked_at() {
         let value: Vec<usize> = (0..MOST_INPUTS + 3).collect();
         let data = Imported::Data(orangery_blueprint::import::DataValue { value: json!(value), ..Default::default() });
-        let inputs = Inputs::new(BTreeMap::from([("a".to_owned(), data)]), Given::default());
+        let inputs = RootInputs::new(BTreeMap::from([("a".to_owned(), data)]), Given::default());
         assert_eq!((inputs.count(), inputs.left_out), (MOST_INPUTS, 3));
     }
 }

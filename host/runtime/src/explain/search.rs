@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_api::deploy_item::DeployItem;
 use orangery_cli::command::explain::{ExplainedInput, NotTriedInput};
-use orangery_controllers::deploy_item::{ItemProposals, ProposedObject};
+use orangery_controllers::deploy_item::proposals::{ItemProposals, ProposedObject};
 use orangery_proposal::{
     ObjectKey,
-    field::{Field, FieldStep, at, by_path, fields, numbered, put},
+    field::{FieldStep, ObjectField, at, by_path, fields, numbered, put},
 };
 use serde_json::Value;
 
 use super::{
-    inputs::{Inputs, others},
+    inputs::{RootInputs, others},
     item::{ExplainedSource, RenderedItem},
 };
 use crate::caller::refusal;
@@ -21,7 +21,7 @@ use crate::caller::refusal;
 pub(super) const MOST_TRIALS: usize = 1_000;
 
 /// What other inputs lead to.
-enum TrialOutcome {
+enum ChangeOutcome {
     /// Other values of these fields.
     Differs(BTreeSet<String>),
     /// Nothing, and why.
@@ -62,25 +62,25 @@ impl<T: Ord + Clone> Found<T> {
 }
 
 /// Changes what an object is made from.
-pub(super) struct Trial<'a> {
+pub(super) struct FieldSearch<'a> {
     pub(super) source: &'a ExplainedSource<'a>,
     pub(super) proposals: &'a ItemProposals,
     pub(super) key: &'a ObjectKey,
     /// The number of the object among those that are proposed.
     pub(super) place: usize,
     pub(super) rendered: &'a RenderedItem,
-    pub(super) wanted: &'a [&'a Field],
+    pub(super) wanted: &'a [&'a ObjectField],
 }
 
-impl Trial<'_> {
+impl FieldSearch<'_> {
     /// The inputs that the fields depend on.
-    pub(super) async fn inputs(&self, inputs: &Inputs) -> Found<ExplainedInput> {
+    pub(super) async fn inputs(&self, inputs: &RootInputs) -> Found<ExplainedInput> {
         let outcome = async |changes: &[(usize, usize)]| {
             let (imports, given) = inputs.changed(changes);
             match self.source.changed(imports, given).await {
                 Ok(Some(item)) => self.outcome(item).await,
-                Ok(None) => TrialOutcome::Differs(self.all()),
-                Err(why) => TrialOutcome::Fails(why),
+                Ok(None) => ChangeOutcome::Differs(self.all()),
+                Err(why) => ChangeOutcome::Fails(why),
             }
         };
         let others = |leaf| inputs.others(leaf);
@@ -133,18 +133,18 @@ impl Trial<'_> {
     }
 
     /// What an item leads to. The same item leads to the same, and its component is not asked.
-    async fn outcome(&self, item: DeployItem) -> TrialOutcome {
+    async fn outcome(&self, item: DeployItem) -> ChangeOutcome {
         if item.spec == self.rendered.item.spec {
-            return TrialOutcome::Differs(BTreeSet::new());
+            return ChangeOutcome::Differs(BTreeSet::new());
         }
         let proposal = match self.proposals.of(item).await {
             Ok(proposal) => proposal,
-            Err(halt) => return TrialOutcome::Fails(refusal(&halt)),
+            Err(halt) => return ChangeOutcome::Fails(refusal(&halt)),
         };
-        let Some(object) = self.object(&proposal.objects) else { return TrialOutcome::Differs(self.all()) };
+        let Some(object) = self.object(&proposal.objects) else { return ChangeOutcome::Differs(self.all()) };
         let new = by_path(&fields(object).0);
         let differs = self.wanted.iter().filter(|field| new.get(&field.path) != Some(&field.value));
-        TrialOutcome::Differs(differs.map(|field| field.path.clone()).collect())
+        ChangeOutcome::Differs(differs.map(|field| field.path.clone()).collect())
     }
 
     /// The object among those that are proposed: it may have another name, and stands in its place then.
@@ -209,7 +209,7 @@ struct Searched {
 async fn search(
     count: usize,
     others: impl Fn(usize) -> usize,
-    outcome: impl AsyncFn(&[(usize, usize)]) -> TrialOutcome,
+    outcome: impl AsyncFn(&[(usize, usize)]) -> ChangeOutcome,
 ) -> Searched {
     let mut searched = Searched::default();
     let mut trials = 0;
@@ -222,7 +222,7 @@ async fn search(
         if group.len() > 1 {
             trials += 1;
             let together: Vec<(usize, usize)> = group.clone().map(|leaf| (leaf, 0)).collect();
-            if matches!(outcome(&together).await, TrialOutcome::Differs(fields) if fields.is_empty()) {
+            if matches!(outcome(&together).await, ChangeOutcome::Differs(fields) if fields.is_empty()) {
                 continue;
             }
             let middle = group.start + group.len() / 2;
@@ -236,14 +236,14 @@ async fn search(
         for other in 0..others(leaf) {
             trials += 1;
             match outcome(&[(leaf, other)]).await {
-                TrialOutcome::Differs(fields) => {
+                ChangeOutcome::Differs(fields) => {
                     failed = None;
                     if !fields.is_empty() {
                         searched.found.push((leaf, fields));
                     }
                     break;
                 }
-                TrialOutcome::Fails(why) => failed = failed.or(Some(why)),
+                ChangeOutcome::Fails(why) => failed = failed.or(Some(why)),
             }
         }
         searched.failed.extend(failed.map(|why| (leaf, why)));
@@ -257,8 +257,8 @@ mod tests {
 
     use super::*;
 
-    fn differs(fields: &[&str]) -> TrialOutcome {
-        TrialOutcome::Differs(fields.iter().map(|field| (*field).to_owned()).collect())
+    fn differs(fields: &[&str]) -> ChangeOutcome {
+        ChangeOutcome::Differs(fields.iter().map(|field| (*field).to_owned()).collect())
     }
 
     #[tokio::test]
@@ -270,10 +270,10 @@ mod tests {
             async |changes: &[(usize, usize)]| {
                 trials.set(trials.get() + 1);
                 match changes {
-                    [(40, 0)] | [(50, _)] => TrialOutcome::Fails("no".to_owned()),
+                    [(40, 0)] | [(50, _)] => ChangeOutcome::Fails("no".to_owned()),
                     [(40, 1)] => differs(&["b"]),
                     changes if changes.iter().any(|(leaf, _)| [40, 50].contains(leaf)) => {
-                        TrialOutcome::Fails("no".to_owned())
+                        ChangeOutcome::Fails("no".to_owned())
                     }
                     changes if changes.iter().any(|(leaf, _)| *leaf == 3) => differs(&["a"]),
                     _ => differs(&[]),

@@ -50,7 +50,7 @@ const SHORT_NAMES: [(&str, &str); 24] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectSubject {
     /// In lower case.
-    kind: String,
+    kind: Kind,
     /// Its API group, where it is said.
     group: Option<String>,
     name: String,
@@ -70,7 +70,7 @@ impl FromStr for ObjectSubject {
             None => (kind, None),
         };
         let whole = SHORT_NAMES.iter().find(|(short, _)| *short == kind).map(|(_, whole)| (*whole).to_owned());
-        Ok(Self { kind: whole.unwrap_or(kind), group, name: name.to_owned() })
+        Ok(Self { kind: whole.unwrap_or(kind).into(), group, name: name.to_owned() })
     }
 }
 
@@ -78,14 +78,14 @@ impl ObjectSubject {
     /// Whether an object of this kind and name is meant.
     pub fn is(&self, api_version: &ApiVersion, kind: &Kind, name: &str) -> bool {
         let is_group = self.group.as_deref().is_none_or(|group| group == api_version.group());
-        is_group && name == self.name && plurals(&kind.to_lowercase()).contains(&self.kind)
+        is_group && name == self.name && plurals(&kind.to_lowercase()).iter().any(|name| *name == *self.kind)
     }
 }
 
 /// A kind in lower case, and what its plural may be.
-fn plurals(kind: &str) -> Vec<String> {
-    let mut all = vec![kind.to_owned(), format!("{kind}s"), format!("{kind}es")];
-    all.extend(kind.strip_suffix('y').map(|stem| format!("{stem}ies")));
+fn plurals(singular: &str) -> Vec<String> {
+    let mut all = vec![singular.to_owned(), format!("{singular}s"), format!("{singular}es")];
+    all.extend(singular.strip_suffix('y').map(|stem| format!("{stem}ies")));
     all
 }
 
@@ -165,8 +165,7 @@ fn chosen(
         Some(wanted) => {
             let (of_object, rest): (Vec<_>, Vec<_>) =
                 named.into_iter().partition(|of| of.namespace.as_ref().is_none_or(|namespace| namespace == wanted));
-            let (of_item, rest): (Vec<_>, Vec<_>) =
-                rest.into_iter().partition(|of| of.item_namespace() == wanted.as_str());
+            let (of_item, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|of| of.item_namespace() == *wanted);
             (if of_object.is_empty() { of_item } else { of_object }, rest.into_iter().chain(others).collect())
         }
     };
@@ -196,8 +195,8 @@ impl ObjectHolder {
         self.item.metadata.name.as_deref().unwrap_or_default()
     }
 
-    fn item_namespace(&self) -> &str {
-        self.item.metadata.namespace.as_deref().unwrap_or_default()
+    fn item_namespace(&self) -> Namespace {
+        self.item.metadata.namespace.clone().unwrap_or_default().into()
     }
 
     fn place(&self) -> String {

@@ -1,9 +1,14 @@
 //! A dry run and a run: the same proposal, the same effects.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_controllers::deploy_item::{ItemDryRun, dry_run};
-use orangery_core::step::{Halt, Step};
+use jiff::Timestamp;
+use orangery_api::deploy_item::DeployItem;
+use orangery_controllers::deploy_item::{ItemDryRun, dry_run, proposals::ItemProposals};
+use orangery_core::{
+    name::JobId,
+    step::{Halt, Step},
+};
 use orangery_proposal::{Action, overlay::difference};
 use serde_json::{Value, json};
 
@@ -102,6 +107,65 @@ async fn a_dry_run_waits_for_no_gate_and_stores_nothing() {
     assert_eq!((run.effects.len(), run.unfinished, run.failure), (1, false, None));
     let item = world.items().get("item").await.unwrap();
     assert!(item.status.is_none_or(|status| status.provider_status.is_none()) && world.secrets().await.is_empty());
+}
+
+/// The objects that an item would have, with their values, as its component proposes them.
+async fn proposed(proposals: &ItemProposals, item: DeployItem) -> Vec<String> {
+    let proposal = proposals.of(item).await.unwrap();
+    assert_eq!((proposal.plugin.as_str(), proposal.unfinished), ("scripted 1.0", false));
+    let objects = proposal.objects.iter();
+    objects.map(|of| format!("{} {} {}", of.on, of.key, of.object["data"]["k"].as_str().unwrap_or_default())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_243_a_component_is_asked_for_an_item_as_it_might_be_and_nothing_is_written() {
+    let world = Items::new().await;
+    let of = |value: &str| {
+        plan(&[write("a", value, json!("apply")), write("b", "x", json!("create"))], json!({"finish": {}}))
+    };
+    world.create("item", &[of("1")], json!({})).await;
+    let item = world.items().get("item").await.unwrap();
+    let job = (JobId::from_static("explain"), Timestamp::UNIX_EPOCH);
+    let proposals = ItemProposals::new(world.host.as_ref().unwrap(), job);
+    let expected = |value: &str| {
+        vec![
+            format!("the target cluster ConfigMap default/a {value}"),
+            "the target cluster ConfigMap default/b x".to_owned(),
+        ]
+    };
+    assert_eq!(proposed(&proposals, item.clone()).await, expected("1"));
+    let mut other = item.clone();
+    other.spec.config = Some(json!({"proposals": [of("2")]}));
+    assert_eq!(proposed(&proposals, other.clone()).await, expected("2"));
+    // Time and randomness are the same in each call.
+    let drawn = |call: usize| {
+        let calls = world.plugin.calls.lock().unwrap();
+        calls.get(call).map(|item| (item.seed, item.now.clone(), item.job.clone())).unwrap()
+    };
+    assert_eq!((drawn(0), drawn(0).1), (drawn(1), "1970-01-01T00:00:00Z".to_owned()));
+    // What is fetched can be changed on its way, and nothing is here.
+    let unchanged = proposals.of_changed(item.clone(), Arc::new(|_| None)).await.unwrap();
+    assert_eq!(unchanged.objects.len(), 2);
+    let key = unchanged.objects[0].key.clone();
+    assert_eq!(proposals.live(item.clone(), &unchanged.objects[0].on, &key).await.unwrap(), None);
+    assert!(
+        config_maps(&world).await.is_empty() && world.items().get("item").await.unwrap() == item,
+        "nothing is written"
+    );
+    world.job("item", "one").await;
+    let live = proposals.live(item, &unchanged.objects[0].on, &key).await.unwrap().unwrap();
+    assert_eq!(
+        (&live["data"]["k"], live["metadata"]["managedFields"][0]["manager"].as_str()),
+        (&json!("1"), Some("orangery"))
+    );
+    // What no component claims, and what cannot be, is told as a job tells it.
+    other.spec.type_ = "example.org/nobody".to_owned();
+    assert!(matches!(proposals.of(other.clone()).await.unwrap_err(), Halt::Stall(_)));
+    other.spec.type_ = world.items().get("item").await.unwrap().spec.type_;
+    other.spec.config = Some(
+        json!({"proposals": [{"stages": [{"name": "s", "gate": "accepted", "writes": [{"object": {}, "how": "apply"}]}], "next": {"finish": {}}}]}),
+    );
+    assert!(matches!(proposals.of(other).await.unwrap_err(), Halt::Stall(_)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
