@@ -8,7 +8,7 @@
 //! 4. `apply`: the component is called, and its proposal is carried out as far as it goes without waiting;
 //! 5. `status`: one write says where the job rests.
 //!
-//! `dry_run` and `proposals` take the same path without a job: nothing is written.
+//! `dry_run` takes the same path without a job: nothing is written.
 
 use std::sync::Arc;
 
@@ -41,14 +41,13 @@ pub(crate) mod dependencies;
 mod drift;
 mod dry_run;
 mod gather;
-pub mod proposals;
 mod status;
 mod timeout;
 mod trigger;
 
 pub use self::{
     drift::{DriftController, ItemDrift, drift_of},
-    dry_run::{ItemDryRun, dry_run, dry_run_of_deletion},
+    dry_run::{ItemDryRun, dry_run, dry_run_of_deletion, proposals},
 };
 
 /// Drives DeployItems.

@@ -1,5 +1,7 @@
 //! What the next job of an item would do, without a job: nothing is written, neither to the item nor to its clusters.
 
+pub mod proposals;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -107,7 +109,7 @@ async fn begin(host: &Arc<ControllerContext>, item: DeployItem) -> Step<(Gathere
 ///
 /// # Errors
 /// No component claims the item, its timeout cannot be read, or the cluster cannot be asked for what belongs to it.
-pub(super) async fn gather(
+async fn gather(
     host: &Arc<ControllerContext>,
     pool: &Arc<ClusterPool>,
     item: DeployItem,

@@ -17,7 +17,7 @@ use orangery_proposal::{
 };
 use serde_json::Value;
 
-use super::dry_run::gather;
+use super::gather;
 use crate::controller_context::ControllerContext;
 
 /// Asks the component of an item. The time, and what it may draw at random, are the same in each call.
