@@ -20,6 +20,7 @@ mod installations;
 mod metrics;
 pub(crate) mod plugins;
 pub(crate) mod policies;
+mod records;
 pub(crate) mod secrets;
 pub(crate) mod signed_items;
 mod takeover;

@@ -252,9 +252,10 @@ mod tests {
         ];
         let effect = |revision| Effect { revision, name: "a".to_owned(), content: None };
         let write = |path: &str, came, answer: Option<(u64, Option<u64>)>| LoggedWrite {
+            method: String::new(),
             path: path.to_owned(),
             came,
-            answer: answer.map(|(place, revision)| LoggedAnswer { place, revision }),
+            answer: answer.map(|(place, revision)| LoggedAnswer { place, is_done: true, revision }),
         };
         let end = write("/x/deployitems/a/status", 10, Some((20, Some(5))));
         let counts = |effects: &[Effect], writes: &[LoggedWrite]| effects_at_rest(&versions, effects, writes).len();

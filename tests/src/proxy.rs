@@ -224,7 +224,7 @@ async fn answer(request: Request<Incoming>, way: Way) -> Result<Answer, io::Erro
     let (method, path, token) = (request.method().clone(), request.uri().path().to_owned(), token(&request));
     let asked = ProxyRequest { method, path, watches, token };
     let Way { server, fates, .. } = &way;
-    let came = fates.write_log().filter(|_| asked.is_write()).map(|log| log.came(&asked.path));
+    let came = fates.write_log().filter(|_| asked.is_write()).map(|log| log.came(asked.method.as_str(), &asked.path));
     let fate = fates.request(&asked);
     thawed(fates.as_ref(), &asked).await;
     match fate {
@@ -261,7 +261,8 @@ async fn noted(answer: Response<Body>, fates: &dyn Fates, came: Option<u64>) -> 
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let object: Value = serde_json::from_slice(&body).unwrap_or_default();
     let revision = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-    log.answered(came, revision.and_then(|revision| revision.parse().ok()).filter(|_| head.status.is_success()));
+    let is_done = head.status.is_success();
+    log.answered(came, is_done, revision.and_then(|revision| revision.parse().ok()).filter(|_| is_done));
     Ok(Response::from_parts(head, Body::from(body.to_vec())))
 }
 

@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A write. Its places are in one row with those of all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedWrite {
+    /// The verb of HTTP.
+    pub method: String,
     /// Where.
     pub path: String,
     /// The place at which it came.
@@ -19,7 +21,9 @@ pub struct LoggedWrite {
 pub struct LoggedAnswer {
     /// The place at which it was on its way back.
     pub place: u64,
-    /// The version of the object that it told, where it did what was asked.
+    /// Whether it did what was asked.
+    pub is_done: bool,
+    /// The version of the object that it told then.
     pub revision: Option<u64>,
 }
 
@@ -67,21 +71,21 @@ impl WriteLog {
     }
 
     /// A write has come: the place at which it did.
-    pub fn came(&self, path: &str) -> u64 {
+    pub fn came(&self, method: &str, path: &str) -> u64 {
         let mut row = self.row();
         let came = row.place();
-        row.writes.push(LoggedWrite { path: path.to_owned(), came, answer: None });
+        row.writes.push(LoggedWrite { method: method.to_owned(), path: path.to_owned(), came, answer: None });
         came
     }
 
     /// The write that came at this place has been answered.
-    pub fn answered(&self, came: u64, revision: Option<u64>) {
+    pub fn answered(&self, came: u64, is_done: bool, revision: Option<u64>) {
         let mut row = self.row();
         let place = row.place();
         if let Ok(at) = row.writes.binary_search_by_key(&came, |write| write.came)
             && let Some(write) = row.writes.get_mut(at)
         {
-            write.answer = Some(LoggedAnswer { place, revision });
+            write.answer = Some(LoggedAnswer { place, is_done, revision });
         }
     }
 
@@ -98,11 +102,16 @@ mod tests {
     #[test]
     fn writes_and_answers_have_their_places_in_one_row() {
         let log = WriteLog::default();
-        let (first, second) = (log.came("/a"), log.came("/b"));
-        log.answered(second, Some(7));
+        let (first, second) = (log.came("PUT", "/a"), log.came("POST", "/b"));
+        log.answered(second, true, Some(7));
         let expected = [
-            LoggedWrite { path: "/a".to_owned(), came: 1, answer: None },
-            LoggedWrite { path: "/b".to_owned(), came: 2, answer: Some(LoggedAnswer { place: 3, revision: Some(7) }) },
+            LoggedWrite { method: "PUT".to_owned(), path: "/a".to_owned(), came: 1, answer: None },
+            LoggedWrite {
+                method: "POST".to_owned(),
+                path: "/b".to_owned(),
+                came: 2,
+                answer: Some(LoggedAnswer { place: 3, is_done: true, revision: Some(7) }),
+            },
         ];
         let all = log.all();
         assert_eq!(all, expected);
@@ -110,7 +119,7 @@ mod tests {
         assert_eq!([1, 2, 3].map(|place| all[0].is_under_way(place)), [false, true, true]);
         assert_eq!([2, 3, 4].map(|place| all[1].is_under_way(place)), [false, false, false]);
         log.begin();
-        log.answered(first, Some(9));
+        log.answered(first, true, Some(9));
         assert_eq!(log.all(), []);
     }
 }

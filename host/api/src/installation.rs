@@ -17,6 +17,7 @@ use crate::{
     error::LastError,
     execution::FailurePolicy,
     job::{NamePair, TransitionTimes},
+    job_history::RecordedTrigger,
     lenient,
     marks::Marks,
     reference::{LocalConfigMapReference, LocalReference, LocalSecretReference, ObjectReference},
@@ -398,6 +399,9 @@ pub struct InstallationStatus {
     #[serde(default, rename = "jobIDFinished", skip_serializing_if = "str::is_empty")]
     #[schemars(with = "String")]
     pub job_id_finished: JobId,
+    /// What started the job, where jobs are on record (C-331); absent where they are not. Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<RecordedTrigger>,
     /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,

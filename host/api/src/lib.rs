@@ -1,6 +1,6 @@
 //! The custom resources as they are on the wire, quirks included (`docs/wire.md` §1, §2).
 //!
-//! Group `landscaper.gardener.cloud`, version `v1alpha1`, every kind namespaced; but NamespacePolicy, Plan and Plugin, which are ours. Each kind has
+//! Group `landscaper.gardener.cloud`, version `v1alpha1`, every kind namespaced; but JobHistory, NamespacePolicy, Plan and Plugin, which are ours. Each kind has
 //! its file; the types that
 //! several kinds share stand first. Go's zero values are kept: a text field that is absent reads as empty, and an empty
 //! one is not written. Kinds without a `spec` on the wire keep their fields in `spec` in Rust (`no_spec` of kube).
@@ -29,6 +29,7 @@ pub mod execution;
 pub mod health;
 pub mod installation;
 pub mod job;
+pub mod job_history;
 pub mod marks;
 pub mod namespace_policy;
 pub mod overwrites;

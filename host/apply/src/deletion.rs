@@ -135,6 +135,14 @@ enum DeletionState {
     Left(String),
 }
 
+/// What was to be deleted is not there. Of what the item has had, a call that was cut off may have taken it away.
+fn found_gone(handle: &ObjectHandle<'_>, what: Deleted<'_>) -> DeletionState {
+    if matches!(what, Deleted::Member(_)) {
+        handle.found_gone();
+    }
+    DeletionState::Gone
+}
+
 impl JobObjects<'_> {
     /// Deletes group after group; the next waits until this one is gone. What stays is noted, and forgotten as well.
     pub(crate) async fn delete_groups(&self, groups: Vec<Group>, state: &mut ItemState) -> Result<(), ApplyError> {
@@ -270,10 +278,11 @@ impl JobObjects<'_> {
         }
         for _ in 0..ATTEMPTS {
             let live = handle.get().await?.filter(|live| self.job.owns(live) && !is_being_deleted(live));
-            let Some(mut body) = live else { return Ok(()) };
+            let Some(live) = live else { return Ok(()) };
+            let mut body = live.clone();
             put_marks(&mut body, to, self.job.labels);
             self.job.fence()?;
-            match handle.replace(&body).await {
+            match handle.replace(&live, &body).await {
                 Ok(_) | Err(Error::Missing { .. }) => return Ok(()),
                 Err(Error::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -297,7 +306,7 @@ impl JobObjects<'_> {
         }
         let mut known = match handle.observed() {
             // The server may still carry out a write that it never answered: it is asked itself (C-213).
-            Some(Observed::Absent | Observed::Gone(_)) if what.is_answered() => return Ok(DeletionState::Gone),
+            Some(Observed::Absent | Observed::Gone(_)) if what.is_answered() => return Ok(found_gone(handle, what)),
             Some(Observed::Present(live)) => Some(live),
             Some(
                 Observed::Absent
@@ -313,7 +322,7 @@ impl JobObjects<'_> {
                 Some(live) => live,
                 None => match handle.get().await {
                     Ok(Some(live)) => Arc::new(live),
-                    Ok(None) => return Ok(DeletionState::Gone),
+                    Ok(None) => return Ok(found_gone(handle, what)),
                     Err(error) => return Err(error.into()),
                 },
             };
@@ -372,7 +381,7 @@ impl JobObjects<'_> {
         if is_unchanged(live, &body) || self.job.fence().is_err() {
             return Ok(None);
         }
-        handle.replace(&body).await.map(Some)
+        handle.replace(live, &body).await.map(Some)
     }
 
     /// A wait, unless the object of this uid is gone by now.
@@ -391,7 +400,7 @@ impl JobObjects<'_> {
         if force && live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|held| !held.is_empty())
         {
             self.job.fence()?;
-            match handle.patch(&json!({"metadata": {"uid": uid, "finalizers": null}})).await {
+            match handle.patch(&live, &json!({"metadata": {"uid": uid, "finalizers": null}})).await {
                 Ok(_) | Err(Error::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -399,8 +399,8 @@ async fn put(
 ) -> Result<Value, ApplyError> {
     let Some(live) = live else {
         return Ok(match &write.how {
-            Write::Apply => handle.apply(None, &created).await?,
-            Write::ApplyAs(manager) => handle.apply(Some(manager), &created).await?,
+            Write::Apply => handle.apply(None, None, &created).await?,
+            Write::ApplyAs(manager) => handle.apply(Some(manager), None, &created).await?,
             Write::Create | Write::Fill | Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
                 handle.create(&created).await?
             }
@@ -413,19 +413,19 @@ async fn put(
         Write::Create => live,
         Write::Apply => {
             overlay(&mut wanted, &versioned);
-            handle.apply(None, &wanted).await?
+            handle.apply(None, Some(&live), &wanted).await?
         }
         Write::ApplyAs(manager) => {
             overlay(&mut wanted, &versioned);
-            handle.apply(Some(manager), &wanted).await?
+            handle.apply(Some(manager), Some(&live), &wanted).await?
         }
         Write::Fill => {
-            let mut body = live;
+            let mut body = live.clone();
             orangery_proposal::overlay::fill(&mut body, &wanted);
-            handle.replace(&body).await?
+            handle.replace(&live, &body).await?
         }
         Write::Replace | Write::Patch | Write::Merge(_) | Write::Overlay => {
-            handle.replace(&under_version_of(&live, three_way(&wanted, &live, &wanted))).await?
+            handle.replace(&live, &under_version_of(&live, three_way(&wanted, &live, &wanted))).await?
         }
     })
 }

@@ -372,6 +372,7 @@ mod tests {
             clock: &Stopped,
             removes_its_own_alone: false,
             is_current: &|| true,
+            recorded: None,
         };
         let created: ObjectWrite = serde_json::from_value(json!({"object": config_map("a"), "how": "create"})).unwrap();
         let (ours, theirs) = (

@@ -20,6 +20,7 @@ use crate::{
     apply_error::ApplyError,
     cluster_identity::ClusterIdentity,
     owner::{Owner, is_of_item},
+    recorder::Recorded,
 };
 use orangery_cluster::ClusterSet;
 
@@ -83,6 +84,8 @@ pub struct Job<'a> {
     pub removes_its_own_alone: bool,
     /// Whether this job is still the item's current one, as far as the host knows without asking (C-24).
     pub is_current: &'a (dyn Fn() -> bool + Send + Sync),
+    /// Where its writes are noted; `None` where they are not on record (C-331).
+    pub recorded: Option<Recorded<'a>>,
 }
 
 impl Job<'_> {

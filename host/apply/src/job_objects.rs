@@ -185,7 +185,8 @@ impl<'a> JobObjects<'a> {
         resource: Arc<ApiResource>,
     ) -> ObjectHandle<'a> {
         let cluster = Arc::new(cluster.of_object());
-        ObjectHandle { writer: self.writer, cluster, resource, on: on.clone(), key, is_served: true }
+        let recorded = self.job.recorded;
+        ObjectHandle { writer: self.writer, cluster, resource, on: on.clone(), key, is_served: true, recorded }
     }
 
     /// Whether an object that was seen is still there, as far as is known; watches it from now on.

@@ -20,6 +20,7 @@ mod job;
 mod job_objects;
 mod owner;
 mod pods;
+mod recorder;
 mod scope;
 mod write;
 mod writer;
@@ -35,5 +36,6 @@ pub use crate::{
     executor::carry_out,
     job::{DeployItems, ItemState, Job, Outcome, ProgressStore, Purpose},
     owner::{OWNER_ANNOTATION, OWNER_CLUSTER_ANNOTATION, Owner},
+    recorder::{MOST_SENT_WRITES, ObjectDigest, Recorded, RecordedObject, SentWrite, WriteRecorder, WriteVerb},
     scope::{has_stray_namespaces, without_stray_namespaces},
 };

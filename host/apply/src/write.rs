@@ -52,10 +52,10 @@ impl JobObjects<'_> {
         let answer = match &write.how {
             Write::Create => return self.create(&handle, &created).await,
             Write::Apply if write.at_creation.is_some() && handle.get().await?.is_none() => {
-                handle.apply(None, &created).await?
+                handle.apply(None, None, &created).await?
             }
-            Write::Apply => handle.apply(None, &desired).await?,
-            Write::ApplyAs(manager) => handle.apply(Some(manager), &desired).await?,
+            Write::Apply => handle.apply(None, None, &desired).await?,
+            Write::ApplyAs(manager) => handle.apply(Some(manager), None, &desired).await?,
             Write::Replace | Write::Patch | Write::Merge(_) | Write::Fill | Write::Overlay => {
                 return self.converge(&handle, write, (&desired, &created), known).await;
             }
@@ -106,8 +106,8 @@ impl JobObjects<'_> {
                 Some(live) if write.owned == Ownership::Fallback && !self.job.owns(live) => return Ok(None),
                 Some(live) => match change(live, &self.job.owner.over(live, desired), &write.how, self.job.labels) {
                     Change::Nothing => return Ok(Some(Arc::new(live.clone()))),
-                    Change::Put(body) => handle.replace(&body).await,
-                    Change::Patch(patch) => handle.patch(&patch).await,
+                    Change::Put(body) => handle.replace(live, &body).await,
+                    Change::Patch(patch) => handle.patch(live, &patch).await,
                 },
             };
             match answer {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::{
     apply_error::ApplyError,
     dry_run_objects::{DryRunObjects, DryRunRequest},
+    recorder::{Recorded, WriteAnswer, WriteVerb},
 };
 use orangery_cluster::{Cluster, Deletion, Error, NamespacedName, Observed, Precondition};
 
@@ -29,6 +30,8 @@ pub(crate) struct ObjectHandle<'a> {
     pub(crate) key: ObjectKey,
     /// Whether the cluster serves the kind: a dry run goes on where a definition may still come.
     pub(crate) is_served: bool,
+    /// Where writes that are sent are noted.
+    pub(crate) recorded: Option<Recorded<'a>>,
 }
 
 impl<'a> ObjectHandle<'a> {
@@ -41,7 +44,7 @@ impl<'a> ObjectHandle<'a> {
             plural: String::new(),
             namespaced: key.namespace.is_some(),
         };
-        Self { writer, cluster, resource: Arc::new(resource), on, key, is_served: false }
+        Self { writer, cluster, resource: Arc::new(resource), on, key, is_served: false, recorded: None }
     }
 
     /// What was checked as an object of a namespace is not changed as one of none: a kind that was not served when it was checked
@@ -80,34 +83,52 @@ impl ObjectHandle<'_> {
 
     pub(crate) async fn create(&self, object: &Value) -> Result<Value, Error> {
         match self.writer {
-            ObjectWriter::Server => self.cluster.create(&self.resource, &self.key, object).await,
+            ObjectWriter::Server => {
+                let request = self.cluster.create(&self.resource, &self.key, object);
+                self.noted(WriteVerb::Create, None, request).await
+            }
             ObjectWriter::DryRun(objects) => objects.create(&self.request(), object).await,
         }
     }
 
-    /// Server-side apply, in the name of another tool where a manager is named.
-    pub(crate) async fn apply(&self, manager: Option<&str>, object: &Value) -> Result<Value, Error> {
+    /// Server-side apply, in the name of another tool where a manager is named. `read` is the object, where it was read.
+    pub(crate) async fn apply(
+        &self,
+        manager: Option<&str>,
+        read: Option<&Value>,
+        object: &Value,
+    ) -> Result<Value, Error> {
         match (self.writer, manager) {
-            (ObjectWriter::Server, None) => self.cluster.apply(&self.resource, &self.key, object).await,
+            (ObjectWriter::Server, None) => {
+                let request = self.cluster.apply(&self.resource, &self.key, object);
+                self.noted(WriteVerb::Apply, read, request).await
+            }
             (ObjectWriter::Server, Some(manager)) => {
-                self.cluster.apply_as(manager, &self.resource, &self.key, object).await
+                let request = self.cluster.apply_as(manager, &self.resource, &self.key, object);
+                self.noted(WriteVerb::Apply, read, request).await
             }
             (ObjectWriter::DryRun(objects), manager) => objects.apply(&self.request(), manager, object).await,
         }
     }
 
     /// A PUT; the object carries the resource version that was read.
-    pub(crate) async fn replace(&self, object: &Value) -> Result<Value, Error> {
+    pub(crate) async fn replace(&self, read: &Value, object: &Value) -> Result<Value, Error> {
         match self.writer {
-            ObjectWriter::Server => self.cluster.replace(&self.resource, &self.key, object).await,
+            ObjectWriter::Server => {
+                let request = self.cluster.replace(&self.resource, &self.key, object);
+                self.noted(WriteVerb::Replace, Some(read), request).await
+            }
             ObjectWriter::DryRun(objects) => objects.replace(&self.request(), object).await,
         }
     }
 
     /// A JSON merge patch.
-    pub(crate) async fn patch(&self, patch: &Value) -> Result<Value, Error> {
+    pub(crate) async fn patch(&self, read: &Value, patch: &Value) -> Result<Value, Error> {
         match self.writer {
-            ObjectWriter::Server => self.cluster.patch(&self.resource, &self.key, patch).await,
+            ObjectWriter::Server => {
+                let request = self.cluster.patch(&self.resource, &self.key, patch);
+                self.noted(WriteVerb::Patch, Some(read), request).await
+            }
             ObjectWriter::DryRun(objects) => objects.patch(&self.request(), patch).await,
         }
     }
@@ -115,9 +136,34 @@ impl ObjectHandle<'_> {
     /// Deletes the object as it was read.
     pub(crate) async fn delete(&self, read: &Value) -> Result<Deletion, Error> {
         match self.writer {
-            ObjectWriter::Server => self.cluster.delete(&self.resource, &self.key, &Precondition::of(read)).await,
+            ObjectWriter::Server => {
+                let precondition = Precondition::of(read);
+                let request = self.cluster.delete(&self.resource, &self.key, &precondition);
+                self.noted(WriteVerb::Delete, Some(read), request).await
+            }
             ObjectWriter::DryRun(objects) => objects.delete(&self.request()).await,
         }
+    }
+
+    /// The object was to be deleted, and is not there.
+    pub(crate) fn found_gone(&self) {
+        if let (ObjectWriter::Server, Some(recorded)) = (self.writer, self.recorded) {
+            recorded.found_gone((&self.on, &self.key));
+        }
+    }
+
+    /// Sends a write that is noted, where writes are on record.
+    async fn noted<T: WriteAnswer>(
+        &self,
+        verb: WriteVerb,
+        read: Option<&Value>,
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let Some(recorded) = self.recorded else { return request.await };
+        let noted = recorded.note((&self.on, &self.key), verb, read);
+        let answer = request.await;
+        recorded.answered(noted, &answer);
+        answer
     }
 
     fn request(&self) -> DryRunRequest<'_> {

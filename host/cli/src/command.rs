@@ -10,6 +10,8 @@ use self::{
     blueprint::{BlueprintArguments, BlueprintCommand},
     completion::CompletionArguments,
     crd::Crd,
+    diff::Diff,
+    history::History,
     inspect::Inspect,
     interrupt::Interrupt,
     plugin::{PluginArguments, PluginCommand},
@@ -17,6 +19,7 @@ use self::{
     reconcile::Reconcile,
     release_tests::Test,
     render::Render,
+    show::Show,
     suspend::{Resume, Suspend},
     uninstall::Uninstall,
     why::Why,
@@ -29,8 +32,10 @@ pub mod blueprint;
 pub mod completion;
 pub mod container;
 pub mod crd;
+pub mod diff;
 pub mod drift;
 pub mod explain;
+pub mod history;
 pub mod inspect;
 pub mod interrupt;
 pub mod logging;
@@ -41,6 +46,7 @@ pub mod reconcile;
 pub mod release_tests;
 pub mod render;
 pub mod run;
+pub mod show;
 pub mod suspend;
 #[cfg(test)]
 mod tests;
@@ -64,6 +70,12 @@ pub enum Tool {
     Approve(Approve),
     /// Reject what deploy items are about to write
     Reject(Reject),
+    /// Show which jobs of an installation are on record
+    History(History),
+    /// Show what a job did, as it is on record
+    Show(Show),
+    /// Show what differs between two jobs on record
+    Diff(Diff),
     /// Have no job of a root installation begin
     Suspend(Suspend),
     /// Have jobs of a root installation begin again
@@ -98,6 +110,9 @@ impl Tool {
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
             Tool::Approve(approve) => wait_for(approve.execute(terminal)),
             Tool::Reject(reject) => wait_for(reject.execute(terminal)),
+            Tool::History(history) => wait_for(history.execute(terminal)),
+            Tool::Show(show) => wait_for(show.execute(terminal)),
+            Tool::Diff(diff) => wait_for(diff.execute(terminal)),
             Tool::Suspend(suspend) => wait_for(suspend.execute(terminal)),
             Tool::Resume(resume) => wait_for(resume.execute(terminal)),
             Tool::Test(test) => wait_for(test.execute(terminal)),

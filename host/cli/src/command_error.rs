@@ -16,6 +16,7 @@ use crate::{
     exit::Exit,
     folder::FolderError,
     offline::{GivenError, OfflineError, WorldError},
+    records::JobRecordError,
     repositories::RepositoriesError,
     timeout::Timeout,
 };
@@ -83,6 +84,9 @@ pub enum CommandError {
         /// Why.
         cause: PlanContentError,
     },
+    /// Records of jobs cannot be shown.
+    #[error(transparent)]
+    Record(#[from] JobRecordError),
     /// What was waited for did not happen in time.
     #[error(
         "installation {namespace}/{name} is not final after {timeout}{}; it goes on by itself: orangery inspect {name} -n \
@@ -408,6 +412,7 @@ impl CommandError {
             | CommandError::NoPlan { .. }
             | CommandError::PlanEnded { .. }
             | CommandError::PlanContent { .. }
+            | CommandError::Record(_)
             | CommandError::NoRelease { .. }
             | CommandError::OperatorRuns { .. }
             | CommandError::NoTests(_)

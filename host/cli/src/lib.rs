@@ -27,6 +27,7 @@ mod listed;
 pub mod offline;
 mod operators;
 pub mod record_flags;
+pub mod records;
 pub mod registries;
 pub mod repositories;
 mod template_marks;

@@ -28,6 +28,7 @@ use crate::{
     corrected_items::CorrectedItems,
     host_cluster::HostCluster,
     job_deployers::JobDeployers,
+    job_histories::JobHistories,
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
     seal::NewestSeals,
@@ -91,6 +92,8 @@ pub struct ControllerContext {
     pub(crate) read_namespaces: ReadNamespaces,
     /// Components that are called beside those in use (C-344).
     pub(crate) candidates: Candidates,
+    /// Which jobs are on record (C-331).
+    pub job_histories: JobHistories,
     /// What its caches may take.
     pub memory: CacheMemory,
     /// Tokens for targets that name a service account.
@@ -186,6 +189,7 @@ impl ControllerContext {
             noted: SharedBytes::new(MOST_NOTED_BYTES),
             read_namespaces: ReadNamespaces::default(),
             candidates: Candidates::default(),
+            job_histories: JobHistories::default(),
             memory: CacheMemory::default(),
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),
@@ -201,6 +205,12 @@ impl ControllerContext {
     /// Writes objects of one kind and keeps its store in step.
     pub(crate) fn writer<K: Watched>(&self, store: &Store<K>) -> Writer<K> {
         Writer::new(self.client.clone(), store.clone())
+    }
+
+    /// The item of this uid is gone.
+    pub(crate) fn forget_item(&self, uid: &str) {
+        self.newest_seals.forget(uid);
+        self.job_histories.forget(uid);
     }
 
     /// Whether this process may still write; its client refuses writes by itself, those of targets ask here (C-24).

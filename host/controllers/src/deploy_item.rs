@@ -41,6 +41,7 @@ pub(crate) mod dependencies;
 mod drift;
 mod dry_run;
 mod gather;
+mod on_record;
 mod status;
 mod timeout;
 mod trigger;
@@ -79,7 +80,7 @@ impl DeployItemController {
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key)) = (change.after, change.key()) {
                 let uid = change.before.and_then(|before| before.metadata.uid.as_deref());
-                host.upgrade().into_iter().zip(uid).for_each(|(host, uid)| host.newest_seals.forget(uid));
+                host.upgrade().into_iter().zip(uid).for_each(|(host, uid)| host.forget_item(uid));
                 pool.release(&waiter(StoredKind::DeployItem, &key));
                 cache.forget(&key);
                 limiter.leave(&key);
@@ -96,13 +97,11 @@ impl DeployItemController {
 
     /// Where the job rests, in one write; and when the item is looked at again.
     async fn finish(&self, reconciliation: ItemReconciliation, applied: Applied) -> Result<NextCall, Halt> {
-        let ItemReconciliation { gathered, phase, mut status, state, awaited_approval, .. } = reconciliation;
         let Applied { result, now, left } = applied;
-        if !status.is_current() {
-            return Ok(NextCall::Settled);
-        }
-        let transition = advance(phase, result);
-        match job::resting(&self.host, gathered.item.as_ref(), phase, &transition)? {
+        let transition = advance(reconciliation.phase, result);
+        let Some(rest) = reconciliation.rest_on_record(&transition).await? else { return Ok(NextCall::Settled) };
+        let ItemReconciliation { gathered, phase, mut status, state, awaited_approval, .. } = reconciliation;
+        match rest {
             Some(rest) => {
                 if rest.ended {
                     self.forget(&gathered.key);

@@ -18,6 +18,7 @@ use orangery_api::{
     condition::Condition,
     deploy_item::DeployItem,
     job::Job as _,
+    job_history::RecordedPlan,
     plan::{PLANNED_ITEM, Plan, PlanContent, PlanDecision, phase},
 };
 use orangery_core::{
@@ -213,6 +214,28 @@ impl ItemPlans<'_> {
         if let Err(error) = self.api().patch_status(name, &PatchParams::default(), &patch).await {
             tracing::debug!(%error, plan = name, "the phase of a Plan is not written");
         }
+    }
+
+    /// The Plans of this job that somebody has approved, as far as the server answers.
+    pub(crate) async fn approved(&self) -> Vec<RecordedPlan> {
+        let prefix = self.prefix();
+        let mut approved = Vec::new();
+        for listed in self.listed().await.into_iter().flatten() {
+            let name = listed.name_any();
+            if !name.starts_with(&prefix) {
+                continue;
+            }
+            let found: Step<Option<Plan>> =
+                get(&self.host.client, &Key::of(self.item).namespace, &name.clone().into()).await;
+            let Some(plan) = found.ok().flatten().filter(|plan| self.read(plan).is_some()) else { continue };
+            let decision = plan.decision().filter(|said| said.decision == PlanDecision::Approve);
+            approved.extend(decision.map(|said| RecordedPlan {
+                name,
+                plan_hash: said.plan_hash.clone(),
+                by: cut(&said.by),
+            }));
+        }
+        approved
     }
 
     /// The job of the item has ended: what was carried out is applied, and what nobody has said anything of does not count any more.
@@ -420,6 +443,34 @@ mod tests {
         assert_eq!(said, expected, "{open}");
         plans.end().await;
         assert_eq!(told().await, first, "nothing is written again");
+    }
+
+    #[tokio::test]
+    async fn c_331_the_plans_of_a_job_that_somebody_has_approved_are_on_record() {
+        let (_server, client) = server().await;
+        let (host, item) = (host_on(client.clone()), item());
+        let (job, other): (JobId, JobId) = ("j".into(), "k".into());
+        let of = |job| ItemPlans { host: &host, item: &item, job };
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let decide = async |name: &str, approval: serde_json::Value| {
+            let said = json!({"status": {"approval": approval}});
+            api.patch_status(name, &PatchParams::default(), &Patch::Merge(said)).await.unwrap();
+        };
+        let mut names = Vec::new();
+        for number in 1..=3 {
+            names.push(of(&job).make(number, content(&job, number)).await.unwrap());
+        }
+        names.push(of(&other).make(1, content(&other, 1)).await.unwrap());
+        let hash = api.get(&names[0]).await.unwrap().spec.plan_hash;
+        assert_eq!(of(&job).approved().await, [], "nobody has said anything");
+        decide(&names[0], json!({"decision": "Approve", "planHash": hash, "by": "a".repeat(1_000)})).await;
+        decide(&names[1], json!({"decision": "Reject", "planHash": hash})).await;
+        decide(&names[2], json!({"decision": "Approve", "planHash": "another"})).await;
+        decide(&names[3], json!({"decision": "Approve", "planHash": hash})).await;
+        let plan =
+            |name: &str, by: &str| RecordedPlan { name: name.to_owned(), plan_hash: hash.clone(), by: by.to_owned() };
+        assert_eq!(of(&job).approved().await, [plan(&names[0], &"a".repeat(256))]);
+        assert_eq!(of(&other).approved().await, [plan(&names[3], "")]);
     }
 
     #[tokio::test]

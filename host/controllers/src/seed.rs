@@ -16,6 +16,7 @@ use ring::hmac;
 
 use crate::{
     encryption::EncryptionKey,
+    history_key::HistoryKey,
     object::{message_of, uid_of},
 };
 
@@ -39,6 +40,7 @@ pub struct HostKey {
     randomness: hmac::Key,
     seals: SealKey,
     encryption: EncryptionKey,
+    histories: HistoryKey,
     tokens: [u8; LENGTH],
     is_operators: bool,
 }
@@ -107,9 +109,10 @@ impl HostKey {
         let randomness = hmac::Key::new(hmac::HMAC_SHA256, bytes);
         let seals = SealKey(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&randomness, SEALS).as_ref()));
         let encryption = EncryptionKey::of(&randomness);
+        let histories = HistoryKey::of(&randomness);
         let mut tokens = [0; LENGTH];
         tokens.iter_mut().zip(hmac::sign(&randomness, TOKENS).as_ref()).for_each(|(to, from)| *to = *from);
-        Self { randomness, seals, encryption, tokens, is_operators: true }
+        Self { randomness, seals, encryption, histories, tokens, is_operators: true }
     }
 
     /// A key of these bytes for a command, which knows no operator's: it can tell nobody's seals from others.
@@ -130,6 +133,11 @@ impl HostKey {
     /// What stands for values of Secrets in recordings is derived with this (C-340).
     pub(crate) fn tokens(&self) -> &[u8; LENGTH] {
         &self.tokens
+    }
+
+    /// The key of records of jobs.
+    pub(crate) fn histories(&self) -> &HistoryKey {
+        &self.histories
     }
 
     /// The key of seals.

@@ -1,14 +1,21 @@
 //! The operator: stores, watches and controllers, made and joined.
 
-use std::{collections::BTreeSet, future::Future, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
     ActingAccounts, CacheMemory, CallRecords, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey,
-    HostKeyError, NamespaceCalls, NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, Recordings, SecretMeta,
-    Stores, clusters,
+    HostKeyError, JobHistories, NamespaceCalls, NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, Recordings,
+    SecretMeta, Stores, clusters,
     context::{keep_default_contexts, keep_default_contexts_of},
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
@@ -72,6 +79,8 @@ pub struct OperatorConfig {
     pub default_policy: Profile,
     /// How many deploy items of components may be under way at once; `None` for any number.
     pub max_parallel: Option<NonZeroU32>,
+    /// How many jobs of each deploy item are kept on record; `None` where none is (C-331).
+    pub job_records: Option<NonZeroUsize>,
     /// Where calls of deployers are kept; `None` where they are not.
     pub records: Option<Arc<dyn CallRecords>>,
     /// What its caches may take.
@@ -102,6 +111,7 @@ impl OperatorConfig {
             guards: true,
             default_policy: Profile::Compatible,
             max_parallel: None,
+            job_records: None,
             records: None,
             memory: cache_memory(&MemoryShares::of_machine()),
             pod: machine::name(),
@@ -168,6 +178,7 @@ impl Operator {
         host.policies = NamespacePolicies::new(config.default_policy);
         host.plugins.limit_calls(NamespaceCalls::new(&host.policies));
         host.max_parallel = config.max_parallel;
+        host.job_histories = JobHistories::keeping(config.job_records);
         host.recordings = config.records.map(Recordings::kept_in);
         host.memory = config.memory;
         host.secrets.keep_at_most(config.memory.secret_values);

@@ -1,6 +1,6 @@
 //! `orangery run`: the operator against a cluster, until it is told to stop.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use kube::Client;
 use orangery_cli::{
@@ -108,8 +108,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         tracing::info!(address = %bound, "metrics and health are served");
     }
     let waits_as = remote(cluster.clone(), &requests, None).map_err(ConnectionError::Client)?;
-    let duration = Duration::from_secs(arguments.lease_duration.into());
-    let lease = lease_of(waits_as, cluster.default_namespace.as_str().into(), arguments.lease.into(), duration);
+    let lease = lease_of(waits_as, &cluster, arguments.lease.into(), arguments.lease_duration);
     let waits = |holder: &str| tracing::info!(holder, "another operator is active; this one waits for its lease");
     let mut lease = tokio::select! {
         lease = lease::acquire(lease, waits) => lease?,
@@ -129,6 +128,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
+        job_records: NonZeroUsize::new(arguments.job_records.into()),
         records,
         // A folder that is named outlives the process; the usual one is that of all operators of this user. Below it, as what lies
         // in it is thrown away when there is no room for more.
@@ -165,7 +165,9 @@ async fn operate(config: OperatorConfig, figures: &Figures, stop: &mut StopSigna
 }
 
 /// The Lease that this process asks for.
-fn lease_of(client: Client, namespace: Namespace, name: ObjectName, duration: Duration) -> LeaseConfig {
+fn lease_of(client: Client, cluster: &kube::Config, name: ObjectName, seconds: u32) -> LeaseConfig {
+    let (namespace, duration) =
+        (Namespace::from(cluster.default_namespace.as_str()), Duration::from_secs(seconds.into()));
     let before = machine::container();
     let holder = holder(before.as_deref());
     LeaseConfig { client, namespace, name, holder, before, duration, clock: Arc::new(SystemClock) }

@@ -7,6 +7,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -73,6 +74,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         guards: arguments.guards,
         default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
+        job_records: NonZeroUsize::new(arguments.job_records.into()),
         records: recordings::open(&arguments.record, place.lasting().as_deref())?,
         journal: place.lasting(),
         ..OperatorConfig::new(client.clone(), plugins.clone())

@@ -39,6 +39,7 @@ async fn with_job<T>(world: &World, work: impl AsyncFnOnce(&Job<'_>, &ItemState)
         clock: &Still,
         removes_its_own_alone: false,
         is_current: &|| true,
+        recorded: None,
     };
     work(&job, &world.status.state).await
 }

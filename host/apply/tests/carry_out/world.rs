@@ -446,6 +446,7 @@ impl World {
             clock: &self.clock,
             removes_its_own_alone: self.removes_its_own_alone,
             is_current: &is_current,
+            recorded: None,
         };
         let mut store = TestStore { status: &mut self.status, traffic: &self.traffic };
         let result = carry_out(&job, &mut store, &proposal, &mut state).await;
@@ -506,6 +507,7 @@ impl World {
             clock: &self.clock,
             removes_its_own_alone: false,
             is_current,
+            recorded: None,
         }
     }
 

@@ -74,6 +74,9 @@ pub struct RunArguments {
     /// How many deploy items of components may be under way at once; the others wait for a place [default: any number]
     #[arg(long, value_name = "NUMBER")]
     pub max_parallel: Option<NonZeroU32>,
+    /// How many jobs of each deploy item are kept on record, in objects of kind JobHistory, for orangery history; 0 for none
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = value_parser!(u8).range(0..=100))]
+    pub job_records: u8,
     /// Name of the Lease, in the operator's namespace, whose holder is active: of several operators of one name one works
     #[arg(long, value_name = "NAME", default_value = "orangery", help_heading = "Cluster")]
     pub lease: String,

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, value_parser};
 use orangery_core::name::Namespace;
 use orangery_policy::Profile;
 
@@ -71,6 +71,9 @@ pub struct Up {
     /// How many deploy items of components may be under way at once; the others wait for a place [default: any number]
     #[arg(long, value_name = "NUMBER")]
     pub max_parallel: Option<NonZeroU32>,
+    /// How many jobs of each deploy item are kept on record, in objects of kind JobHistory, for orangery history; 0 for none
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = value_parser!(u8).range(0..=100))]
+    pub job_records: u8,
     /// Where component versions come from; the applied folders count like those of --components.
     #[command(flatten)]
     pub repositories: RepositoryFlags,

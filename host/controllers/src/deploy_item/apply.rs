@@ -195,6 +195,9 @@ impl ItemReconciliation {
             self.tell("StateNotTrusted", &format!("{}{lost}", seal_error.note()));
         }
         state.notes.extend(self.gathered.retain_vouched(&mut state.deletion_order, is_of_origin));
+        if self.was_cut_off {
+            self.gathered.is_unaccounted_for(&state);
+        }
         Ok(state)
     }
 

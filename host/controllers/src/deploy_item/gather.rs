@@ -8,8 +8,12 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Time};
-use orangery_api::{deploy_item::DeployItem, installation::Installation, job::Job as _, label, marks::Marks};
-use orangery_apply::{ItemState, Job, Owner, Purpose, has_stray_namespaces, without_stray_namespaces};
+use orangery_api::{
+    deploy_item::DeployItem, installation::Installation, job::Job as _, job_history::RecordedKey, label, marks::Marks,
+};
+use orangery_apply::{
+    ItemState, Job, Owner, Purpose, Recorded, WriteRecorder, has_stray_namespaces, without_stray_namespaces,
+};
 use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
@@ -31,6 +35,7 @@ use orangery_turns::slot;
 
 use self::request::ItemJob;
 use super::{
+    on_record::recorder,
     status::{
         StatusWriter,
         proposal_cache::ProposalCache,
@@ -41,6 +46,7 @@ use super::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
+    job_reports::is_first_job,
     object::uid_of,
     object_access::get,
     stores::StoredKind,
@@ -77,6 +83,10 @@ pub(super) struct GatheredItem {
     pub(super) targets: Arc<TargetConnections>,
     /// Which objects other items of the Execution go on with while this one is taken away (C-174).
     pub(super) successors: BTreeMap<LocatedObject, Owner>,
+    /// Notes what is written, where jobs are on record (C-331).
+    pub(super) recorder: Option<WriteRecorder>,
+    /// Objects that an operator may have written which has ended in the middle of the job.
+    pub(super) unaccounted: OnceLock<Vec<RecordedKey>>,
 }
 
 impl GatheredItem {
@@ -101,6 +111,8 @@ impl GatheredItem {
             || installation_of(host, &item).is_some_and(|of| of.spec.approval == Some(Approval::Required));
         let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned(), cluster };
         Self {
+            recorder: recorder(host, &item),
+            unaccounted: OnceLock::new(),
             host: Arc::clone(host),
             key,
             item,
@@ -225,12 +237,13 @@ impl GatheredItem {
             clock: self.host.clock.as_ref(),
             removes_its_own_alone: self.removes_its_own_alone(purpose),
             is_current,
+            recorded: self.recorder.as_ref().map(|by| Recorded { by, former: None }),
         }
     }
 }
 
 /// The Installation of an item, whose name its Execution has.
-fn installation_of(host: &ControllerContext, item: &DeployItem) -> Option<Arc<Installation>> {
+pub(super) fn installation_of(host: &ControllerContext, item: &DeployItem) -> Option<Arc<Installation>> {
     let name = item.label(label::MANAGED_BY)?;
     host.stores.installations.get(&Key { name: name.into(), ..Key::of(item) })
 }
@@ -252,6 +265,10 @@ pub(super) struct ItemReconciliation {
     is_unchanged: bool,
     /// Why the timeout cannot be read.
     invalid_timeout: Option<Failure>,
+    /// Whether an operator has ended in the middle of the job, or a call of it was lost.
+    pub(super) was_cut_off: bool,
+    /// Whether this is the first call of the first job of the item.
+    pub(super) is_first: bool,
     /// What has to survive; `None` until it is read.
     pub(super) state: Option<ItemState>,
     /// What the component has answered in this call that is not carried out yet.
@@ -280,6 +297,9 @@ impl ItemReconciliation {
         let begun = if awaited_approval { status.begin_anew() } else { status.begun() };
         let gathered = GatheredItem::new(host, pool, (item, cluster), deployer, ItemJob { id, begun, limit });
         status.keep_credentials_of(&gathered.targets);
+        let was_seen = host.job_histories.begin(uid_of(gathered.item.as_ref()), &gathered.job.id);
+        let (was_cut_off, is_first) =
+            (status.has_begun() && !was_seen, !status.has_begun() && is_first_job(&gathered.item));
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
         let is_unchanged =
             !status.has_begun() && is_unchanged(&gathered.item) && has_its_exports(host, &gathered.item).await?;
@@ -293,6 +313,8 @@ impl ItemReconciliation {
             awaited_approval,
             is_unchanged,
             invalid_timeout,
+            was_cut_off,
+            is_first,
             state: None,
             answered: None,
         })

@@ -33,8 +33,9 @@ use orangery_reconcile::Key;
 use crate::{
     controller_context::ControllerContext,
     job::{self, JobStatus},
+    job_reports::digest,
     kept_credentials::{self, KeptSecret, secret_of},
-    object::generation_of,
+    object::{generation_of, uid_of},
     plans::awaits_approval,
     seal::Sealer,
     target_access::TargetConnections,
@@ -68,6 +69,8 @@ pub(super) struct StatusWriter {
     targets: Option<Arc<TargetConnections>>,
     /// The Secrets that were stored since the last write.
     persisted: BTreeSet<String>,
+    /// The digest of what was exported, where jobs are on record.
+    exported: Option<String>,
 }
 
 impl StatusWriter {
@@ -94,6 +97,7 @@ impl StatusWriter {
             now: now.clone(),
             targets: None,
             persisted: BTreeSet::new(),
+            exported: None,
         }
     }
 
@@ -114,6 +118,11 @@ impl StatusWriter {
         status.last_errors.clear();
         forget_drift(status, generation, &self.now);
         self.has_begun = true;
+    }
+
+    /// The digest of what this call has exported.
+    pub(super) fn exported(&self) -> Option<String> {
+        self.exported.clone()
     }
 
     /// Whether the job was picked up.
@@ -397,7 +406,12 @@ impl ProgressStore for StatusWriter {
     }
 
     fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>> {
-        Box::pin(exports::write(&self.host, &self.before, exports))
+        Box::pin(async move {
+            exports::write(&self.host, &self.before, exports).await?;
+            let is_on_record = self.host.job_histories.most.is_some();
+            self.exported = is_on_record.then(|| digest(&self.host, uid_of(self.before.as_ref()), exports));
+            Ok(())
+        })
     }
 }
 

@@ -121,12 +121,30 @@ impl SigningKey {
         pair.map(Self).map_err(|_| format!("the key is none of ECDSA on P-256; {make}"))
     }
 
+    /// A payload in a DSSE envelope, signed: JSON. The error is a sentence.
+    pub fn envelope(&self, payload_type: &str, payload: &[u8]) -> Result<String, String> {
+        let signature = self.sign(&pre_authentication(payload_type, payload))?;
+        let envelope = json!({
+            "payloadType": payload_type,
+            "payload": BASE64.encode(payload),
+            "signatures": [{"keyid": "", "sig": signature}],
+        });
+        Ok(envelope.to_string())
+    }
+
     /// A signature in base64. The error is a sentence.
     pub(super) fn sign(&self, message: &[u8]) -> Result<String, String> {
         let signed = self.0.sign(&SystemRandom::new(), message);
         let signed = signed.map_err(|_| "this machine has no randomness to sign with; try again".to_owned())?;
         Ok(BASE64.encode(signed.as_ref()))
     }
+}
+
+/// What is signed of an envelope of DSSE: the payload with its type, so that it counts as nothing else.
+fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let mut signed = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
+    signed.extend_from_slice(payload);
+    signed
 }
 
 /// Whether one of the keys has signed an artifact. The error is the end of a sentence that begins with the artifact.
@@ -185,6 +203,20 @@ mod tests {
 
     fn artifact(content: &str) -> ContentDigest {
         ContentDigest::of(Algorithm::Sha256, content.as_bytes())
+    }
+
+    #[test]
+    fn c_337_an_envelope_is_signed_over_its_payload_and_the_type_of_that() {
+        // The example of the specification of DSSE.
+        let signed = pre_authentication("http://example.com/HelloWorld", b"hello world");
+        assert_eq!(signed, b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+        let (key, public) = pair();
+        let envelope: serde_json::Value = serde_json::from_str(&key.envelope("a/b", b"payload").unwrap()).unwrap();
+        let decoded = |text: &serde_json::Value| BASE64.decode(text.as_str().unwrap().as_bytes()).unwrap();
+        assert_eq!((&envelope["payloadType"], decoded(&envelope["payload"])), (&json!("a/b"), b"payload".to_vec()));
+        let signature = decoded(&envelope["signatures"][0]["sig"]);
+        assert!(public.verifies(&pre_authentication("a/b", b"payload"), &signature));
+        assert!(!public.verifies(&pre_authentication("a/c", b"payload"), &signature));
     }
 
     fn signed(key: &SigningKey, payload: Vec<u8>) -> FoundSignature {

@@ -98,7 +98,7 @@ fn created(path: &Path) -> Result<String, CommandError> {
 }
 
 /// Reads a private key. Nothing of it is shown.
-pub(super) fn signing_key(path: &Path) -> Result<SigningKey, CommandError> {
+pub(in crate::command) fn signing_key(path: &Path) -> Result<SigningKey, CommandError> {
     let refused = |why| CommandError::Key { path: path.to_owned(), why };
     SigningKey::read(&read(path)?).map_err(refused)
 }

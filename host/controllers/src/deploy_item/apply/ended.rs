@@ -16,6 +16,7 @@ use crate::{
     controller_context::ControllerContext,
     deploy_item::{
         gather::{GatheredItem, ItemReconciliation, request::ItemJob},
+        on_record::JobState,
         status::StatusWriter,
         timeout::in_time,
     },
@@ -75,6 +76,7 @@ pub(in crate::deploy_item) async fn end_after_job(
     if let Err(Halt::Retry(failure) | Halt::Stall(failure)) = in_time(Some(TIME_TO_END), ending).await {
         tracing::warn!(item = %gathered.key, "what lives for a job alone is left to the next one: {}", failure.message);
     }
+    gathered.put_on_record(JobState::after(item), Some(&state), (false, None)).await?;
     if is_current() { status.keep(&state).await } else { Ok(()) }
 }
 

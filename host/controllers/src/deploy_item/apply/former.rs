@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orangery_apply::{ClusterIdentity, ItemState, Job, ProgressStore as _, Purpose, delete};
+use orangery_apply::{ClusterIdentity, ItemState, Job, ProgressStore as _, Purpose, Recorded, delete};
 use orangery_cluster::{Call, Cluster, Connections};
 use orangery_core::{
     error::{Code, Failure},
@@ -124,7 +124,9 @@ impl ItemReconciliation {
         let mut there = ItemState { inventory, clusters, ..ItemState::default() };
         let set = self.gathered.clusters.beside(Arc::new(Former(cluster))).during(call);
         let is_current = self.status.fence();
-        let job = Job { clusters: &set, ..self.gathered.job(Purpose::Uninstall, &is_current) };
+        let job = self.gathered.job(Purpose::Uninstall, &is_current);
+        let recorded = job.recorded.map(|recorded| Recorded { former: Some(uid), ..recorded });
+        let job = Job { clusters: &set, recorded, ..job };
         let mut result = delete(&job, &mut there).await;
         if result.is_ok() && there.former.is_empty() && takes_revisions(&mut there.inventory) {
             result = delete(&job, &mut there).await;

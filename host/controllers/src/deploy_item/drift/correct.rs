@@ -16,7 +16,10 @@ use orangery_proposal::{Proposal, drift_rules::DriftPolicy, inventory::LocatedOb
 use orangery_reconcile::Key;
 use serde_json::Value;
 
-use super::{super::gather::GatheredItem, DriftController, report, rules};
+use super::{
+    super::{gather::GatheredItem, on_record::JobState},
+    DriftController, report, rules,
+};
 use crate::{controller_context::ControllerContext, event, object::uid_of};
 
 impl DriftController {
@@ -32,10 +35,12 @@ impl DriftController {
         let held = self.host.corrected_items.begin(&gathered.key);
         let corrected = tokio::select! {
             biased;
-            corrected = self.write_again(&gathered, item, tracked, due) => corrected?,
+            corrected = self.write_again(&gathered, item, tracked, due) => Some(corrected),
             // The job writes all of it, or deletes it.
-            () = held.is_over() => return Ok(None),
+            () = held.is_over() => None,
         };
+        gathered.put_on_record(JobState::after(item), None, (false, None)).await?;
+        let Some(corrected) = corrected.transpose()? else { return Ok(None) };
         if !corrected.is_empty() {
             let words: Vec<String> = corrected.iter().map(|(located, was)| report::words(located, was)).collect();
             let note = format!("written again as the last job wrote it: {}", report::list(&words));
