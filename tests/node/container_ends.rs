@@ -14,7 +14,7 @@ use data_encoding::BASE64;
 use orangery_core::yaml;
 use orangery_tests::tree::API;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 
 use crate::{
     containers::{
@@ -22,7 +22,7 @@ use crate::{
         pod_that, runs,
     },
     installed::Installed,
-    objects::{TEAM, installation},
+    objects::{TEAM, installation, namespace},
 };
 
 /// Whether the content of a target has the form that it was promised in.
@@ -297,5 +297,26 @@ async fn con_26_a_quota_of_pods_that_is_full_is_told_and_leaves_nothing() {
     ended(&installed, "Succeeded", &failed["status"]["jobID"]).await;
     installed.deletes("task").await;
     assert_eq!(left(&installed).await, Vec::<String>::new());
+    installed.ends().await;
+}
+
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_29_in_a_namespace_that_is_deleted_what_is_in_the_way_is_told_with_how_to_go_on() {
+    let installed = installed().await;
+    installed.admin.apply(&installation("task", &[("Jinja", item(ENDLESS, &json!({})))])).await;
+    pod_that(&installed, "runs", runs).await;
+    let deleted = Instant::now();
+    installed.admin.delete(&namespace(TEAM, json!({}))).await;
+    let stays = item_of(&installed, "task", "DeleteFailed").await;
+    // The item has three minutes.
+    let took = deleted.elapsed();
+    assert!(took.as_secs() < 60, "{took:?}");
+    let (_, why) = installed.tells(&["why", "installation/task", "--namespace", TEAM]).await;
+    assert!(why.contains("annotate DeployItem landscaper.gardener.cloud/delete-without-uninstall=true"), "{why}");
+    assert_eq!(left(&installed).await, Vec::<String>::new());
+    installed.admin.annotate(&stays, json!({"landscaper.gardener.cloud/delete-without-uninstall": "true"})).await;
+    asks_again(&installed, "task").await;
+    installed.admin.expect_absent(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})).await;
     installed.ends().await;
 }

@@ -261,6 +261,27 @@ async fn con_12_con_27_a_state_of_more_than_a_mebibyte_comes_back_byte_for_byte_
     installed.ends().await;
 }
 
+#[tokio::test]
+#[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
+async fn con_31_many_exports_hide_no_message_of_their_namespace() {
+    let installed = installed().await;
+    let many = "printf 'blob: %s\\n' \"$(head -c 500000 /dev/urandom | base64 -w0)\" > $EXPORTS_PATH";
+    installed.succeeds(&installation("task", &[("Jinja", item(many, &json!({})))])).await;
+    let first = ended(&installed, "Succeeded", &Value::Null).await;
+    let blob = exported(&installed, &first).await["blob"].as_str().map_or(0, str::len);
+    assert!(blob > 600_000, "{blob}");
+    let fails = "echo no disk > /dev/termination-log; exit 3";
+    installed.admin.apply(&installation("other", &[("Jinja", item(fails, &json!({})))])).await;
+    let failed = ended(&installed, "Failed", &Value::Null).await;
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("the container main ended with exit code 3: no disk"), "{message}");
+    for name in ["task", "other"] {
+        installed.deletes(name).await;
+    }
+    assert_eq!(left(&installed).await, Vec::<String>::new());
+    installed.ends().await;
+}
+
 /// Runs until it is told to end.
 pub(crate) const ENDLESS: &str = "trap 'exit 0' TERM; sleep 3600 & wait";
 

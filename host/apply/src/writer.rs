@@ -1,9 +1,9 @@
 //! How the objects of a proposal are written: by the server, or in a dry run only. Everything that reads or writes an object of a
 //! proposal goes through here, so that a run and a dry run take one path.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, inventory::LocatedObject};
+use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, health::has_stopped, inventory::LocatedObject};
 use serde_json::Value;
 
 use crate::{
@@ -138,7 +138,9 @@ impl ObjectHandle<'_> {
         match self.writer {
             ObjectWriter::Server => {
                 let precondition = Precondition::of(read);
-                let request = self.cluster.delete(&self.resource, &self.key, &precondition);
+                // A pod in which nothing runs needs no time to end in.
+                let grace = has_stopped(read).then_some(Duration::ZERO);
+                let request = self.cluster.delete(&self.resource, &self.key, &precondition, grace);
                 self.noted(WriteVerb::Delete, Some(read), request).await
             }
             ObjectWriter::DryRun(objects) => objects.delete(&self.request()).await,

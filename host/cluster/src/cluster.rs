@@ -91,6 +91,19 @@ fn wanted(what: &Selection, object: &Value) -> bool {
     what.names.is_empty() || what.names.iter().any(|wanted| wanted == name)
 }
 
+/// How an object is deleted.
+fn deletion_parameters(read: &Precondition, grace: Option<Duration>) -> DeleteParams {
+    DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        preconditions: Some(Preconditions {
+            uid: Some(read.uid.clone()),
+            resource_version: Some(read.resource_version.clone()),
+        }),
+        grace_period_seconds: grace.map(|grace| u32::try_from(grace.as_secs()).unwrap_or(u32::MAX)),
+        ..DeleteParams::default()
+    }
+}
+
 /// What a delete has answered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deletion {
@@ -272,21 +285,15 @@ impl Cluster {
     }
 
     /// Deletes an object as it was read, its dependents in the background. One that is not there is gone; one that is another
-    /// by now, or has changed, is a conflict.
+    /// by now, or has changed, is a conflict. `grace` is the time that it has to end in, where not its own.
     pub async fn delete(
         &self,
         resource: &ApiResource,
         key: &ObjectKey,
         read: &Precondition,
+        grace: Option<Duration>,
     ) -> Result<Deletion, Error> {
-        let params = DeleteParams {
-            propagation_policy: Some(PropagationPolicy::Background),
-            preconditions: Some(Preconditions {
-                uid: Some(read.uid.clone()),
-                resource_version: Some(read.resource_version.clone()),
-            }),
-            ..DeleteParams::default()
-        };
+        let params = deletion_parameters(read, grace);
         let request = at(resource, key.namespace.as_ref()).delete(&segment(&key.name), &params);
         let answer: Value = match self.ask(key, request).await {
             Ok(answer) => answer,
@@ -495,5 +502,16 @@ mod tests {
             versions.map(|version| version_path(&version.into())),
             ["/api/v1", "/apis/apps/v1", "/apis/%2E%2E/v1", "/apis/a/..%2F..%2Fapi%2Fv1"]
         );
+    }
+
+    #[test]
+    fn con_30_what_needs_no_time_to_end_in_gets_none_and_is_still_the_object_that_was_read() {
+        let read = Precondition { uid: "u".to_owned(), resource_version: "1".to_owned() };
+        let sent = |grace| serde_json::to_value(deletion_parameters(&read, grace)).unwrap();
+        let expected =
+            json!({"propagationPolicy": "Background", "preconditions": {"uid": "u", "resourceVersion": "1"}});
+        assert_eq!(sent(None), expected);
+        assert_eq!(sent(Some(Duration::ZERO))["gracePeriodSeconds"], json!(0));
+        assert_eq!(sent(Some(Duration::ZERO))["preconditions"], expected["preconditions"]);
     }
 }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     Call, Cluster, Connections, Error,
     connections::WatchHandles,
+    guest::is_content_of_program,
     watch::{FeedHandle, MOST_SINGLE, NamespacedName, Observe, Observed, Scope, Waiter, WatchHandle},
 };
 
@@ -74,9 +75,9 @@ impl ClusterSet {
         self.connections.content(content).await
     }
 
-    /// Says that an object of this kind was read: of a Secret hears whoever connects (C-195).
+    /// Says that an object of this kind was read: of a Secret hears whoever connects (C-195), but for content of programs (CON-31).
     pub fn has_read(&self, on: &ClusterRef, (api_version, kind): (&ApiVersion, &Kind), object: &Value) {
-        if *kind == "Secret" && *api_version == "v1" {
+        if *kind == "Secret" && *api_version == "v1" && !is_content_of_program(object) {
             self.connections.has_read(on, object);
         }
     }

@@ -155,6 +155,20 @@ pub enum WorkloadState {
     Failed(String),
 }
 
+/// Whether nothing of a pod runs any more, nor will: all of its containers have ended, and none is started again. The kubelet says
+/// that such a pod as a whole has ended a second later (CON-30).
+pub fn has_stopped(pod: &Value) -> bool {
+    let list = |place: &str| pod.pointer(place).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let has_ended = |status: &Value| status.pointer("/state/terminated").is_some();
+    let containers = list("/status/containerStatuses");
+    let beside = ["/status/initContainerStatuses", "/status/ephemeralContainerStatuses"].map(list);
+    text(pod, "/kind") == "Pod"
+        && text(pod, "/spec/restartPolicy") == "Never"
+        && !containers.is_empty()
+        && containers.len() == list("/spec/containers").len()
+        && containers.iter().chain(beside.into_iter().flatten()).all(has_ended)
+}
+
 /// How far a job or pod is. Another kind never ends.
 pub fn run(object: &Value) -> WorkloadState {
     match (group_of(object), text(object, "/kind")) {
@@ -553,5 +567,22 @@ mod tests {
             "the operator == of a readiness requirement takes exactly one value, but 2 are given"
         );
         assert!(read(".a[", "exists", 0).contains("is no JSONPath"));
+    }
+
+    #[test]
+    fn con_30_a_pod_has_stopped_when_all_of_its_containers_have_ended_for_good() {
+        let of = |policy: &str, statuses: Value, beside: Value| {
+            has_stopped(&json!({
+                "kind": "Pod", "spec": {"restartPolicy": policy, "containers": [{"name": "a"}, {"name": "b"}]},
+                "status": {"phase": "Running", "containerStatuses": statuses, "initContainerStatuses": beside},
+            }))
+        };
+        let (ended, runs) = (json!({"state": {"terminated": {"exitCode": 0}}}), json!({"state": {"running": {}}}));
+        assert!(of("Never", json!([ended, ended]), json!([ended])));
+        assert!(!of("OnFailure", json!([ended, ended]), json!([ended])));
+        assert!(!of("Never", json!([ended, runs]), json!([ended])));
+        assert!(!of("Never", json!([ended]), json!([ended])));
+        assert!(!of("Never", json!([ended, ended]), json!([runs])));
+        assert!(!has_stopped(&json!({"kind": "Pod", "spec": {"restartPolicy": "Never", "containers": []}})));
     }
 }

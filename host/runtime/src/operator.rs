@@ -87,6 +87,8 @@ pub struct OperatorConfig {
     pub memory: CacheMemory,
     /// Whose panics it writes down: the name of its pod or machine.
     pub pod: String,
+    /// How long running reconciles may take to end once it is told to stop.
+    pub grace: Duration,
     /// The folder that outlives the process, for calls that are under way when it is killed; `None` where nothing does.
     pub journal: Option<PathBuf>,
 }
@@ -115,6 +117,7 @@ impl OperatorConfig {
             records: None,
             memory: cache_memory(&MemoryShares::of_machine()),
             pod: machine::name(),
+            grace: GRACE,
             journal: None,
         }
     }
@@ -141,7 +144,7 @@ pub enum OperatorError {
     Key(#[from] HostKeyError),
 }
 
-/// How long running reconciles may take to end once the operator is told to stop.
+/// How long running reconciles may take to end once an operator is told to stop for which nobody waits.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A running operator. Dropping it ends everything at once; [`stop`](Self::stop) lets running reconciles end.
@@ -152,6 +155,8 @@ pub struct Operator {
     queues: Vec<(&'static str, Queue)>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
+    /// How long running reconciles may take to end once it is told to stop.
+    grace: Duration,
     /// Where calls are written down.
     unfinished: Option<Arc<UnfinishedCalls>>,
 }
@@ -192,6 +197,7 @@ impl Operator {
             queues: Vec::new(),
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
+            grace: config.grace,
             unfinished: None,
         };
         let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
@@ -252,12 +258,13 @@ impl Operator {
         tokio::join!(synced(&self.stores), self.host.policies.synced(), self.host.plugins_known());
     }
 
-    /// Starts nothing more, and gives running reconciles five seconds to end; what is not done by then is done by the
-    /// next operator.
+    /// Starts nothing more, and gives running reconciles some time to end; what is not done by then is done by the next
+    /// operator.
     pub async fn stop(mut self) {
         self.stop.cancel();
+        let grace = self.grace;
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(GRACE, ended).await.is_err() {
+        if tokio::time::timeout(grace, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time and are cut off; the next start goes on with them");
         }
     }

@@ -75,6 +75,10 @@ impl RunError {
     }
 }
 
+/// How long running reconciles may take to end once the process is told to stop: another operator waits for the Lease, and begins
+/// within a second (C-215). What is cut off by then it does again.
+const GRACE: Duration = Duration::from_millis(700);
+
 /// Carries `orangery run` out: returns when the process is told to stop.
 ///
 /// # Errors
@@ -130,6 +134,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         max_parallel: arguments.max_parallel,
         job_records: NonZeroUsize::new(arguments.job_records.into()),
         records,
+        grace: GRACE,
         // A folder that is named outlives the process; the usual one is that of all operators of this user. Below it, as what lies
         // in it is thrown away when there is no room for more.
         journal: arguments.repositories.cache.map(|folder| folder.join("calls")),

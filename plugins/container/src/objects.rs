@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
         json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": self.metadata(name, Some(kind)), "data": data})
     }
 
-    /// All that has to be there before the pod.
+    /// All that has to be there before the pod, but for [`binding`](Self::binding).
     pub(crate) fn prerequisites(&self, parts: &[Vec<u8>], pull_secret: Option<&Value>) -> Vec<ObjectWrite> {
         let mut writes: Vec<ObjectWrite> = self.account().iter().map(|object| self.of_run(object)).collect();
         for (number, part) in parts.iter().enumerate() {
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
     }
 
     /// The account of `wait`, and its rights: to look at its own pod, and to fill the Secrets that were made for it. It may read none.
-    fn account(&self) -> [Value; 3] {
+    fn account(&self) -> [Value; 2] {
         let secrets: Vec<String> = [self.result()].into_iter().chain(self.states()).collect();
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata(&self.name, None),
             "automountServiceAccountToken": false});
@@ -138,13 +138,17 @@ impl<'a> Run<'a> {
                 {"apiGroups": [""], "resources": ["secrets"], "resourceNames": secrets, "verbs": ["patch"]},
             ],
         });
-        let binding = json!({
+        [account, role]
+    }
+
+    /// What gives `wait` its rights. An API server refuses it as long as the Role is not there.
+    pub(crate) fn binding(&self) -> ObjectWrite {
+        self.of_run(&json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": self.metadata(&self.name, None),
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name},
             "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}],
-        });
-        [account, role, binding]
+        }))
     }
 
     /// Credentials of Secrets of another namespace, in one Secret beside the pod.

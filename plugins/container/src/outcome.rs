@@ -26,7 +26,11 @@ const LONGEST_REASON: usize = 128;
 /// The longest that is told of what a container says, in letters.
 const LONGEST_WORDS: usize = 2048;
 
-/// A condition on a pod, in CEL: it has ended, is taken off its node, or something keeps a container of it from beginning.
+/// The containers whose end is the end of a run. What others have put beside them may run on.
+const OF_RUN: [&str; 2] = ["main", "wait"];
+
+/// A condition on a pod, in CEL: its run has ended, it is taken off its node, or something keeps a container of it from beginning.
+/// That a pod as a whole has ended the kubelet says a second after its containers have (CON-30).
 pub(crate) fn settled() -> String {
     let reasons: Vec<String> = HOPELESS.iter().chain(&PULLING).map(|reason| format!("'{reason}'")).collect();
     let kept = |list: &str| {
@@ -40,8 +44,13 @@ pub(crate) fn settled() -> String {
         "has(object.metadata.deletionTimestamp) && has(object.status.conditions) && object.status.conditions.exists(c, \
          c.type == '{DISRUPTED}' && c.status == 'True' && has(c.reason) && c.reason == '{TAKEN_OFF}')"
     );
+    let of_run = OF_RUN.map(|container| format!("'{container}'")).join(", ");
+    let ended = format!(
+        "has(object.status.containerStatuses) && [{of_run}].all(n, object.status.containerStatuses.exists(c, c.name == n && \
+         has(c.state) && has(c.state.terminated)))"
+    );
     format!(
-        "has(object.status) && (has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed'] || {} || {} || \
+        "has(object.status) && (has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed'] || {ended} || {} || {} || \
          {taken_off})",
         kept("initContainerStatuses"),
         kept("containerStatuses")
@@ -50,7 +59,22 @@ pub(crate) fn settled() -> String {
 
 /// The same without what keeps a container: only the end counts.
 pub(crate) fn is_over(pod: &Value) -> bool {
-    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") || is_taken_off(pod)
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") || codes_of_run(pod).is_some() || is_taken_off(pod)
+}
+
+/// The exit codes of the containers of the run; `None` as long as one of them has not ended.
+fn codes_of_run(pod: &Value) -> Option<Vec<i64>> {
+    let code = |container: &&str| status(pod, container)?.pointer("/state/terminated/exitCode")?.as_i64();
+    OF_RUN.iter().map(code).collect()
+}
+
+/// Whether the run has ended well, whatever else there is in the pod.
+fn has_succeeded(pod: &Value) -> bool {
+    match text(pod, "/status/phase") {
+        "Succeeded" => true,
+        "Failed" => false,
+        _ => codes_of_run(pod).is_some_and(|codes| codes.iter().all(|code| *code == 0)),
+    }
 }
 
 /// Whether Kubernetes deletes a pod since its node is gone or is being cleared. What runs there is told to end, and stores nothing.
@@ -103,7 +127,7 @@ pub(crate) fn kept(pod: &Value) -> Option<Obstacle> {
 
 /// Why a pod that has ended has not ended well; `None` where it has.
 pub(crate) fn failed(pod: &Value) -> Option<Problem> {
-    if text(pod, "/status/phase") == "Succeeded" {
+    if has_succeeded(pod) {
         return None;
     }
     let ended_badly = |container: &&str| {
@@ -123,7 +147,7 @@ pub(crate) fn failed(pod: &Value) -> Option<Problem> {
             format!("its pod failed, {}", cut(&told.join(": ")))
         }
     };
-    if is_taken_off(pod) && !matches!(text(pod, "/status/phase"), "Failed") {
+    if is_taken_off(pod) && text(pod, "/status/phase") != "Failed" && codes_of_run(pod).is_none() {
         let [reason, message] = told_of(pod);
         return Some(failure(format!(
             "its pod was taken off node {}, {reason}: {}; the next job waits until that pod is gone",
@@ -156,14 +180,19 @@ pub(crate) fn failure(message: String) -> Problem {
     Problem { code: String::new(), message, at: None }
 }
 
+/// Words of a container within their limit, without what moves the cursor of whoever reads them, or turns the text around.
 fn cut(words: &str) -> String {
+    let words = words.replace("\r\n", "\n");
     let count = words.chars().count();
-    if count <= LONGEST_WORDS {
-        return words.to_owned();
-    }
+    let shown = |c: char| if moves_text(c) { char::REPLACEMENT_CHARACTER } else { c };
     // The end of a log says more than its begin.
-    let end: String = words.chars().skip(count - LONGEST_WORDS).collect();
-    format!("… {end}")
+    let end: String = words.chars().skip(count.saturating_sub(LONGEST_WORDS)).map(shown).collect();
+    if count <= LONGEST_WORDS { end } else { format!("… {end}") }
+}
+
+fn moves_text(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
 fn status<'p>(pod: &'p Value, container: &str) -> Option<&'p Value> {
@@ -302,6 +331,26 @@ mod tests {
     }
 
     #[test]
+    fn con_30_a_run_has_ended_when_its_containers_have_whatever_else_is_in_its_pod() {
+        let told = |pod: &Value| is_over(pod).then(|| failed(pod).map(|problem| problem.message));
+        let (running, done) = (json!({"running": {}}), ended(0, ""));
+        assert_eq!(told(&pod("Running", done.clone(), running.clone())), None);
+        assert_eq!(told(&pod("Running", running.clone(), done.clone())), None);
+        let mut beside = pod("Running", done.clone(), done);
+        beside["status"]["containerStatuses"].as_array_mut().unwrap().push(json!({"name": "proxy", "state": running}));
+        assert_eq!(told(&beside), Some(None));
+        let failed = told(&pod("Running", ended(3, "no disk"), ended(1, "")));
+        assert_eq!(failed, Some(Some("the container main ended with exit code 3: no disk".to_owned())));
+        // A pod that is taken off its node has told the end of its containers.
+        let condition = json!({"type": DISRUPTED, "status": "True", "reason": TAKEN_OFF, "message": "m"});
+        let mut taken_off = pod("Running", ended(143, ""), ended(1, ""));
+        taken_off["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        taken_off["status"]["conditions"] = json!([condition]);
+        let expected = "the container main ended with exit code 143; its pod was ended: DeletionByTaintManager";
+        assert_eq!(told(&taken_off).flatten().as_deref(), Some(expected));
+    }
+
+    #[test]
     fn con_23_a_pod_that_is_taken_off_its_node_has_ended_and_other_ends_are_told_with_their_cause() {
         let pod = |phase: &str, reason: &str, is_deleted: bool| {
             let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"});
@@ -344,6 +393,12 @@ mod tests {
                 format!("the container main cannot begin, {reason}: m; correct its image, or the credentials for it")
             );
         }
+    }
+
+    #[test]
+    fn con_32_words_of_a_container_do_not_move_the_cursor_of_whoever_reads_them() {
+        let words = cut("a\u{1b}[31m\0b\r\nc\td\u{7}\u{202e}\u{85}e");
+        assert_eq!(words, "a\u{fffd}[31m\u{fffd}b\nc\td\u{fffd}\u{fffd}\u{fffd}e");
     }
 
     #[test]

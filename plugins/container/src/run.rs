@@ -212,6 +212,7 @@ fn begin(
         stages.extend(removal(former::leftovers(run, host)?, LEFTOVERS));
     }
     stages.push(Stage::new("what the pod needs", run.prerequisites(&parts, foreign.as_ref()), Gate::Accepted));
+    stages.push(Stage::new("the rights of its container wait", vec![run.binding()], Gate::Accepted));
     stages.push(Stage { writes: vec![write], ..until_settled(run, &run.name) });
     let mut proposal = Proposal::new(stages, Next::ContinueWith(Checkpoint::Run.written()));
     proposal.status = Some(provider_status(run, operation, None, last_success(run.item), has_state(run.item)));

@@ -4,9 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use orangery_api::marks::Marks as _;
 use orangery_apply::{ItemState, Outcome, ProgressStore as _, Purpose, carry_out, manifest, writes_all};
-use orangery_cluster::TERMINATING;
 use orangery_core::{
     error::{Code, Failure, Problem},
     phase::item::Item as Phase,
@@ -36,6 +34,7 @@ mod charts;
 pub(super) mod ended;
 pub(super) mod former;
 mod successors;
+mod termination;
 mod uninstall;
 
 /// What is told as well where a part of a state is encrypted with a key that is gone.
@@ -160,18 +159,9 @@ impl ItemReconciliation {
             self.clean_up_if_possible(&mut state).await;
         }
         self.state = Some(state);
-        result.map_err(|halt| self.ended_by_termination(halt))
-    }
-
-    /// A job of an item that is being deleted ends where a namespace is to blame that is being terminated: what may come to pass
-    /// is the end of both, and the item is not uninstalled before its job has ended.
-    fn ended_by_termination(&self, halt: Halt) -> Halt {
-        match halt {
-            Halt::Retry(mut failure) if failure.reason == TERMINATING && self.gathered.item.is_deleting() => {
-                failure.message.push_str("; the item is being deleted, too, so its job ends, and it is uninstalled");
-                Halt::Stall(failure)
-            }
-            halt => halt,
+        match result {
+            Err(halt) => Err(self.ended_by_termination(halt).await),
+            done @ Ok(_) => done,
         }
     }
 

@@ -79,6 +79,8 @@ pub(super) struct GatheredItem {
     pub(super) requires_approval: bool,
     /// Whether it may come from where it does, once that was asked: a seal is over the whole spec.
     origin: OnceLock<Step<()>>,
+    /// Said once a cluster has told the component that somebody may not do what it needs (CON-29).
+    refused: OnceLock<()>,
     pub(super) owner: Owner,
     pub(super) targets: Arc<TargetConnections>,
     /// Which objects other items of the Execution go on with while this one is taken away (C-174).
@@ -123,6 +125,7 @@ impl GatheredItem {
             policy,
             requires_approval,
             origin: OnceLock::new(),
+            refused: OnceLock::new(),
             owner,
             targets,
             successors: BTreeMap::new(),
@@ -159,6 +162,9 @@ impl GatheredItem {
         if let Some(noted) = noted {
             Box::pin(self.keep(noted, purpose, item, &answer)).await;
         }
+        if answer.as_ref().is_err_and(|fault| fault.problem().code == Code::Unauthorized) {
+            self.refused.get_or_init(|| ());
+        }
         match answer.map_err(|fault| classify(fault, self.deployer.identity()))? {
             None => Ok(None),
             Some(proposal) => {
@@ -172,6 +178,11 @@ impl GatheredItem {
                 Ok(Some(Arc::new(proposal)))
             }
         }
+    }
+
+    /// Whether a cluster has told the component that somebody may not do what it needs.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.get().is_some()
     }
 
     /// Nothing is carried out that is not checked, also where it was checked before: what was stored may come from a time

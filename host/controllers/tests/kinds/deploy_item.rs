@@ -15,5 +15,6 @@ mod jobs;
 mod limits;
 mod moves;
 mod stops;
+mod terminating;
 mod unknown_cluster;
 mod whole;

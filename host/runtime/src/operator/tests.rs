@@ -307,6 +307,21 @@ async fn c_283_an_operator_that_is_dropped_leaves_no_call_as_under_way() {
     drop::<std::sync::mpsc::Sender<()>>(end);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_215_an_operator_that_is_told_to_stop_waits_for_the_calls_under_way_no_longer_than_it_may() {
+    let (_server, client) = server().await;
+    let (began, mut computes) = mpsc::unbounded_channel();
+    let (end, ends) = std::sync::mpsc::channel();
+    let plugins = Arc::new(Computing { began, ends: Mutex::new(ends) });
+    let config = OperatorConfig { grace: Duration::from_millis(1), ..OperatorConfig::new(client.clone(), plugins) };
+    let operator = Operator::start(config).await.unwrap();
+    panic(&client, "a").await;
+    tokio::time::timeout(PATIENCE, computes.recv()).await.expect("it is called");
+    // The call goes on until this test lets it end.
+    tokio::time::timeout(GRACE, operator.stop()).await.expect("it stops before what others are given");
+    drop::<std::sync::mpsc::Sender<()>>(end);
+}
+
 #[tokio::test]
 async fn a_panic_that_cannot_be_written_down_is_tried_again_all_the_same() {
     let (server, client) = server().await;

@@ -36,7 +36,10 @@ impl ItemReconciliation {
         self.gathered.targets.fall_back_on(left.collect(), self.gathered.clusters.call());
         let result = Box::pin(self.take_away(&mut state)).await;
         self.state = Some(state);
-        result
+        match result {
+            Err(halt) => Err(self.without_its_namespace(halt).await),
+            done @ Ok(_) => done,
+        }
     }
 
     /// What the item has in the clusters of its targets, then what it has left in former ones.

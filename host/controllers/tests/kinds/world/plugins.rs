@@ -128,12 +128,15 @@ impl Deployer for Scripted {
         })
     }
 
-    /// Answers `config.uninstalls[n]` like `plan`; nothing where there is none.
+    /// Answers `config.uninstalls[n]` like `plan`; nothing where there is none. `{"refused": MESSAGE}` is what a cluster has told it.
     fn uninstall<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
         Box::pin(async move {
             self.uninstalls.lock().unwrap().push(item.clone());
             self.called.notify_one();
             let proposal = item.config.pointer(&format!("/uninstalls/{}", number(item))).cloned();
+            if let Some(refused) = proposal.as_ref().and_then(|proposal| proposal["refused"].as_str()) {
+                return Err(Fault::later(Code::Unauthorized, refused));
+            }
             Ok(proposal.map(|proposal| serde_json::from_value(proposal).unwrap()))
         })
     }
