@@ -304,8 +304,8 @@ async fn con_26_a_quota_of_pods_that_is_full_is_told_and_leaves_nothing() {
 #[cfg_attr(without_node, ignore = "needs root, containerd and runc: tests/node/build.sh")]
 async fn con_29_in_a_namespace_that_is_deleted_what_is_in_the_way_is_told_with_how_to_go_on() {
     let installed = installed().await;
-    installed.admin.apply(&installation("task", &[("Jinja", item(ENDLESS, &json!({})))])).await;
-    pod_that(&installed, "runs", runs).await;
+    let keeps = "echo x > $STATE_PATH/a";
+    installed.succeeds(&installation("task", &[("Jinja", item(keeps, &json!({})))])).await;
     let deleted = Instant::now();
     installed.admin.delete(&namespace(TEAM, json!({}))).await;
     let stays = item_of(&installed, "task", "DeleteFailed").await;

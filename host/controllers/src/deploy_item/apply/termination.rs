@@ -27,6 +27,7 @@ impl ItemReconciliation {
         if failure.reason != TERMINATING && !(self.is_of_rights(&failure) && self.goes_with_its_namespace().await) {
             return Halt::Retry(failure);
         }
+        failure.reason = TERMINATING.to_owned();
         failure.message.push_str("; the item is being deleted, too, so its job ends, and it is uninstalled");
         Halt::Stall(failure)
     }
@@ -42,6 +43,8 @@ impl ItemReconciliation {
         if !(is_so && self.goes_with_its_namespace().await) {
             return Halt::Retry(failure);
         }
+        // It is not tried again (C-123).
+        failure.reason = TERMINATING.to_owned();
         failure.message.push_str(TOO_LATE);
         Halt::Stall(failure)
     }

@@ -38,6 +38,7 @@ async fn con_29_an_item_that_goes_with_its_namespace_and_has_lost_its_rights_say
          landscaper.gardener.cloud/delete-without-uninstall=true; then reconcile again"
     );
     assert_eq!(told(&status), ("DeleteFailed", expected.as_str()));
+    assert_eq!(status["lastError"]["reason"], "NamespaceTerminating");
     let without = json!({"metadata": {"annotations": {"landscaper.gardener.cloud/delete-without-uninstall": "true"}}});
     world.patch("item", without).await;
     world.trigger("item", "three").await;
