@@ -65,7 +65,7 @@ fn has_no_text(object: &Value) -> bool {
 const OF_CONTAINER_ITEM: &str = "container.deployer.landscaper.gardener.cloud/name";
 
 /// The most bytes, in base64, of what a program has exported that are looked for in messages (CON-31).
-pub const MOST_EXPORTS_SOUGHT: usize = 32 << 10;
+const MOST_EXPORTS_SOUGHT: usize = 32 << 10;
 
 /// Whether a Secret is content of a container item, which no message hides: its configuration, which stands in the item as well, or
 /// many exports, which a program hands out and which would take the room of what is secret (CON-31).
