@@ -18,7 +18,7 @@ use orangery_ocm::Files;
 
 use self::case::BlueprintCase;
 pub(crate) use self::{
-    coverage::{CountedPlugins, CoverageMeasure, LineCoverage, TemplateCoverage},
+    coverage::{CoverageMeasure, LineCoverage, TemplateCoverage, counted},
     report::BlueprintCaseReport,
     snapshot::SnapshotUse,
 };

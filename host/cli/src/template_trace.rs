@@ -7,21 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use orangery_blueprint::{
     plugins::Plugins,
-    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    rendering::{ExecutionKind, MAPPING_ENGINE, Output, RenderFailure, RenderRequest, Rendered},
     review::{self, BlueprintOrigin},
     template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::{
-    name::Namespace,
     port::BoxFuture,
     yaml::{self, SourcePositions},
 };
-use orangery_ocm::{Artifact, Files};
-use orangery_proposal::deployer::{Deployer, PluginIdentity};
+use orangery_ocm::Files;
+use orangery_proposal::deployer::PluginIdentity;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::template_marks::{LineMark, TagSyntax, Unmarked, marked, marks};
+use crate::{
+    template_marks::{LineMark, TagSyntax, Unmarked, marked, marks},
+    wrapped_engines::{WrapEngine, WrappedEngines},
+};
 
 /// The templates that were rendered, in their order.
 #[derive(Debug, Default)]
@@ -63,7 +65,7 @@ impl std::fmt::Debug for TracedTemplate {
 enum DocumentLines {
     /// By the marks in the text that the document was read from.
     Marked(Unmarked, SourcePositions),
-    /// The template is a document of the same form.
+    /// The template is a document of the same form, as those of Spiff are.
     SameForm(SourcePositions),
     /// Not at all.
     Unknown,
@@ -112,40 +114,13 @@ impl TracedTemplate {
     }
 }
 
-/// Components whose template engines are watched.
-pub struct TracedPlugins<'a> {
-    /// The components.
-    pub plugins: &'a dyn Plugins,
-    /// What is rendered.
-    pub trace: Arc<TemplateTrace>,
-}
-
-impl Plugins for TracedPlugins<'_> {
-    fn deployer(&self, item_type: &str, namespace: &Namespace) -> Option<Arc<dyn Deployer>> {
-        self.plugins.deployer(item_type, namespace)
-    }
-
-    fn template_engine(&self, template_type: &str, namespace: Option<&Namespace>) -> Option<Arc<dyn TemplateEngine>> {
-        let engine = self.plugins.template_engine(template_type, namespace)?;
-        Some(Arc::new(TracedEngine { engine, template_type: template_type.to_owned(), trace: Arc::clone(&self.trace) }))
-    }
-
-    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
-        let engine = self.plugins.bundled_engine(name, component);
-        Arc::new(TracedEngine { engine, template_type: name.to_owned(), trace: Arc::clone(&self.trace) })
-    }
-
-    fn bundled_memory_mib(&self) -> u64 {
-        self.plugins.bundled_memory_mib()
-    }
-
-    fn template_types(&self) -> Vec<String> {
-        self.plugins.template_types()
-    }
-
-    fn gate_types(&self) -> Vec<String> {
-        self.plugins.gate_types()
-    }
+/// Components whose template engines tell a trace what they render.
+pub fn traced<'p>(plugins: &'p dyn Plugins, trace: &Arc<TemplateTrace>) -> WrappedEngines<'p> {
+    let trace = Arc::clone(trace);
+    let wrap: WrapEngine = Box::new(move |engine, template_type| {
+        Arc::new(TracedEngine { engine, template_type, trace: Arc::clone(&trace) })
+    });
+    WrappedEngines { plugins, wrap }
 }
 
 struct TracedEngine {
@@ -164,7 +139,8 @@ impl TracedEngine {
     ) -> Option<(Value, DocumentLines)> {
         let text = match output {
             Output::Document(document) => {
-                let located = yaml::locate(&request.template).ok();
+                let has_same_form = self.template_type == MAPPING_ENGINE;
+                let located = has_same_form.then(|| yaml::locate(&request.template).ok()).flatten();
                 let lines = located.map_or(DocumentLines::Unknown, |of| DocumentLines::SameForm(of.positions));
                 return Some((document.clone(), lines));
             }

@@ -25,6 +25,7 @@ mod object_memory;
 mod object_watcher;
 mod pace;
 mod path;
+mod program_content;
 mod set;
 mod shares;
 mod watch;

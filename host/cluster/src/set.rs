@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     Call, Cluster, Connections, Error,
     connections::WatchHandles,
-    guest::is_content_of_program,
+    program_content::is_content_of_program,
     watch::{FeedHandle, MOST_SINGLE, NamespacedName, Observe, Observed, Scope, Waiter, WatchHandle},
 };
 

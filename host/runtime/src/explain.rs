@@ -163,6 +163,7 @@ impl ObjectExplanation<'_> {
             inputs: search.inputs(&RootInputs::of(&source).map_err(|why| self.refused(&why))?).await,
             config: search.config(&object.object).await,
             release: release_text(&proposals, &rendered.item, &proposed).await,
+            shown: display(&object.object),
             live: self.live_object(&proposals, &rendered, object, &mut notes).await,
         };
         notes.extend(found.inputs.note().into_iter().chain(found.config.note()));
@@ -256,7 +257,7 @@ impl ObjectExplanation<'_> {
         found: &FoundOrigins,
         rendered: &RenderedItem,
     ) -> ExplainedField {
-        let value = match at(&display(&object.object), &field.steps).cloned().unwrap_or_default() {
+        let value = match at(&found.shown, &field.steps).cloned().unwrap_or_default() {
             Value::String(text) => Value::String(self.mask(&text)),
             other => other,
         };
@@ -279,6 +280,8 @@ struct FoundOrigins {
     config: Found<String>,
     /// The text of its release, where it is of one.
     release: Option<ReleaseText>,
+    /// The object as the next job would write it, without what is secret.
+    shown: Value,
     /// The object as its cluster has it.
     live: Option<Value>,
 }

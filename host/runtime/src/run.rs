@@ -90,11 +90,10 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     let containers = ContainerItems::read(arguments.container_deployer.as_deref())?;
     let plugins = components::load(arguments.plugins.as_deref(), bundled, containers, arguments.call_processes)?;
     let records = recordings::open(&arguments.record, arguments.repositories.cache.as_deref())?;
-    let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));
     let components = arguments.repositories.open(&[])?;
-    let held = plugins.clone();
+    let (requests, held) = (Requests::default(), plugins.clone());
     let (figures, metrics) = (Figures::new(requests.clone(), move || held.occupancy()), CancellationToken::new());
     let _served_until_the_end = metrics.clone().drop_guard();
     if let Some(address) = arguments.health_address {
@@ -135,8 +134,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         job_records: NonZeroUsize::new(arguments.job_records.into()),
         records,
         grace: GRACE,
-        // A folder that is named outlives the process; the usual one is that of all operators of this user. Below it, as what lies
-        // in it is thrown away when there is no room for more.
+        // Below the folder that outlives the process: what lies in it is thrown away when there is no room for more.
         journal: arguments.repositories.cache.map(|folder| folder.join("calls")),
         ..OperatorConfig::new(client, plugins)
     };

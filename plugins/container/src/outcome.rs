@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn con_32_words_of_a_container_do_not_move_the_cursor_of_whoever_reads_them() {
+    fn con_32_words_of_a_container_do_not_move_the_cursor() {
         let words = cut("a\u{1b}[31m\0b\r\nc\td\u{7}\u{202e}\u{85}e");
         assert_eq!(words, "a\u{fffd}[31m\u{fffd}b\nc\td\u{fffd}\u{fffd}\u{fffd}e");
     }

@@ -14,12 +14,14 @@ use orangery_blueprint::{
     review::ToCheck,
     template_engine::{TemplateContext, TemplateEngine},
 };
-use orangery_core::{name::Namespace, port::BoxFuture};
-use orangery_ocm::Artifact;
-use orangery_proposal::deployer::{Deployer, PluginIdentity};
+use orangery_core::port::BoxFuture;
+use orangery_proposal::deployer::PluginIdentity;
 use serde::Serialize;
 
-use crate::template_marks::{LineMark, TagSyntax, marked, marks, reached};
+use crate::{
+    template_marks::{LineMark, TagSyntax, marked, marks, reached},
+    wrapped_engines::{WrapEngine, WrappedEngines},
+};
 
 /// The engine that computes all of a template whatever the inputs are.
 const WHOLE: &str = "Spiff";
@@ -129,40 +131,13 @@ fn lines(text: &str) -> BTreeSet<usize> {
     numbered.map(|(index, _)| index + 1).collect()
 }
 
-/// Components whose template engines are watched.
-pub(crate) struct CountedPlugins<'a> {
-    /// The components.
-    pub(crate) plugins: &'a dyn Plugins,
-    /// What was rendered.
-    pub(crate) coverage: Arc<LineCoverage>,
-}
-
-impl Plugins for CountedPlugins<'_> {
-    fn deployer(&self, item_type: &str, namespace: &Namespace) -> Option<Arc<dyn Deployer>> {
-        self.plugins.deployer(item_type, namespace)
-    }
-
-    fn template_engine(&self, template_type: &str, namespace: Option<&Namespace>) -> Option<Arc<dyn TemplateEngine>> {
-        let engine = self.plugins.template_engine(template_type, namespace)?;
-        let (template_type, coverage) = (template_type.to_owned(), Arc::clone(&self.coverage));
-        Some(Arc::new(CountedEngine { engine, template_type, coverage }))
-    }
-
-    fn bundled_engine(&self, name: &str, component: Arc<dyn Artifact>) -> Arc<dyn TemplateEngine> {
-        self.plugins.bundled_engine(name, component)
-    }
-
-    fn bundled_memory_mib(&self) -> u64 {
-        self.plugins.bundled_memory_mib()
-    }
-
-    fn template_types(&self) -> Vec<String> {
-        self.plugins.template_types()
-    }
-
-    fn gate_types(&self) -> Vec<String> {
-        self.plugins.gate_types()
-    }
+/// Components whose template engines tell which lines they have rendered.
+pub(crate) fn counted<'p>(plugins: &'p dyn Plugins, coverage: &Arc<LineCoverage>) -> WrappedEngines<'p> {
+    let coverage = Arc::clone(coverage);
+    let wrap: WrapEngine = Box::new(move |engine, template_type| {
+        Arc::new(CountedEngine { engine, template_type, coverage: Arc::clone(&coverage) })
+    });
+    WrappedEngines { plugins, wrap }
 }
 
 struct CountedEngine {

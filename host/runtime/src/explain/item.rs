@@ -13,7 +13,7 @@ use orangery_blueprint::{
 };
 use orangery_cli::{
     offline::{Given, LiveNamespace, Offline, OfflineVersions, RenderSubject, RenderedInstallation},
-    template_trace::{TemplatePlace, TemplateTrace, TracedPlugins, TracedTemplate},
+    template_trace::{TemplatePlace, TemplateTrace, TracedTemplate, traced},
 };
 use orangery_controllers::{ControllerContext, execution::ItemOwner};
 use orangery_core::name::{Namespace, ObjectName};
@@ -96,7 +96,7 @@ impl ExplainedSource<'_> {
             return Ok(RenderedItem { item: self.item.clone(), is_new: false, made_by: None });
         };
         let trace = Arc::new(TemplateTrace::default());
-        let plugins = TracedPlugins { plugins: self.host.plugins.as_ref(), trace: Arc::clone(&trace) };
+        let plugins = traced(self.host.plugins.as_ref(), &trace);
         let mut offline = self.offline(&plugins, BTreeMap::new());
         let subject = self.subject(root, self.live.given(&root.name_any()));
         let rendered = offline.roots(vec![subject]).await.map_err(|error| message(&error))?;

@@ -40,7 +40,7 @@ async fn the_commands_of_the_offline_example_print_what_its_readme_says() {
     let mut printed: Vec<(String, Ended)> = Vec::new();
     for command in commands(&readme) {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        if let ["cargo", "run", "--release", "--", arguments @ ..] = words.as_slice() {
+        if let ["cargo", "run", "--", arguments @ ..] = words.as_slice() {
             let ended = binary.run(arguments).await;
             assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.stderr);
             printed.push((arguments.join(" "), ended));

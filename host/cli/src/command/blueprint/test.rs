@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::{
     blueprint_cases::{
-        self, BlueprintCaseReport, CountedPlugins, CoverageMeasure, LineCoverage, SnapshotUse, TemplateCoverage,
-        TestedBlueprint, junit,
+        self, BlueprintCaseReport, CoverageMeasure, LineCoverage, SnapshotUse, TemplateCoverage, TestedBlueprint,
+        counted, junit,
     },
     blueprints::{BlueprintsError, FolderFiles, folder_of_blueprint},
     command::render::OfflineVersionFlags,
@@ -103,7 +103,7 @@ impl BlueprintTest {
         let files: Arc<dyn Files> = Arc::new(files);
         let plugins = components::of_command(self.plugins.as_deref())?;
         let coverage = Arc::new(LineCoverage::default());
-        let plugins = CountedPlugins { plugins: plugins.as_ref(), coverage: Arc::clone(&coverage) };
+        let plugins = counted(plugins.as_ref(), &coverage);
         let versions = self.versions.open(folder)?;
         let blueprint = TestedBlueprint { plugins: &plugins, versions, files: Arc::clone(&files), spec };
         let snapshots = if self.update { SnapshotUse::IsUpdated } else { SnapshotUse::Holds };

@@ -19,7 +19,7 @@ async fn refused(world: &Items) {
     assert_eq!(status["phase"], "Succeeded", "{status:#}");
 }
 
-fn told(status: &Value) -> (&str, &str) {
+fn phase_and_message(status: &Value) -> (&str, &str) {
     (status["phase"].as_str().unwrap_or_default(), status["lastError"]["message"].as_str().unwrap_or_default())
 }
 
@@ -37,7 +37,7 @@ async fn con_29_an_item_that_goes_with_its_namespace_and_has_lost_its_rights_say
          it: to let go of the item, with what it has elsewhere left there, annotate DeployItem \
          landscaper.gardener.cloud/delete-without-uninstall=true; then reconcile again"
     );
-    assert_eq!(told(&status), ("DeleteFailed", expected.as_str()));
+    assert_eq!(phase_and_message(&status), ("DeleteFailed", expected.as_str()));
     assert_eq!(status["lastError"]["reason"], "NamespaceTerminating");
     let without = json!({"metadata": {"annotations": {"landscaper.gardener.cloud/delete-without-uninstall": "true"}}});
     world.patch("item", without).await;
