@@ -1,6 +1,9 @@
 //! What a field depends on: one input after the other is changed, and all is made again. Many are changed together first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use orangery_api::deploy_item::DeployItem;
 use orangery_cli::command::explain::{ExplainedInput, NotTriedInput};
@@ -213,7 +216,7 @@ async fn search(
 ) -> Searched {
     let mut searched = Searched::default();
     let mut trials = 0;
-    let mut left: Vec<std::ops::Range<usize>> = if count == 0 { Vec::new() } else { vec![0..count] };
+    let mut left: Vec<Range<usize>> = Vec::from_iter((count > 0).then_some(0..count));
     while let Some(group) = left.pop() {
         if trials >= MOST_TRIALS {
             searched.left += group.len();
