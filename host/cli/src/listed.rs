@@ -7,13 +7,15 @@ use kube::{
 };
 use orangery_core::{
     levels::{self, DEEPEST_OBJECT},
-    name::Namespace,
+    name::{Kind, Namespace, ObjectName},
 };
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
 };
 use serde_json::value::RawValue;
+
+use crate::call::{CallError, CallSubject};
 
 /// A page of a list.
 pub(crate) struct ListedPage<K> {
@@ -40,6 +42,35 @@ where
     let page: ObjectList<ListedObject<K>> = client.request(request).await?;
     let next = page.metadata.continue_.filter(|token| !token.is_empty());
     Ok(ListedPage { objects: page.items.into_iter().map(|ListedObject(object)| object).collect(), next })
+}
+
+/// Hands on all objects of a kind in a namespace, or in all where there is none: so many are asked for at once.
+///
+/// # Errors
+/// The kind cannot be listed.
+pub(crate) async fn each<K>(
+    client: &Client,
+    namespace: Option<&Namespace>,
+    (group, at_once): (&str, u32),
+    mut take: impl FnMut(K),
+) -> Result<(), CallError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned,
+{
+    let mut params = ListParams::default().limit(at_once);
+    loop {
+        let page = page::<K>(client, namespace, &params).await.map_err(|error| {
+            let (kind, all) = (Kind::from(K::kind(&()).into_owned()), Namespace::default());
+            let subject =
+                CallSubject { kind: &kind, group, namespace: namespace.unwrap_or(&all), name: ObjectName::EMPTY };
+            CallError::of(subject, error)
+        })?;
+        page.objects.into_iter().for_each(&mut take);
+        match page.next {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(()),
+        }
+    }
 }
 
 #[derive(Clone)]

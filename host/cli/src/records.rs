@@ -3,20 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::BASE64;
-use kube::{Client, Resource as _, api::ListParams};
+use kube::Client;
 use orangery_api::{
     job_history::{JobHistory, JobRecord, JobRecords, RecordContentError, RecordedJob},
     namespace_policy::POLICY_GROUP,
     plan::PlanItem,
 };
-use orangery_core::name::{JobId, Kind, Namespace, ObjectName};
+use orangery_core::name::{JobId, Namespace};
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::Serialize;
 
-use crate::{
-    call::{CallError, CallSubject},
-    listed,
-};
+use crate::{call::CallError, listed};
 
 /// Histories that are listed at once: each may have a megabyte.
 const PAGE: u32 = 20;
@@ -165,20 +162,10 @@ impl FoundRecord {
 /// # Errors
 /// The server does not answer, or refuses.
 pub(crate) async fn all(client: &Client, namespace: &Namespace) -> Result<Vec<FoundRecord>, JobRecordError> {
-    let (mut found, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let page = listed::page::<JobHistory>(client, Some(namespace), &params).await;
-        let page = page.map_err(|error| {
-            let kind = Kind::from(JobHistory::kind(&()).into_owned());
-            let subject = CallSubject { kind: &kind, group: POLICY_GROUP, namespace, name: &ObjectName::default() };
-            CallError::of(subject, error)
-        })?;
-        found.extend(page.objects.into_iter().flat_map(|history| of_history(namespace, history)));
-        match page.next {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
+    let mut found = Vec::new();
+    let take = |history: JobHistory| found.extend(of_history(namespace, history));
+    listed::each(client, Some(namespace), (POLICY_GROUP, PAGE), take).await?;
+    Ok(found)
 }
 
 fn of_history(namespace: &Namespace, history: JobHistory) -> Vec<FoundRecord> {

@@ -4,7 +4,7 @@
 use data_encoding::BASE64_NOPAD;
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
+    api::{ListParams, ObjectMeta, PostParams},
     core::PartialObjectMeta,
 };
 use orangery_api::{
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::{
     controller_context::ControllerContext,
-    object::{message_of, owner_reference, uid_of},
+    object::{message_of, of_uid, owner_reference, uid_of},
 };
 
 /// JobHistories of items that are gone, in one namespace: the oldest go (C-335).
@@ -216,7 +216,7 @@ impl ItemHistory<'_> {
         let age = |history: &PartialObjectMeta<JobHistory>| (history.labels().get(ENDED).cloned(), history.name_any());
         ended.sort_by_key(|history| std::cmp::Reverse(age(history)));
         for history in ended.into_iter().skip(MOST_ENDED_HISTORIES) {
-            if let Err(error) = api.delete(&history.name_any(), &DeleteParams::default()).await {
+            if let Err(error) = api.delete(&history.name_any(), &of_uid(history.metadata.uid.clone())).await {
                 tracing::debug!(%error, history = history.name_any(), "an old JobHistory stays");
             }
         }

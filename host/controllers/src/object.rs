@@ -2,12 +2,21 @@
 //! written.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::Resource;
+use kube::{
+    Resource,
+    api::{DeleteParams, Preconditions},
+};
 use orangery_api::{
     FINALIZER, annotation,
     marks::{Marks, Operation},
 };
 use orangery_reconcile::{Key, Watched};
+
+/// Deletes an object where it is still the one that was read.
+pub(crate) fn of_uid(uid: Option<String>) -> DeleteParams {
+    let preconditions = Preconditions { uid, resource_version: None };
+    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
+}
 
 /// The owner reference of an object's controller.
 pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {

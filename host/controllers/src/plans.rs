@@ -7,7 +7,7 @@ use data_encoding::BASE64;
 use futures::{StreamExt as _, future::join_all};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+    api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt as _,
@@ -33,7 +33,7 @@ use serde_json::json;
 
 use crate::{
     controller_context::ControllerContext,
-    object::{message_of, owner_reference, uid_of},
+    object::{message_of, of_uid, owner_reference, uid_of},
     object_access::get,
 };
 
@@ -189,9 +189,7 @@ impl ItemPlans<'_> {
         };
         old.sort_by_key(|plan| std::cmp::Reverse(age(plan)));
         for plan in old.into_iter().skip(MOST_KEPT_PLANS) {
-            let preconditions = Preconditions { uid: plan.metadata.uid.clone(), resource_version: None };
-            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-            if let Err(error) = api.delete(&plan.name_any(), &params).await {
+            if let Err(error) = api.delete(&plan.name_any(), &of_uid(plan.metadata.uid.clone())).await {
                 tracing::debug!(%error, plan = plan.name_any(), "an old Plan stays until its item goes");
             }
         }

@@ -4,7 +4,7 @@ use clap::Args;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
     Api, Client, Resource as _, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams, PostParams},
 };
 use orangery_api::{
     namespace_policy::POLICY_GROUP,
@@ -192,16 +192,11 @@ fn why(plan: &Plan) -> String {
 
 /// The Plans of a namespace of which nobody has said anything.
 async fn open(client: &Client, namespace: &Namespace) -> Result<Vec<Plan>, CommandError> {
-    let (mut plans, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let page = listed::page::<Plan>(client, Some(namespace), &params).await;
-        let page = page.map_err(|error| refused(namespace, &ObjectName::default(), error))?;
-        plans.extend(page.objects.into_iter().filter(|plan| plan.phase() == phase::READY && plan.decision().is_none()));
-        match page.next {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(plans),
-        }
-    }
+    let mut plans = Vec::new();
+    let is_open = |plan: &Plan| plan.phase() == phase::READY && plan.decision().is_none();
+    let take = |plan: Plan| plans.extend(Some(plan).filter(is_open));
+    listed::each(client, Some(namespace), (POLICY_GROUP, PAGE), take).await?;
+    Ok(plans)
 }
 
 async fn list(client: &Client, namespace: &Namespace, terminal: &mut Terminal) -> Result<Exit, CommandError> {

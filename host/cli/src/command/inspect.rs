@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use kube::{Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
+use kube::{Client, Resource, ResourceExt as _, core::NamespaceResourceScope};
 use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, installation::Installation};
 use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    call::{CallError, CallSubject},
+    call::CallError,
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
@@ -169,20 +169,9 @@ pub(super) async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Ve
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned,
 {
-    let kind = Kind::from(K::kind(&()));
-    let subject = CallSubject { kind: &kind, group: GROUP, namespace, name: ObjectName::EMPTY };
+    let within = (!namespace.is_empty()).then_some(namespace);
     let mut objects = Vec::new();
-    let mut parameters = ListParams::default().limit(PAGE);
-    loop {
-        let within = (!namespace.is_empty()).then_some(namespace);
-        let page =
-            listed::page::<K>(client, within, &parameters).await.map_err(|error| CallError::of(subject, error))?;
-        objects.extend(page.objects.into_iter().map(Arc::new));
-        match page.next {
-            Some(token) => parameters = parameters.continue_token(&token),
-            None => break,
-        }
-    }
+    listed::each(client, within, (GROUP, PAGE), |object: K| objects.push(Arc::new(object))).await?;
     objects.sort_by_key(|object| (object.namespace(), object.name_any()));
     Ok(objects)
 }

@@ -4,24 +4,21 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{Client, Resource, ResourceExt as _, api::ListParams};
+use kube::{Client, Resource, ResourceExt as _};
 use orangery_api::{
     GROUP, annotation, context::Context, data_object::DataObject, deploy_item::DeployItem, installation::Installation,
     label, marks::Marks as _, overwrites::ComponentVersionOverwrites, target::Target,
 };
 use orangery_blueprint::DEEPEST_MADE;
 use orangery_core::{
-    name::{Kind, Namespace, ObjectName},
+    name::{Namespace, ObjectName},
     phase::item::Item as Phase,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Given, GivenOrigin, NamespaceObjects};
-use crate::{
-    call::{CallError, CallSubject},
-    listed,
-};
+use crate::{call::CallError, listed};
 
 /// Objects that are asked for at once.
 const PAGE: u32 = 500;
@@ -122,17 +119,6 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned,
 {
     let mut objects = Vec::new();
-    let mut params = ListParams::default().limit(PAGE);
-    loop {
-        let page = listed::page::<K>(client, Some(namespace), &params).await;
-        let page = page.map_err(|error| {
-            let (kind, name) = (Kind::from(K::kind(&()).into_owned()), ObjectName::default());
-            CallError::of(CallSubject { kind: &kind, group, namespace, name: &name }, error)
-        })?;
-        objects.extend(page.objects);
-        match page.next {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(objects),
-        }
-    }
+    listed::each(client, Some(namespace), (group, PAGE), |object| objects.push(object)).await?;
+    Ok(objects)
 }

@@ -1,6 +1,7 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DeleteParams;
 use kube::{
     Client, Config, CustomResourceExt as _,
     api::{Patch, PatchParams},

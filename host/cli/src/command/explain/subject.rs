@@ -2,15 +2,12 @@
 
 use std::{collections::BTreeSet, str::FromStr};
 
-use kube::{Client, api::ListParams};
+use kube::Client;
 use orangery_api::{GROUP, deploy_item::DeployItem};
-use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
+use orangery_core::name::{ApiVersion, Kind, Namespace};
 use serde_json::Value;
 
-use crate::{
-    call::{CallError, CallSubject},
-    listed,
-};
+use crate::{call::CallError, listed};
 
 /// Deploy items that are asked for at once.
 const PAGE: u32 = 500;
@@ -217,20 +214,9 @@ async fn holders(
     (subject, wish): (&ObjectSubject, (Option<&Namespace>, Option<&str>)),
 ) -> Result<Vec<ObjectHolder>, CallError> {
     let mut found = Vec::new();
-    let mut params = ListParams::default().limit(PAGE);
-    loop {
-        let page = listed::page::<DeployItem>(client, namespace, &params).await.map_err(|error| {
-            let kind = Kind::from_static("DeployItem");
-            let (everywhere, name) = (Namespace::default(), ObjectName::default());
-            let namespace = namespace.unwrap_or(&everywhere);
-            CallError::of(CallSubject { kind: &kind, group: GROUP, namespace, name: &name }, error)
-        })?;
-        found.extend(page.objects.into_iter().flat_map(|item| held(item, subject, wish)));
-        match page.next {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
+    let take = |item: DeployItem| found.extend(held(item, subject, wish));
+    listed::each(client, namespace, (GROUP, PAGE), take).await?;
+    Ok(found)
 }
 
 /// The objects of an item that are meant, as its status lists them. An item that is named itself may have it unlisted.
