@@ -117,3 +117,6 @@ mod tests {
         }
     }
 }
+
+/// By whom the spec was changed last, as they say themselves; an admission policy of the chart has it be true (C-367).
+pub const CHANGED_BY: &str = "orangery.dev/changed-by";

@@ -55,6 +55,12 @@ pub struct PlanContent {
     pub job_id: JobId,
     /// The how manieth of the item in its job.
     pub number: u32,
+    /// Who has changed the Installation at the root, as its annotation says; empty where it does not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub author: String,
+    /// Whether somebody else has to approve it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub requires_other_approver: bool,
     /// The component that proposes it, and its version.
     pub plugin: String,
     /// What it was made from: where something of it is another by now, the Plan is stale.
@@ -69,6 +75,11 @@ pub struct PlanContent {
     /// By which the operator knows the Plan as its own, with every field above.
     #[serde(default)]
     pub seal: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The deploy item of a Plan.
@@ -212,6 +223,9 @@ pub enum PlanDecision {
     Reject,
 }
 
+/// The label of a Plan that was made before it was the turn of its deploy item (C-366).
+pub const PLANNED_AHEAD: &str = "orangery.dev/planned-ahead";
+
 /// The label of a Plan with the uid of its deploy item.
 pub const PLANNED_ITEM: &str = "orangery.dev/item-uid";
 
@@ -220,6 +234,12 @@ impl Plan {
     pub fn decision(&self) -> Option<&PlanApproval> {
         let approval = self.status.as_ref()?.approval.as_ref()?;
         (approval.plan_hash == self.spec.plan_hash).then_some(approval)
+    }
+
+    /// Whether somebody may approve it or reject it. Where it has to be another one than the author, both have to be known (C-367).
+    pub fn may_be_decided_by(&self, by: &str) -> bool {
+        let PlanContent { author, requires_other_approver, .. } = &self.spec;
+        !requires_other_approver || !(author.is_empty() || by.is_empty() || by == author)
     }
 
     /// Where it stands; `Ready` where nothing is said.

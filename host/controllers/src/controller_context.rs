@@ -31,6 +31,7 @@ use crate::{
     job_histories::JobHistories,
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
+    planned_ahead::PlannedAhead,
     seal::NewestSeals,
     secret_values::SecretValues,
     seed::HostKey,
@@ -106,6 +107,8 @@ pub struct ControllerContext {
     pub(crate) newest_seals: NewestSeals,
     /// Of which items drift is being written.
     pub(crate) corrected_items: CorrectedItems,
+    /// Which items have Plans that were made before it was their turn.
+    pub(crate) planned_ahead: PlannedAhead,
     /// Which cluster that of the client is.
     pub(crate) host_cluster: HostCluster,
     /// With which component the jobs of items began.
@@ -196,6 +199,7 @@ impl ControllerContext {
             kept_credentials: KnownCredentials::default(),
             newest_seals: NewestSeals::default(),
             corrected_items: CorrectedItems::default(),
+            planned_ahead: PlannedAhead::default(),
             host_cluster: HostCluster::default(),
             job_deployers,
             served_types,

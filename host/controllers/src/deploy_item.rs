@@ -22,8 +22,9 @@ use orangery_proposal::item::decide;
 use orangery_reconcile::{Controller, Crash, Key, NextCall, Queue, in_this_slot};
 
 use self::{
-    apply::{Applied, apply, approval::end_plans, ended::end_after_job, former::release},
+    apply::{Applied, apply, approval::end_plans, former::release},
     gather::ItemReconciliation,
+    plan_ahead::{between_jobs, wake_items as wake_planned},
     status::proposal_cache::ProposalCache,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
 };
@@ -40,8 +41,11 @@ mod crashes;
 pub(crate) mod dependencies;
 mod drift;
 mod dry_run;
+mod forgotten;
 mod gather;
 mod on_record;
+mod plan_ahead;
+mod planned;
 mod status;
 mod timeout;
 mod trigger;
@@ -70,29 +74,8 @@ impl DeployItemController {
         kept_credentials::watch_deletions(&controller.host);
         wake_items(&controller.host, controller.queue.clone());
         plugins::wake_items(&controller.host, controller.queue.clone());
+        wake_planned(&controller.host, controller.queue.clone());
         controller
-    }
-
-    /// An item that others released is not looked at again: what it holds goes with it.
-    fn forget_deleted(&self) {
-        let (pool, cache, limiter) = (Arc::clone(&self.pool), Arc::clone(&self.cache), Arc::clone(&self.limiter));
-        let host = Arc::downgrade(&self.host);
-        self.host.stores.deploy_items.subscribe(move |change| {
-            if let (None, Some(key)) = (change.after, change.key()) {
-                let uid = change.before.and_then(|before| before.metadata.uid.as_deref());
-                host.upgrade().into_iter().zip(uid).for_each(|(host, uid)| host.forget_item(uid));
-                pool.release(&waiter(StoredKind::DeployItem, &key));
-                cache.forget(&key);
-                limiter.leave(&key);
-            }
-        });
-    }
-
-    /// Nothing is waited for any more: watches and what is held in memory go.
-    fn forget(&self, key: &Key) {
-        self.pool.release(&waiter(StoredKind::DeployItem, key));
-        self.cache.forget(key);
-        self.limiter.leave(key);
     }
 
     /// Where the job rests, in one write; and when the item is looked at again.
@@ -146,7 +129,7 @@ impl DeployItemController {
             ItemTrigger::Job(job) => job,
             ItemTrigger::Done(next) => return Ok(next),
             ItemTrigger::None(deployer) => {
-                let ended = end_after_job(&self.host, &self.pool, item, deployer).await;
+                let ended = between_jobs(&self.host, &self.pool, item, deployer).await;
                 self.forget(&Key::of(item.as_ref()));
                 return ended.map(|()| NextCall::Settled);
             }

@@ -54,6 +54,7 @@ mod namespace_policy;
 mod never_begun;
 mod object;
 mod object_access;
+mod planned_ahead;
 mod plans;
 mod plugins;
 mod policy;

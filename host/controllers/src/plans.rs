@@ -19,7 +19,7 @@ use orangery_api::{
     deploy_item::DeployItem,
     job::Job as _,
     job_history::RecordedPlan,
-    plan::{PLANNED_ITEM, Plan, PlanContent, PlanDecision, phase},
+    plan::{PLANNED_AHEAD, PLANNED_ITEM, Plan, PlanApproval, PlanContent, PlanDecision, phase},
 };
 use orangery_core::{
     digest::sha256,
@@ -52,6 +52,21 @@ const PAGE: u32 = 100;
 /// Letters of the name of an item in that of its Plans.
 const NAME_OF_ITEM: usize = 200;
 
+/// The Plans of an item in a job, and the number of the next one.
+pub(crate) type JobPlans = (Vec<KnownPlan>, u32);
+
+/// When a Plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanTurn {
+    /// When it is the turn of its item.
+    Now,
+    /// Before that (C-366).
+    Ahead,
+}
+
+/// The reason of the condition of a Plan of which somebody said something who may not.
+const MAY_NOT_DECIDE: &str = "MayNotDecide";
+
 /// Plans of one item in one job.
 pub(crate) struct ItemPlans<'a> {
     pub(crate) host: &'a ControllerContext,
@@ -77,7 +92,7 @@ impl ItemPlans<'_> {
     ///
     /// # Errors
     /// The server does not answer; or there are too many.
-    pub(crate) async fn known(&self) -> Step<(Vec<KnownPlan>, u32)> {
+    pub(crate) async fn known(&self) -> Step<JobPlans> {
         let (namespace, prefix) = (Key::of(self.item).namespace, self.prefix());
         let (mut plans, mut last) = (Vec::new(), 0);
         for listed in self.listed().await? {
@@ -130,7 +145,10 @@ impl ItemPlans<'_> {
             return None;
         }
         let planned = spec.planned().ok()?;
-        let decision = match plan.decision() {
+        let counts = |said: &&PlanApproval| plan.may_be_decided_by(&said.by);
+        let was_told =
+            || plan.status.iter().flat_map(|status| &status.conditions).any(|told| told.reason == MAY_NOT_DECIDE);
+        let decision = match plan.decision().filter(counts) {
             None => ApprovalDecision::Open,
             Some(said) => match said.decision {
                 PlanDecision::Approve => ApprovalDecision::Approved,
@@ -147,22 +165,44 @@ impl ItemPlans<'_> {
             origin: PlanOrigin { component: spec.made_from.component.clone(), item: spec.made_from.item.clone() },
             writes: planned.writes.into_iter().map(write).collect(),
             decision,
+            is_misdecided: plan.decision().is_some_and(|said| !counts(&said)) && !was_told(),
         })
+    }
+
+    /// Says of an open Plan that what somebody said of it does not count.
+    pub(crate) async fn tell_misdecided(&self, name: &str) {
+        let why = "what was said of it does not count: somebody else has to decide than the author, and both have to be named";
+        self.tell(name, phase::READY, (MAY_NOT_DECIDE, why)).await;
+    }
+
+    /// Says of the Plans of the item that are open, in jobs that are not this one, that they do not count any more.
+    pub(crate) async fn end_all_but(&self, running: Option<&JobId>) {
+        for listed in self.listed().await.into_iter().flatten() {
+            let found: Step<Option<Plan>> =
+                get(&self.host.client, &Key::of(self.item).namespace, &listed.name_any().into()).await;
+            let Ok(Some(plan)) = found else { continue };
+            let is_own = plan.spec.item.uid == uid_of(self.item) && self.host.key.seals().knows(&plan.spec);
+            if is_own && plan.phase() == phase::READY && Some(&plan.spec.job_id) != running {
+                self.tell(&plan.name_any(), phase::STALE, ("JobEnded", "its job has ended without it")).await;
+            }
+        }
     }
 
     /// Makes the Plan of this number, sealed. Those of the item that are left over from earlier go, but for the last few.
     ///
     /// # Errors
     /// The server does not take it.
-    pub(crate) async fn make(&self, number: u32, spec: PlanContent) -> Step<String> {
+    pub(crate) async fn make(&self, number: u32, spec: PlanContent, turn: PlanTurn) -> Step<String> {
         let api = self.api();
         let name = format!("{}{number}", self.prefix());
         let mut plan = Plan::new(&name, spec);
         self.host.key.seals().seal_plan(&mut plan.spec);
+        let of_item = [(PLANNED_ITEM.to_owned(), uid_of(self.item).to_owned())];
+        let ahead = (turn == PlanTurn::Ahead).then(|| (PLANNED_AHEAD.to_owned(), "true".to_owned()));
         plan.metadata = ObjectMeta {
             name: Some(name.clone()),
             namespace: self.item.namespace(),
-            labels: Some([(PLANNED_ITEM.to_owned(), uid_of(self.item).to_owned())].into()),
+            labels: Some(of_item.into_iter().chain(ahead).collect()),
             owner_references: Some(vec![owner_reference(self.item)]),
             ..ObjectMeta::default()
         };
@@ -303,6 +343,11 @@ fn wake(host: &ControllerContext, queue: &Queue, plan: &PartialObjectMeta<Plan>)
     let owner = plan.owner_references().iter().find(|owner| owner.kind == "DeployItem");
     let Some((owner, namespace)) = owner.zip(plan.namespace()) else { return };
     let key = Key::new(namespace, owner.name.clone());
+    // Made ahead by another process, of which nobody has said yet that its job has ended.
+    if plan.labels().contains_key(PLANNED_AHEAD) && host.planned_ahead.find(&key) {
+        queue.wake(key);
+        return;
+    }
     if host.stores.deploy_items.get(&key).is_some_and(|item| !item.job_finished()) {
         queue.wake(key);
     }
@@ -352,7 +397,7 @@ mod tests {
         let (first, second): (JobId, JobId) = ("first".into(), "second".into());
         for number in 1..=12 {
             assert_eq!(of(&first).known().await.unwrap().1, number);
-            of(&first).make(number, content(&first, number)).await.unwrap();
+            of(&first).make(number, content(&first, number), PlanTurn::Now).await.unwrap();
         }
         let api: Api<Plan> = Api::namespaced(client, "default");
         let numbers = async || -> Vec<u32> {
@@ -363,9 +408,12 @@ mod tests {
         };
         assert_eq!(numbers().await, [9, 10, 11, 12], "the newest and those before it");
         assert_eq!(of(&second).known().await, Ok((Vec::new(), 1)), "another job begins anew");
-        let name = of(&first).make(MOST_PLANS_OF_A_JOB - 1, content(&first, MOST_PLANS_OF_A_JOB - 1)).await.unwrap();
+        let name = of(&first)
+            .make(MOST_PLANS_OF_A_JOB - 1, content(&first, MOST_PLANS_OF_A_JOB - 1), PlanTurn::Now)
+            .await
+            .unwrap();
         assert!(name.ends_with("-63") && of(&first).known().await.is_ok());
-        of(&first).make(MOST_PLANS_OF_A_JOB, content(&first, MOST_PLANS_OF_A_JOB)).await.unwrap();
+        of(&first).make(MOST_PLANS_OF_A_JOB, content(&first, MOST_PLANS_OF_A_JOB), PlanTurn::Now).await.unwrap();
         let Err(Halt::Stall(failure)) = of(&first).known().await else { panic!("there may be more") };
         assert!(failure.message.contains("has changed 64 times in this job"), "{failure}");
     }
@@ -375,7 +423,7 @@ mod tests {
         let (_server, client) = server().await;
         let (host, item, job) = (host_on(client.clone()), item(), JobId::from("j"));
         let plans = ItemPlans { host: &host, item: &item, job: &job };
-        let name = plans.make(1, content(&job, 1)).await.unwrap();
+        let name = plans.make(1, content(&job, 1), PlanTurn::Now).await.unwrap();
         let api: Api<Plan> = Api::namespaced(client, "default");
         let mut plan = api.get(&name).await.unwrap();
         let said = PlanApproval {
@@ -412,7 +460,7 @@ mod tests {
         let api: Api<Plan> = Api::namespaced(client, "default");
         let mut names = Vec::new();
         for number in 1..=4 {
-            names.push(plans.make(number, content(&job, number)).await.unwrap());
+            names.push(plans.make(number, content(&job, number), PlanTurn::Now).await.unwrap());
         }
         let [applying, open, rejected, stale] = &names[..] else { unreachable!() };
         plans.tell(applying, phase::APPLYING, ("Approved", "it is being carried out")).await;
@@ -456,9 +504,9 @@ mod tests {
         };
         let mut names = Vec::new();
         for number in 1..=3 {
-            names.push(of(&job).make(number, content(&job, number)).await.unwrap());
+            names.push(of(&job).make(number, content(&job, number), PlanTurn::Now).await.unwrap());
         }
-        names.push(of(&other).make(1, content(&other, 1)).await.unwrap());
+        names.push(of(&other).make(1, content(&other, 1), PlanTurn::Now).await.unwrap());
         let hash = api.get(&names[0]).await.unwrap().spec.plan_hash;
         assert_eq!(of(&job).approved().await, [], "nobody has said anything");
         decide(&names[0], json!({"decision": "Approve", "planHash": hash, "by": "a".repeat(1_000)})).await;
@@ -492,5 +540,73 @@ mod tests {
             wake(&host, &queue, &plan(owner));
         }
         assert_eq!(queue.queued(), [Key::new("n", "works")]);
+    }
+
+    #[tokio::test]
+    async fn c_367_what_the_author_says_of_a_plan_does_not_count_where_another_one_has_to_and_he_is_told_once() {
+        let (_server, client) = server().await;
+        let (host, item, job) = (host_on(client.clone()), item(), JobId::from("j"));
+        let plans = ItemPlans { host: &host, item: &item, job: &job };
+        let spec = PlanContent { author: "anna".to_owned(), requires_other_approver: true, ..content(&job, 1) };
+        let name = plans.make(1, spec, PlanTurn::Now).await.unwrap();
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let said_by = async |by: &str| {
+            let hash = api.get(&name).await.unwrap().spec.plan_hash;
+            let said = json!({"status": {"approval": {"decision": "Approve", "planHash": hash, "by": by}}});
+            api.patch_status(&name, &PatchParams::default(), &Patch::Merge(said)).await.unwrap();
+            let known = plans.known().await.unwrap().0.remove(0);
+            (known.decision, known.is_misdecided)
+        };
+        assert_eq!(said_by("anna").await, (ApprovalDecision::Open, true));
+        assert_eq!(said_by("").await, (ApprovalDecision::Open, true), "it may be the same one");
+        plans.tell_misdecided(&name).await;
+        assert_eq!(said_by("anna").await, (ApprovalDecision::Open, false), "that is told once");
+        assert_eq!(said_by("berta").await, (ApprovalDecision::Approved, false));
+        // Where nobody asks for another one, everybody may.
+        let own = PlanContent { author: "anna".to_owned(), ..content(&job, 2) };
+        let own = Plan::new("own", own);
+        assert!(own.may_be_decided_by("anna") && own.may_be_decided_by(""));
+        let unknown = PlanContent { requires_other_approver: true, ..content(&job, 3) };
+        assert!(!Plan::new("unknown", unknown).may_be_decided_by("berta"), "the author may be the same one");
+    }
+
+    #[tokio::test]
+    async fn c_366_open_plans_of_ended_jobs_say_that_they_do_not_count_and_those_of_others_are_left_alone() {
+        let (_server, client) = server().await;
+        let (host, item) = (host_on(client.clone()), item());
+        let (ended, running): (JobId, JobId) = ("ended".into(), "running".into());
+        let of = |job| ItemPlans { host: &host, item: &item, job };
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let open = of(&ended).make(1, content(&ended, 1), PlanTurn::Ahead).await.unwrap();
+        let applied = of(&ended).make(2, content(&ended, 2), PlanTurn::Now).await.unwrap();
+        of(&ended).tell(&applied, phase::APPLIED, ("JobEnded", "its job has ended")).await;
+        let next = of(&running).make(1, content(&running, 1), PlanTurn::Ahead).await.unwrap();
+        let mut forged = Plan::new("forged", content(&ended, 3));
+        forged.metadata.labels = api.get(&open).await.unwrap().metadata.labels;
+        api.create(&PostParams::default(), &forged).await.unwrap();
+        of(&ended).end_all_but(Some(&running)).await;
+        let mut phases = Vec::new();
+        for name in [&open, &applied, &next, "forged"] {
+            phases.push(api.get(name).await.unwrap().phase().to_owned());
+        }
+        assert_eq!(phases, [phase::STALE, phase::APPLIED, phase::READY, phase::READY]);
+        of(&ended).end_all_but(None).await;
+        assert_eq!(api.get(&next).await.unwrap().phase(), phase::STALE);
+    }
+
+    #[tokio::test]
+    async fn c_366_an_item_with_plans_that_an_earlier_operator_has_made_ahead_is_called_once() {
+        let host = crate::controller_context::tests::host();
+        let owner = json!({"apiVersion": orangery_api::API_VERSION, "kind": "DeployItem", "name": "item", "uid": "u"});
+        let metadata =
+            json!({"name": "p", "namespace": "n", "ownerReferences": [owner], "labels": {(PLANNED_AHEAD): "true"}});
+        let plan = json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "Plan", "metadata": metadata});
+        let plan: PartialObjectMeta<Plan> = serde_json::from_value(plan).unwrap();
+        let queue = Queue::default();
+        wake(&host, &queue, &plan);
+        assert_eq!(queue.queued(), [Key::new("n", "item")]);
+        let again = Queue::default();
+        wake(&host, &again, &plan);
+        assert_eq!(again.queued(), []);
     }
 }

@@ -79,7 +79,7 @@ fn open() -> PolicySpec {
         quotas: NO_QUOTAS,
         recordings: RecordingRules { one_in: Some(0) },
         approval: Some(Approval::None),
-        plans: PlanRules { rules: Some(Vec::new()) },
+        plans: PlanRules { rules: Some(Vec::new()), require_other_approver: Some(false) },
         ..PolicySpec::default()
     }
 }
@@ -129,7 +129,7 @@ mod tests {
             },
             "recordings": {"oneIn": 0},
             "approval": "None",
-            "plans": {"rules": []},
+            "plans": {"rules": [], "requireOtherApprover": false},
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);
         let mut restricted = compatible;

@@ -53,6 +53,12 @@ impl EffectivePolicy {
         self.policies().any(|policy| policy.lines().map_or(true, required))
     }
 
+    /// Whether somebody else has to approve than has made the change (C-367).
+    pub fn requires_other_approver(&self) -> bool {
+        let required = |lines: &PolicySpec| lines.plans.require_other_approver == Some(true);
+        self.policies().any(|policy| policy.lines().map_or(true, required))
+    }
+
     /// Whether everything has to be covered by a signature (C-47, C-75).
     pub fn requires_signatures(&self) -> bool {
         self.policies().any(|policy| policy.lines().map_or(true, requires_signatures))

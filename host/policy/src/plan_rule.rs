@@ -19,6 +19,10 @@ pub struct PlanRules {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub rules: Option<Vec<PlanRule>>,
+    /// Whether somebody else has to approve a Plan than has changed the Installation at the root, as its annotation
+    /// `orangery.dev/changed-by` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_other_approver: Option<bool>,
 }
 
 /// A rule over what a deploy item is about to write.

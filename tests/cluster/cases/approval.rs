@@ -221,6 +221,88 @@ async fn c_49_a_policy_requires_approvals_whatever_an_installation_says_and_give
     plan_in_phase(&cluster, &plan, "Stale").await;
 }
 
+/// An Installation with three items that come one after another.
+fn chain(content: &str) -> Value {
+    let items = [deploys("a", &[], content), deploys("b", &["a"], content), deploys("c", &["b"], content)];
+    let blueprint = blueprint(json!({"imports": imports_cluster(), "deployExecutions": executions(&items)}));
+    let mut root = on_cluster(installation("web", &blueprint));
+    root["spec"]["approval"] = json!("Required");
+    root
+}
+
+/// Waits until so many Plans are open, and answers them.
+async fn open_plans(cluster: &Cluster, number: usize) -> Vec<Value> {
+    let mut open: Vec<Value> = Vec::new();
+    while open.len() < number {
+        let is_other = |plan: &Value| {
+            let is_known = open.iter().any(|known| known["metadata"]["name"] == plan["metadata"]["name"]);
+            !is_known && plan["status"]["phase"] != "Stale" && plan["status"]["phase"] != "Applied"
+        };
+        let plan = cluster.expect_that(&any_plan(), &format!("is not one of {number}"), is_other).await;
+        open.push(plan);
+    }
+    open
+}
+
+#[tokio::test]
+async fn c_366_what_all_items_write_is_there_to_be_approved_at_once_and_nobody_is_asked_again() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&chain("1")).await;
+    let plans = open_plans(&cluster, 3).await;
+    awaited(&cluster, "web").await;
+    for name in ["a", "b", "c"] {
+        cluster.expect_absent(&config_map(name, None)).await;
+    }
+    for plan in &plans {
+        assert_eq!(plan["spec"]["summary"], "1 to create");
+        decide(&cluster, plan, "Approve").await;
+    }
+    cluster.expect(&in_phase("Installation", "web", "Succeeded")).await;
+    for plan in &plans {
+        plan_in_phase(&cluster, plan, "Applied").await;
+    }
+    assert_eq!(cluster.list(&any_plan()).await.len(), 3, "nobody was asked again");
+    // The same where all is taken away, which begins with the last one.
+    cluster.delete(&any("Installation", "web")).await;
+    let deletions = open_plans(&cluster, 3).await;
+    for plan in &deletions {
+        assert_eq!(plan["spec"]["summary"], "1 to delete");
+        cluster.expect(&config_map("a", Some("1"))).await;
+    }
+    for plan in &deletions {
+        decide(&cluster, plan, "Approve").await;
+    }
+    cluster.expect_absent(&any("Installation", "web")).await;
+    for name in ["a", "b", "c"] {
+        cluster.expect_absent(&config_map(name, None)).await;
+    }
+}
+
+#[tokio::test]
+async fn c_366_what_was_planned_ahead_is_tried_out_anew_and_does_not_outlive_its_job() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&chain("1")).await;
+    let plans = open_plans(&cluster, 3).await;
+    let of = |name: &str| {
+        let summary = |plan: &&Value| plan["spec"]["item"]["name"].to_string().contains(&format!("web-{name}-"));
+        plans.iter().find(summary).cloned().expect("there is one of each")
+    };
+    // Somebody makes the object of b before it is the turn of b, whose Plan says that it is created.
+    cluster.create(&config_map("b", Some("theirs"))).await;
+    decide(&cluster, &of("b"), "Approve").await;
+    decide(&cluster, &of("a"), "Approve").await;
+    plan_in_phase(&cluster, &of("b"), "Stale").await;
+    cluster.expect(&config_map("b", Some("theirs"))).await;
+    // A rejected Plan fails its item when it is its turn, and what comes after it is not asked for any more.
+    let second = awaited(&cluster, "web").await;
+    assert_eq!(second["spec"]["item"], of("b")["spec"]["item"]);
+    decide(&cluster, &second, "Reject").await;
+    cluster.expect(&in_phase("Installation", "web", "Failed")).await;
+    plan_in_phase(&cluster, &of("c"), "Stale").await;
+    cluster.expect(&config_map("b", Some("theirs"))).await;
+    cluster.expect_absent(&config_map("c", None)).await;
+}
+
 /// The item may take a second, and waits longer than that: until another one has come to the end of two.
 #[tokio::test]
 async fn c_316_the_time_of_an_item_begins_when_somebody_has_approved_what_it_writes() {

@@ -18,6 +18,7 @@ use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::{Code, Failure},
+    name::Namespace,
     phase::{Phase as _, item::Item as Phase},
     step::{Halt, Step},
     walk::standing_phase,
@@ -108,9 +109,7 @@ impl GatheredItem {
         let (namespace, name) = (key.namespace.clone(), key.name.clone());
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);
-        // Where it is not known what counts, nothing is written that nobody has approved.
-        let requires_approval = policy.as_ref().map_or(true, |policy| policy.requires_approval())
-            || installation_of(host, &item).is_some_and(|of| of.spec.approval == Some(Approval::Required));
+        let requires_approval = requires_approval(host, &key.namespace, installation_of(host, &item).as_deref());
         let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned(), cluster };
         Self {
             recorder: recorder(host, &item),
@@ -217,18 +216,37 @@ impl GatheredItem {
     pub(super) fn request(&self, call: NextCall, state: &ItemState) -> Item {
         let item = request::item(&self.item, &self.job, call, state.status.as_ref());
         // What is approved today is carried out tomorrow as it was asked for.
-        let handed_down = self.item.status.as_ref().and_then(|status| status.job_id_generation_time.as_ref());
-        match handed_down.filter(|_| self.requires_approval) {
+        match self.handed_down().filter(|_| self.requires_approval) {
             Some(time) => Item { now: time.0.to_string(), ..item },
             None => item,
         }
     }
 
-    /// The root of the Installation of the item; empty where it has none.
+    /// When the job was handed down to the Execution, which is the same before it is the turn of the item; else to the item.
+    fn handed_down(&self) -> Option<Time> {
+        let of_execution = || {
+            let key = Key { name: self.item.label(label::MANAGED_BY)?.into(), ..self.key.clone() };
+            let execution = self.host.stores.executions.get(&key).filter(|of| *of.job_id() == self.job.id)?;
+            execution.status.as_ref()?.transition_times.as_ref()?.trigger_time.clone()
+        };
+        let of_item = || self.item.status.as_ref()?.job_id_generation_time.clone();
+        of_execution().or_else(of_item)
+    }
+
+    /// The root of the Installation of the item.
+    pub(super) fn root_installation(&self) -> Option<Arc<Installation>> {
+        let installation = installation_of(&self.host, &self.item)?;
+        root_of(&self.host.stores, &Key::of(installation.as_ref())).or(Some(installation))
+    }
+
+    /// The name of the root of the Installation of the item; empty where it has none.
     pub(super) fn root(&self) -> String {
-        let Some(installation) = installation_of(&self.host, &self.item) else { return String::new() };
-        let key = Key::of(installation.as_ref());
-        root_of(&self.host.stores, &key).map_or(key.name, |root| Key::of(root.as_ref()).name).to_string()
+        self.root_installation().map_or_else(String::new, |root| Key::of(root.as_ref()).name.to_string())
+    }
+
+    /// Whether somebody else has to approve than has made the change (C-367).
+    pub(super) fn requires_other_approver(&self) -> bool {
+        self.policy.as_ref().map_or(true, |policy| policy.requires_other_approver())
     }
 
     pub(super) fn reads(&self) -> Reads {
@@ -251,6 +269,16 @@ impl GatheredItem {
             recorded: self.recorder.as_ref().map(|by| Recorded { by, former: None }),
         }
     }
+}
+
+/// Whether items of an Installation write nothing that nobody has approved (C-311). Where it is not known what counts, they do not.
+pub(super) fn requires_approval(
+    host: &ControllerContext,
+    namespace: &Namespace,
+    installation: Option<&Installation>,
+) -> bool {
+    host.policies.of(namespace).map_or(true, |policy| policy.requires_approval())
+        || installation.is_some_and(|of| of.spec.approval == Some(Approval::Required))
 }
 
 /// The Installation of an item, whose name its Execution has.

@@ -65,8 +65,10 @@ pub struct KnownPlan {
     pub origin: PlanOrigin,
     /// What it says that is written.
     pub writes: BTreeSet<WriteDigest>,
-    /// What somebody said of it.
+    /// What somebody said of it who may.
     pub decision: ApprovalDecision,
+    /// Whether somebody said something of it who may not, and was not told yet (C-367).
+    pub is_misdecided: bool,
 }
 
 /// A Plan that does not count any more.
@@ -163,6 +165,7 @@ mod tests {
             origin: origin("c", "i"),
             writes: writes(of),
             decision,
+            is_misdecided: false,
         }
     }
 

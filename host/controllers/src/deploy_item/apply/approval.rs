@@ -1,32 +1,22 @@
 //! Nothing is written that nobody has approved, where that is required (C-311 … C-316): what an item is about to write is tried out,
 //! and held against its Plans, whenever the item goes on.
 
-use std::collections::BTreeSet;
-
-use orangery_api::plan::{PlanContent, PlanContentError, PlanInputs, PlanItem, PlannedWrite, PlannedWrites, phase};
-use orangery_apply::{DryRun, Effect, ItemState, Purpose, dry_run, dry_run_of_deletion, reached};
+use orangery_api::plan::phase;
+use orangery_apply::{DryRun, ItemState, Purpose, dry_run, dry_run_of_deletion, reached};
 use orangery_core::{
-    digest::sha256,
     error::{Code, Failure},
-    plan::approval::{ApprovalStep, KnownPlan, PlanOrigin, ProposedWrites, StalePlan, WriteDigest, approval_step},
+    plan::approval::{ApprovalStep, ProposedWrites, approval_step},
     step::{Halt, Step, Until, Waiting},
 };
-use orangery_proposal::{Action, ObjectKey, Proposal, counted, executor::ExecutionStep, inventory::Inventory};
-use serde_json::json;
+use orangery_proposal::{Proposal, executor::ExecutionStep, inventory::Inventory};
 
 use crate::{
-    deploy_item::gather::{GatheredItem, ItemReconciliation},
-    plans::{ItemPlans, digest},
+    deploy_item::{
+        gather::{GatheredItem, ItemReconciliation},
+        planned::{ItemWrites, PlanVerdict, PlannedRun},
+    },
+    plans::{ItemPlans, JobPlans, PlanTurn},
 };
-
-/// What is tried out for a Plan.
-#[derive(Default)]
-struct PlannedRun {
-    effects: Vec<Effect>,
-    notes: Vec<String>,
-    /// What lies in former clusters, and goes.
-    former: BTreeSet<WriteDigest>,
-}
 
 impl ItemReconciliation {
     /// Whether what a proposal writes from here on is approved.
@@ -54,18 +44,18 @@ impl ItemReconciliation {
             self.check_rules(&run)?;
         }
         let Some(known) = known else { return Ok(()) };
-        let next = self.tried(run, state);
+        let next = self.gathered.tried(run, state);
         let follows = match purpose {
             Purpose::Install => PlannedRun::default(),
-            Purpose::Uninstall => self.tried_deletion(state).await?,
+            Purpose::Uninstall => self.gathered.tried_deletion(state).await?,
         };
-        self.approve(known, next, follows).await
+        self.approve(known, ItemWrites { next, follows }).await
     }
 
     /// The Plans of the job, where nothing is written without one. They are read before anything is tried out: what counts is how everything
     /// is after somebody has approved it.
-    async fn known_plans(&self) -> Step<Option<(Vec<KnownPlan>, u32)>> {
-        if self.gathered.requires_approval { self.plans().known().await.map(Some) } else { Ok(None) }
+    async fn known_plans(&self) -> Step<Option<JobPlans>> {
+        if self.gathered.requires_approval { self.gathered.plans().known().await.map(Some) } else { Ok(None) }
     }
 
     /// Whether the deletion of what the item has deployed is approved.
@@ -74,8 +64,8 @@ impl ItemReconciliation {
     /// As [`check_approval`](Self::check_approval).
     pub(super) async fn check_approval_of_deletion(&mut self, state: &ItemState) -> Step<()> {
         let Some(known) = self.known_plans().await? else { return Ok(()) };
-        let next = self.tried_deletion(state).await?;
-        self.approve(known, next, PlannedRun::default()).await
+        let next = self.gathered.tried_deletion(state).await?;
+        self.approve(known, ItemWrites::of(next)).await
     }
 
     /// Rules over what is written are held against the deletion of what the item has deployed, before anything of it begins (C-318).
@@ -118,8 +108,8 @@ impl ItemReconciliation {
             return Ok(());
         }
         let Some(known) = self.known_plans().await? else { return Ok(()) };
-        let next = self.tried(DryRun::nothing(), state);
-        self.approve(known, next, PlannedRun::default()).await
+        let next = self.gathered.tried(DryRun::nothing(), state);
+        self.approve(known, ItemWrites::of(next)).await
     }
 
     /// Whether the deletion of what lies in a former cluster is approved, without asking for that.
@@ -127,140 +117,27 @@ impl ItemReconciliation {
         if !self.gathered.requires_approval {
             return Ok(true);
         }
-        let next = self.former_writes(uid, left);
-        let proposed = ProposedWrites { origin: self.origin(), whole: next.clone(), next };
-        let (known, _) = self.plans().known().await?;
+        let next = self.gathered.former_writes(uid, left);
+        let proposed = ProposedWrites { origin: self.gathered.origin(), whole: next.clone(), next };
+        let (known, _) = self.gathered.plans().known().await?;
         Ok(matches!(approval_step(&proposed, &known), ApprovalStep::GoOn(_)))
     }
 
-    async fn tried_deletion(&self, state: &ItemState) -> Step<PlannedRun> {
-        let run = dry_run_of_deletion(&self.gathered.job(Purpose::Uninstall, &|| true), state).await?;
-        Ok(self.tried(run, state))
-    }
-
-    /// `known` is the state that was tried from: what has moved to a former cluster in the dry run counts as well.
-    fn tried(&self, run: DryRun, known: &ItemState) -> PlannedRun {
-        let DryRun { effects, mut notes, former, .. } = run;
-        let mut writes = BTreeSet::new();
-        for (uid, left) in known.former.iter().chain(&former) {
-            // All of them: what is not shown is not approved.
-            let objects: Vec<String> = left.0.keys().map(|located| located.key.to_string()).collect();
-            let objects = objects.join(", ");
-            notes.push(format!("in the former cluster whose kube-system has the uid {uid} are deleted: {objects}"));
-            writes.extend(self.former_writes(uid, left));
-        }
-        PlannedRun { effects, notes, former: writes }
-    }
-
-    fn former_writes(&self, uid: &str, left: &Inventory) -> BTreeSet<WriteDigest> {
-        let objects = left
-            .0
-            .iter()
-            .map(|(located, entry)| self.write_digest(&located.key, &json!(["former", uid, located, entry.uid])));
-        objects.collect()
-    }
-
-    fn write_digest(&self, key: &ObjectKey, write: &serde_json::Value) -> WriteDigest {
-        let digest = digest(&self.gathered.host, &self.gathered.item, write);
-        WriteDigest { object: key.to_string(), digest }
-    }
-
-    fn plans(&self) -> ItemPlans<'_> {
-        ItemPlans { host: &self.gathered.host, item: &self.gathered.item, job: &self.gathered.job.id }
-    }
-
-    fn origin(&self) -> PlanOrigin {
-        let spec = json!(self.gathered.item.spec).to_string();
-        let component = self.gathered.deployer.identity().digest.clone();
-        PlanOrigin { component, item: sha256(spec.as_bytes()) }
-    }
-
-    fn writes(&self, run: &PlannedRun) -> BTreeSet<WriteDigest> {
-        let of = |effect: &Effect| {
-            let writes = effect.writes();
-            writes.iter().map(|write| self.write_digest(&effect.located.key, write)).collect::<Vec<_>>()
-        };
-        run.effects.iter().flat_map(of).chain(run.former.iter().cloned()).collect()
-    }
-
-    async fn approve(
-        &mut self,
-        (known, number): (Vec<KnownPlan>, u32),
-        next: PlannedRun,
-        follows: PlannedRun,
-    ) -> Step<()> {
-        let next_writes = self.writes(&next);
-        let whole = next_writes.iter().cloned().chain(self.writes(&follows)).collect();
-        let proposed = ProposedWrites { origin: self.origin(), next: next_writes, whole };
-        match approval_step(&proposed, &known) {
-            ApprovalStep::GoOn(None) => Ok(()),
-            ApprovalStep::GoOn(Some(plan)) => {
-                self.plans().tell(&plan, phase::APPLYING, ("Approved", "it is being carried out")).await;
+    async fn approve(&mut self, known: JobPlans, writes: ItemWrites) -> Step<()> {
+        let gathered = &self.gathered;
+        match gathered.hold_against(known, writes, PlanTurn::Now).await? {
+            PlanVerdict::GoOn(None) => Ok(()),
+            PlanVerdict::GoOn(Some(plan)) => {
+                gathered.plans().tell(&plan, phase::APPLYING, ("Approved", "it is being carried out")).await;
                 Ok(())
             }
-            ApprovalStep::WaitFor(plan) => Err(waiting(&plan)),
-            ApprovalStep::Reject { plan, why } => {
-                self.plans().tell(&plan, phase::REJECTED, ("Rejected", "its item fails")).await;
+            PlanVerdict::WaitFor(plan) => Err(waiting(&plan)),
+            PlanVerdict::Reject { plan, why } => {
+                gathered.plans().tell(&plan, phase::REJECTED, ("Rejected", "its item fails")).await;
                 let message = format!("Plan {plan} was rejected{why}; nothing of it is written");
                 Err(Halt::Stall(Failure::new("Approve", "Rejected", message).with_code(Code::PolicyViolation)))
             }
-            ApprovalStep::Make(stale) => {
-                let spec = self.content(&proposed, next, follows, number)?;
-                let plan = self.plans().make(number, spec).await?;
-                for StalePlan { name, why } in stale {
-                    let why = format!("{why}; Plan {plan} has taken its place");
-                    self.plans().tell(&name, phase::STALE, ("Changed", &why)).await;
-                }
-                Err(waiting(&plan))
-            }
         }
-    }
-
-    /// A Plan of what is proposed.
-    fn content(
-        &self,
-        proposed: &ProposedWrites,
-        next: PlannedRun,
-        follows: PlannedRun,
-        number: u32,
-    ) -> Step<PlanContent> {
-        let gathered = &self.gathered;
-        let masker = gathered.host.secrets.masker(&gathered.key.namespace);
-        let notes: BTreeSet<String> = next.notes.into_iter().chain(follows.notes).collect();
-        let write = |write: &WriteDigest| PlannedWrite { object: write.object.clone(), digest: write.digest.clone() };
-        let effects: Vec<Effect> =
-            next.effects.into_iter().chain(follows.effects).filter(|effect| effect.action.writes()).collect();
-        let place = |effect: &Effect| {
-            let identity = effect.cluster.as_ref()?;
-            let place = identity.uid().or(identity.address())?;
-            Some((effect.located.on.to_string(), place.to_owned()))
-        };
-        let planned = PlannedWrites {
-            clusters: effects.iter().filter_map(place).collect(),
-            objects: effects.into_iter().map(|effect| effect.display(&masker)).collect(),
-            notes: notes.iter().map(|note| masker.mask(note).into_owned()).collect(),
-            writes: proposed.whole.iter().map(write).collect(),
-        };
-        let stored = planned.stored().map_err(|error: PlanContentError| {
-            let message = format!(
-                "what DeployItem {} is about to write cannot be approved: the Plan of it would be too large ({error}); split the item",
-                gathered.key
-            );
-            Halt::Stall(Failure::new("Approve", "PlanTooLarge", message).with_code(Code::LimitExceeded))
-        })?;
-        let identity = gathered.deployer.identity();
-        Ok(PlanContent {
-            item: PlanItem { name: gathered.key.name.to_string(), uid: gathered.owner.uid.clone() },
-            installation: gathered.root(),
-            job_id: gathered.job.id.clone(),
-            number,
-            plugin: identity.to_string(),
-            made_from: PlanInputs { component: proposed.origin.component.clone(), item: proposed.origin.item.clone() },
-            summary: summary(planned.objects.iter().map(|object| object.action)),
-            plan_hash: stored.plan_hash,
-            content: stored.content,
-            seal: String::new(),
-        })
     }
 }
 
@@ -281,21 +158,11 @@ fn waiting(plan: &str) -> Halt {
     Waiting::beside("Plan", plan, Until::Approved).because("orangery approve shows it").into()
 }
 
-/// How many objects become what, in words.
-fn summary(actions: impl Iterator<Item = Action>) -> String {
-    counted(actions).unwrap_or_else(|| "what is left in a former cluster".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn c_311_a_plan_says_in_words_what_becomes_of_how_many_objects() {
-        let of = |actions: &[Action]| summary(actions.iter().copied());
-        assert_eq!(of(&[Action::Delete, Action::Create, Action::Create]), "2 to create, 1 to delete");
-        assert_eq!(of(&[]), "what is left in a former cluster");
-    }
+    use super::*;
 
     #[test]
     fn c_313_a_proposal_is_gone_on_with_where_it_stands_and_a_new_one_is_looked_at_as_a_whole() {

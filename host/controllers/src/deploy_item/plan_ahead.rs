@@ -1,0 +1,215 @@
+//! Plans of items whose turn has not come (C-366): whoever approves sees at once what all items of an Execution are about to write,
+//! as far as that can be known. When it is the turn of an item it is tried out anew, and where it is the same nobody is asked again.
+
+use std::{sync::Arc, time::Duration};
+
+use orangery_api::{
+    annotation, deploy_item::DeployItem, execution::Execution, job::Job as _, label, marks::Marks as _,
+};
+use orangery_apply::{Purpose, dry_run};
+use orangery_cluster::ClusterPool;
+use orangery_core::{name::JobId, phase::execution::Execution as Phase, step::Step};
+use orangery_proposal::{deployer::Deployer, item::NextCall};
+use orangery_reconcile::{Key, Queue, in_this_slot};
+
+use super::{
+    apply::ended::end_after_job,
+    gather::{GatheredItem, request::ItemJob, requires_approval},
+    planned::ItemWrites,
+    timeout::{in_time, limit},
+};
+use crate::{
+    controller_context::ControllerContext,
+    plans::{ItemPlans, PlanTurn},
+    tree::MANAGED_BY,
+};
+
+/// How long it may take to find out what an item is about to write whose turn has not come.
+const TIME_TO_PLAN: Duration = Duration::from_secs(60);
+
+/// A job that will be handed down to an item.
+#[derive(Debug, PartialEq, Eq)]
+struct ComingJob {
+    id: JobId,
+    purpose: Purpose,
+}
+
+/// What there is to do for an item without a job: what lived for the last one ends, and there is a Plan of the next one where it is known
+/// to come.
+///
+/// # Errors
+/// Those of [`end_after_job`].
+pub(super) async fn between_jobs(
+    host: &Arc<ControllerContext>,
+    pool: &Arc<ClusterPool>,
+    item: &Arc<DeployItem>,
+    deployer: Arc<dyn Deployer>,
+) -> Step<()> {
+    end_after_job(host, pool, item, Arc::clone(&deployer)).await?;
+    let key = Key::of(item.as_ref());
+    let (noted, coming) = (host.planned_ahead.job_of(&key), coming_job(host, item));
+    if let Some(noted) = noted.as_ref().filter(|noted| coming.as_ref().is_none_or(|coming| coming.id != **noted)) {
+        let running = coming.as_ref().map(|coming| &coming.id);
+        ItemPlans { host, item, job: noted }.end_all_but(running).await;
+        host.planned_ahead.forget(&key);
+    }
+    let Some(coming) = coming.filter(|coming| noted.as_ref() != Some(&coming.id)) else { return Ok(()) };
+    host.planned_ahead.note(key.clone(), coming.id.clone());
+    let planned = in_this_slot(in_time(Some(TIME_TO_PLAN), Box::pin(plan(host, pool, (item, deployer), coming))));
+    if let Err(halt) = host.computations.run(&Some(key.namespace.clone()), planned).await {
+        // It may need what another item makes first: it is planned when it is its turn.
+        tracing::debug!(item = %key, ?halt, "an item is not planned ahead");
+    }
+    Ok(())
+}
+
+/// The job that an item will get of its Execution, where what it writes has to be approved and is known: of those that are made or changed
+/// with the job, and of those that go with the Execution.
+fn coming_job(host: &ControllerContext, item: &DeployItem) -> Option<ComingJob> {
+    let key = Key { name: item.label(label::MANAGED_BY)?.into(), ..Key::of(item) };
+    let execution = host.stores.executions.get(&key)?;
+    let (id, name) = (execution.job_id(), Key::of(item).name);
+    let is_coming = !execution.job_finished() && item.job_finished() && item.job_id() != id;
+    let installation = host.stores.installations.get(&key);
+    if !is_coming || !requires_approval(host, &key.namespace, installation.as_deref()) {
+        return None;
+    }
+    let of = |purpose| Some(ComingJob { id: id.clone(), purpose });
+    match (Phase::parse(execution.phase())?, item.is_deleting()) {
+        (Phase::Progressing, false) => {
+            let cache = execution.status.as_ref()?.deploy_item_cache.as_ref()?;
+            cache.active_items.iter().any(|active| active.object_name == name).then(|| of(Purpose::Install))?
+        }
+        (Phase::Deleting, true) if !item.is_kept() && !item.flag(annotation::DELETE_WITHOUT_UNINSTALL) => {
+            of(Purpose::Uninstall)
+        }
+        _ => None,
+    }
+}
+
+/// Tries out what an item is about to write in a job, and makes a Plan of it.
+async fn plan(
+    host: &Arc<ControllerContext>,
+    pool: &Arc<ClusterPool>,
+    (item, deployer): (&Arc<DeployItem>, Arc<dyn Deployer>),
+    ComingJob { id, purpose }: ComingJob,
+) -> Step<()> {
+    let cluster = host.host_cluster.uid(&host.client).await?;
+    let job = ItemJob { id, begun: host.clock.now(), limit: limit(item).unwrap_or(None) };
+    let gathered = GatheredItem::new(host, pool, (Arc::clone(item), cluster), deployer, job);
+    gathered.clusters.call().end_in(Some(TIME_TO_PLAN));
+    let known = gathered.plans().known().await?;
+    let read = match purpose {
+        Purpose::Install => gathered.state_with_target().await?,
+        Purpose::Uninstall => gathered.state().await?,
+    };
+    if read.seal_error.is_some() {
+        return Ok(());
+    }
+    let state = read.state;
+    let writes = match gathered.ask(purpose, NextCall::default(), &state).await? {
+        Some(proposal) => {
+            let run = dry_run(&gathered.job(purpose, &|| true), &proposal, &state).await?;
+            let next = gathered.tried(run, &state);
+            match purpose {
+                Purpose::Install => ItemWrites::of(next),
+                Purpose::Uninstall => ItemWrites { next, follows: gathered.tried_deletion(&state).await? },
+            }
+        }
+        None => ItemWrites::of(gathered.tried_deletion(&state).await?),
+    };
+    gathered.hold_against(known, writes, PlanTurn::Ahead).await.map(drop)
+}
+
+/// Has the items of an Execution called when its job begins with them, and when it ends.
+pub(super) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
+    let weak = Arc::downgrade(host);
+    host.stores.executions.subscribe(move |change| {
+        let Some(after) = change.after else { return };
+        if change.before.is_some_and(|before| standing(before) == standing(after)) {
+            return;
+        }
+        let Some(host) = weak.upgrade() else { return };
+        let key = Key::of(after.as_ref());
+        let installation = host.stores.installations.get(&key);
+        if requires_approval(&host, &key.namespace, installation.as_deref()) {
+            let items = MANAGED_BY.keys(&host.stores.deploy_items, &key.namespace, &key.name);
+            items.into_iter().for_each(|item| queue.wake(item));
+        }
+    });
+}
+
+/// Where the job of an Execution stands.
+fn standing(execution: &Execution) -> (&str, &JobId, bool) {
+    (execution.phase(), execution.job_id(), execution.job_finished())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controller_context::tests::host;
+
+    /// The job that comes to an item of an Execution.
+    fn coming(execution: Value, item: Value, approval: &str) -> Option<ComingJob> {
+        let host = host();
+        let metadata = |name: &str| json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
+        let spec = json!({"blueprint": {}, "approval": approval});
+        let root = json!({"metadata": metadata("web"), "spec": spec});
+        drop(host.stores.installations.upsert(serde_json::from_value(root).unwrap()));
+        let mut of = json!({"metadata": metadata("web"), "spec": {}, "status": {"jobID": "two", "jobIDFinished": "one",
+            "phase": "Progressing", "deployItemsCache": {"activeDIs": [{"specName": "a", "objectName": "item"}]}}});
+        orangery_proposal::overlay::overlay(&mut of, &execution);
+        drop(host.stores.executions.upsert(serde_json::from_value(of).unwrap()));
+        let mut of = json!({"metadata": metadata("item"), "spec": {"type": "t"},
+            "status": {"jobID": "one", "jobIDFinished": "one"}});
+        of["metadata"]["labels"] = json!({(label::MANAGED_BY): "web"});
+        orangery_proposal::overlay::overlay(&mut of, &item);
+        coming_job(&host, &serde_json::from_value(of).unwrap())
+    }
+
+    #[tokio::test]
+    async fn c_366_a_job_comes_to_an_item_where_its_execution_is_in_one_that_needs_an_approval() {
+        let install = || Some(ComingJob { id: "two".into(), purpose: Purpose::Install });
+        let none = || json!({});
+        assert_eq!(coming(none(), none(), "Required"), install());
+        assert_eq!(coming(none(), none(), "None"), None, "nobody is asked");
+        let ended = json!({"status": {"jobIDFinished": "two"}});
+        assert_eq!(coming(ended, none(), "Required"), None);
+        assert_eq!(coming(json!({"status": {"phase": "Init"}}), none(), "Required"), None, "items are being written");
+        let late = json!({"status": {"deployItemsCache": {"activeDIs": []}}});
+        assert_eq!(coming(late, none(), "Required"), None, "expressions decide about it");
+        assert_eq!(coming(none(), json!({"status": {"jobID": "two"}}), "Required"), None, "it has it");
+        let gone = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert_eq!(coming(none(), gone.clone(), "Required"), None, "it left the blueprint");
+        let deleting = json!({"status": {"phase": "Deleting"}});
+        let uninstall = Some(ComingJob { id: "two".into(), purpose: Purpose::Uninstall });
+        assert_eq!(coming(deleting.clone(), gone.clone(), "Required"), uninstall);
+        assert_eq!(coming(deleting.clone(), none(), "Required"), None);
+        let mut without = gone;
+        without["metadata"]["annotations"] = json!({(annotation::DELETE_WITHOUT_UNINSTALL): "true"});
+        assert_eq!(coming(deleting, without, "Required"), None, "nothing is written");
+    }
+
+    #[tokio::test]
+    async fn c_366_items_are_called_when_a_job_of_their_execution_that_needs_an_approval_has_come_elsewhere() {
+        let host = host();
+        let queue = Queue::default();
+        wake_items(&host, queue.clone());
+        let metadata = |name: &str| json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
+        for (name, approval) in [("asks", "Required"), ("free", "None")] {
+            let root = json!({"metadata": metadata(name), "spec": {"blueprint": {}, "approval": approval}});
+            drop(host.stores.installations.upsert(serde_json::from_value(root).unwrap()));
+            let mut item = json!({"metadata": metadata(&format!("item-{name}")), "spec": {"type": "t"}});
+            item["metadata"]["labels"] = json!({(label::MANAGED_BY): name});
+            drop(host.stores.deploy_items.upsert(serde_json::from_value(item).unwrap()));
+        }
+        let status = json!({"jobID": "two", "jobIDFinished": "one", "phase": "Progressing"});
+        for name in ["asks", "free"] {
+            let execution = json!({"metadata": metadata(name), "spec": {}, "status": status});
+            drop(host.stores.executions.upsert(serde_json::from_value::<Execution>(execution).unwrap()));
+        }
+        assert_eq!(queue.queued(), [Key::new("n", "item-asks")], "and no item of what needs no approval");
+    }
+}

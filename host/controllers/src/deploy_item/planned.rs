@@ -1,0 +1,228 @@
+//! What an item is about to write, as it was tried out, and the Plan of it (C-311 … C-315).
+
+use std::collections::BTreeSet;
+
+use orangery_api::{
+    annotation::CHANGED_BY,
+    marks::Marks as _,
+    plan::{PlanContent, PlanContentError, PlanInputs, PlanItem, PlannedWrite, PlannedWrites, phase},
+};
+use orangery_apply::{DryRun, Effect, ItemState, Purpose, dry_run_of_deletion};
+use orangery_core::{
+    digest::sha256,
+    error::{Code, Failure},
+    plan::approval::{ApprovalStep, PlanOrigin, ProposedWrites, StalePlan, WriteDigest, approval_step},
+    step::{Halt, Step},
+};
+use orangery_proposal::{Action, ObjectKey, counted, inventory::Inventory};
+use serde_json::json;
+
+use super::gather::GatheredItem;
+use crate::plans::{ItemPlans, JobPlans, PlanTurn, digest};
+
+/// The most bytes of the name of whoever has made a change (C-367).
+const LONGEST_AUTHOR: usize = 1024;
+
+/// What is tried out for a Plan.
+#[derive(Default)]
+pub(super) struct PlannedRun {
+    pub(super) effects: Vec<Effect>,
+    pub(super) notes: Vec<String>,
+    /// What lies in former clusters, and goes.
+    pub(super) former: BTreeSet<WriteDigest>,
+}
+
+/// The same with what follows it in the job.
+#[derive(Default)]
+pub(super) struct ItemWrites {
+    pub(super) next: PlannedRun,
+    pub(super) follows: PlannedRun,
+}
+
+impl ItemWrites {
+    /// Nothing follows.
+    pub(super) fn of(next: PlannedRun) -> Self {
+        Self { next, follows: PlannedRun::default() }
+    }
+}
+
+/// What becomes of writes that were held against the Plans of the job.
+pub(super) enum PlanVerdict {
+    /// They may be done; with the Plan that is carried out from now on.
+    GoOn(Option<String>),
+    /// They wait for what somebody says of this Plan.
+    WaitFor(String),
+    /// They are not done: this Plan is rejected.
+    Reject {
+        plan: String,
+        /// By whom and why, as a sentence goes on.
+        why: String,
+    },
+}
+
+impl GatheredItem {
+    pub(super) async fn tried_deletion(&self, state: &ItemState) -> Step<PlannedRun> {
+        let run = dry_run_of_deletion(&self.job(Purpose::Uninstall, &|| true), state).await?;
+        Ok(self.tried(run, state))
+    }
+
+    /// `known` is the state that was tried from: what has moved to a former cluster in the dry run counts as well.
+    pub(super) fn tried(&self, run: DryRun, known: &ItemState) -> PlannedRun {
+        let DryRun { effects, mut notes, former, .. } = run;
+        let mut writes = BTreeSet::new();
+        for (uid, left) in known.former.iter().chain(&former) {
+            // All of them: what is not shown is not approved.
+            let objects: Vec<String> = left.0.keys().map(|located| located.key.to_string()).collect();
+            let objects = objects.join(", ");
+            notes.push(format!("in the former cluster whose kube-system has the uid {uid} are deleted: {objects}"));
+            writes.extend(self.former_writes(uid, left));
+        }
+        PlannedRun { effects, notes, former: writes }
+    }
+
+    pub(super) fn former_writes(&self, uid: &str, left: &Inventory) -> BTreeSet<WriteDigest> {
+        let objects = left
+            .0
+            .iter()
+            .map(|(located, entry)| self.write_digest(&located.key, &json!(["former", uid, located, entry.uid])));
+        objects.collect()
+    }
+
+    fn write_digest(&self, key: &ObjectKey, write: &serde_json::Value) -> WriteDigest {
+        let digest = digest(&self.host, &self.item, write);
+        WriteDigest { object: key.to_string(), digest }
+    }
+
+    pub(super) fn plans(&self) -> ItemPlans<'_> {
+        ItemPlans { host: &self.host, item: &self.item, job: &self.job.id }
+    }
+
+    pub(super) fn origin(&self) -> PlanOrigin {
+        let spec = json!(self.item.spec).to_string();
+        let component = self.deployer.identity().digest.clone();
+        PlanOrigin { component, item: sha256(spec.as_bytes()) }
+    }
+
+    fn writes(&self, run: &PlannedRun) -> BTreeSet<WriteDigest> {
+        let of = |effect: &Effect| {
+            let writes = effect.writes();
+            writes.iter().map(|write| self.write_digest(&effect.located.key, write)).collect::<Vec<_>>()
+        };
+        run.effects.iter().flat_map(of).chain(run.former.iter().cloned()).collect()
+    }
+
+    /// Holds writes against the Plans of the job. Where none of them has these, a Plan is made, and those that do not count any more
+    /// say so.
+    ///
+    /// # Errors
+    /// A Plan cannot be made.
+    pub(super) async fn hold_against(
+        &self,
+        (known, number): JobPlans,
+        writes: ItemWrites,
+        turn: PlanTurn,
+    ) -> Step<PlanVerdict> {
+        let next = self.writes(&writes.next);
+        let whole = next.iter().cloned().chain(self.writes(&writes.follows)).collect();
+        let proposed = ProposedWrites { origin: self.origin(), next, whole };
+        match approval_step(&proposed, &known) {
+            ApprovalStep::GoOn(plan) => Ok(PlanVerdict::GoOn(plan)),
+            ApprovalStep::WaitFor(plan) => {
+                if known.iter().any(|known| known.name == plan && known.is_misdecided) {
+                    self.plans().tell_misdecided(&plan).await;
+                }
+                Ok(PlanVerdict::WaitFor(plan))
+            }
+            ApprovalStep::Reject { plan, why } => Ok(PlanVerdict::Reject { plan, why }),
+            ApprovalStep::Make(stale) => {
+                let spec = self.content(&proposed, writes, number)?;
+                let plan = self.plans().make(number, spec, turn).await?;
+                for StalePlan { name, why } in stale {
+                    let why = format!("{why}; Plan {plan} has taken its place");
+                    self.plans().tell(&name, phase::STALE, ("Changed", &why)).await;
+                }
+                Ok(PlanVerdict::WaitFor(plan))
+            }
+        }
+    }
+
+    /// By whom the change was made that the job carries out, and whether somebody else has to approve it.
+    fn author(&self) -> Step<(String, bool)> {
+        let root = self.root_installation();
+        let author = root.as_deref().and_then(|root| root.annotation(CHANGED_BY)).unwrap_or_default();
+        let is_named = !author.is_empty() && author.len() <= LONGEST_AUTHOR;
+        if !self.requires_other_approver() || is_named {
+            let author = if is_named { author.to_owned() } else { String::new() };
+            return Ok((author, self.requires_other_approver()));
+        }
+        let message = format!(
+            "a policy has somebody else approve what DeployItem {} writes than has made the change, and the Installation {} does not say \
+             who that was: set its annotation {CHANGED_BY} to the name of whoever changes it, of at most {LONGEST_AUTHOR} letters, with the \
+             change",
+            self.key,
+            self.root()
+        );
+        Err(Halt::Stall(Failure::new("Approve", "AuthorUnknown", message).with_code(Code::PolicyViolation)))
+    }
+
+    /// A Plan of what is proposed.
+    fn content(&self, proposed: &ProposedWrites, writes: ItemWrites, number: u32) -> Step<PlanContent> {
+        let (gathered, ItemWrites { next, follows }) = (self, writes);
+        let (author, requires_other_approver) = self.author()?;
+        let masker = gathered.host.secrets.masker(&gathered.key.namespace);
+        let notes: BTreeSet<String> = next.notes.into_iter().chain(follows.notes).collect();
+        let write = |write: &WriteDigest| PlannedWrite { object: write.object.clone(), digest: write.digest.clone() };
+        let effects: Vec<Effect> =
+            next.effects.into_iter().chain(follows.effects).filter(|effect| effect.action.writes()).collect();
+        let place = |effect: &Effect| {
+            let identity = effect.cluster.as_ref()?;
+            let place = identity.uid().or(identity.address())?;
+            Some((effect.located.on.to_string(), place.to_owned()))
+        };
+        let planned = PlannedWrites {
+            clusters: effects.iter().filter_map(place).collect(),
+            objects: effects.into_iter().map(|effect| effect.display(&masker)).collect(),
+            notes: notes.iter().map(|note| masker.mask(note).into_owned()).collect(),
+            writes: proposed.whole.iter().map(write).collect(),
+        };
+        let stored = planned.stored().map_err(|error: PlanContentError| {
+            let message = format!(
+                "what DeployItem {} is about to write cannot be approved: the Plan of it would be too large ({error}); split the item",
+                gathered.key
+            );
+            Halt::Stall(Failure::new("Approve", "PlanTooLarge", message).with_code(Code::LimitExceeded))
+        })?;
+        let identity = gathered.deployer.identity();
+        Ok(PlanContent {
+            item: PlanItem { name: gathered.key.name.to_string(), uid: gathered.owner.uid.clone() },
+            installation: gathered.root(),
+            job_id: gathered.job.id.clone(),
+            number,
+            author,
+            requires_other_approver,
+            plugin: identity.to_string(),
+            made_from: PlanInputs { component: proposed.origin.component.clone(), item: proposed.origin.item.clone() },
+            summary: summary(planned.objects.iter().map(|object| object.action)),
+            plan_hash: stored.plan_hash,
+            content: stored.content,
+            seal: String::new(),
+        })
+    }
+}
+
+/// How many objects become what, in words.
+fn summary(actions: impl Iterator<Item = Action>) -> String {
+    counted(actions).unwrap_or_else(|| "what is left in a former cluster".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_311_a_plan_says_in_words_what_becomes_of_how_many_objects() {
+        let of = |actions: &[Action]| summary(actions.iter().copied());
+        assert_eq!(of(&[Action::Delete, Action::Create, Action::Create]), "2 to create, 1 to delete");
+        assert_eq!(of(&[]), "what is left in a former cluster");
+    }
+}
