@@ -1,5 +1,6 @@
 //! Suites that run on a real server only; `cases.rs` says why.
 
+mod approvals;
 mod canaries;
 mod chart;
 mod components;

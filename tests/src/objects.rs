@@ -99,11 +99,18 @@ impl Objects {
 
     /// Merges into the status of an object, as an external deployer does.
     pub async fn patch_status(&self, object: &Value, status: Value) -> DynamicObject {
+        let patched = self.try_patch_status(object, status).await;
+        patched.unwrap_or_else(|error| refused("patch the status of", object, &error))
+    }
+
+    /// Merges into the status of an object, or says why the server does not.
+    ///
+    /// # Errors
+    /// As the server answers.
+    pub async fn try_patch_status(&self, object: &Value, status: Value) -> kube::Result<DynamicObject> {
         let api = self.api(object).await;
         let patch = Patch::Merge(json!({"status": status}));
-        let name = text(object, "/metadata/name");
-        let patched = api.patch_status(name, &PatchParams::default(), &patch).await;
-        patched.unwrap_or_else(|error| refused("patch the status of", object, &error))
+        api.patch_status(text(object, "/metadata/name"), &PatchParams::default(), &patch).await
     }
 
     /// Merges annotations into those of an object; a null removes one.

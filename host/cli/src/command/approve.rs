@@ -35,10 +35,11 @@ Where spec.approval of an Installation, or of a NamespacePolicy, is Required, a 
 and waits. What is approved is written exactly so. Where anything is otherwise by then, the Plan is stale: nothing is written, and
 a new one comes. A rejected Plan fails its item. Values of Secrets are hidden.
 
-The right to approve is the right to patch plans/status. With kubectl:
-  kubectl patch plan NAME --subresource=status --type=merge \\
-    -p '{\"status\":{\"approval\":{\"decision\":\"Approve\",\"planHash\":\"HASH\"}}}'
-where HASH is spec.planHash of the Plan.";
+Approving needs the verb approve on plans, as the ClusterRole RELEASE-plan-approver of the chart has it, and without the checks of the
+chart the right to patch plans/status alone. With kubectl, where NAME is your name as kubectl auth whoami tells it:
+  kubectl patch plan PLAN --subresource=status --type=merge \\
+    -p '{\"status\":{\"approval\":{\"decision\":\"Approve\",\"planHash\":\"HASH\",\"by\":\"NAME\"}}}'
+where HASH is spec.planHash of it.";
 
 /// Plans listed at once.
 const PAGE: u32 = 100;

@@ -159,7 +159,7 @@ mod tests {
         let root = json!({"metadata": metadata("web"), "spec": spec});
         drop(host.stores.installations.upsert(serde_json::from_value(root).unwrap()));
         let mut of = json!({"metadata": metadata("web"), "spec": {}, "status": {"jobID": "two", "jobIDFinished": "one",
-            "phase": "Progressing", "deployItemsCache": {"activeDIs": [{"specName": "a", "objectName": "item"}]}}});
+            "phase": "Progressing", "deployItemCache": {"activeDIs": [{"specName": "a", "objectName": "item"}]}}});
         orangery_proposal::overlay::overlay(&mut of, &execution);
         drop(host.stores.executions.upsert(serde_json::from_value(of).unwrap()));
         let mut of = json!({"metadata": metadata("item"), "spec": {"type": "t"},
@@ -178,7 +178,7 @@ mod tests {
         let ended = json!({"status": {"jobIDFinished": "two"}});
         assert_eq!(coming(ended, none(), "Required"), None);
         assert_eq!(coming(json!({"status": {"phase": "Init"}}), none(), "Required"), None, "items are being written");
-        let late = json!({"status": {"deployItemsCache": {"activeDIs": []}}});
+        let late = json!({"status": {"deployItemCache": {"activeDIs": []}}});
         assert_eq!(coming(late, none(), "Required"), None, "expressions decide about it");
         assert_eq!(coming(none(), json!({"status": {"jobID": "two"}}), "Required"), None, "it has it");
         let gone = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});

@@ -149,11 +149,10 @@ impl GatheredItem {
     /// By whom the change was made that the job carries out, and whether somebody else has to approve it.
     fn author(&self) -> Step<(String, bool)> {
         let root = self.root_installation();
-        let author = root.as_deref().and_then(|root| root.annotation(CHANGED_BY)).unwrap_or_default();
-        let is_named = !author.is_empty() && author.len() <= LONGEST_AUTHOR;
-        if !self.requires_other_approver() || is_named {
-            let author = if is_named { author.to_owned() } else { String::new() };
-            return Ok((author, self.requires_other_approver()));
+        let requires_other_approver = self.requires_other_approver();
+        let author = named_author(root.as_deref().and_then(|root| root.annotation(CHANGED_BY)));
+        if author.is_some() || !requires_other_approver {
+            return Ok((author.unwrap_or_default().to_owned(), requires_other_approver));
         }
         let message = format!(
             "a policy has somebody else approve what DeployItem {} writes than has made the change, and the Installation {} does not say \
@@ -210,6 +209,11 @@ impl GatheredItem {
     }
 }
 
+/// The name of whoever has made a change; one that is too long is none.
+fn named_author(name: Option<&str>) -> Option<&str> {
+    name.filter(|name| !name.is_empty() && name.len() <= LONGEST_AUTHOR)
+}
+
 /// How many objects become what, in words.
 fn summary(actions: impl Iterator<Item = Action>) -> String {
     counted(actions).unwrap_or_else(|| "what is left in a former cluster".to_owned())
@@ -224,5 +228,14 @@ mod tests {
         let of = |actions: &[Action]| summary(actions.iter().copied());
         assert_eq!(of(&[Action::Delete, Action::Create, Action::Create]), "2 to create, 1 to delete");
         assert_eq!(of(&[]), "what is left in a former cluster");
+    }
+
+    #[test]
+    fn c_367_limits_author_of_a_change_has_a_name_or_nobody_may_approve() {
+        assert_eq!(named_author(Some("anna")), Some("anna"));
+        assert_eq!(named_author(Some(&"a".repeat(1024))).map(str::len), Some(1024));
+        for nobody in [None, Some(String::new()), Some("a".repeat(1025))] {
+            assert_eq!(named_author(nobody.as_deref()), None);
+        }
     }
 }
