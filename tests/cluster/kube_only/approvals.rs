@@ -105,7 +105,7 @@ async fn c_367_c_368_the_server_lets_nobody_approve_what_he_has_changed_or_in_th
     // Without an author nobody could be another one.
     let mut unnamed = root("1", "anna");
     unnamed["metadata"]["name"] = json!("unnamed");
-    unnamed["metadata"]["annotations"]["orangery.dev/changed-by"] = Value::Null;
+    unnamed["metadata"]["annotations"].as_object_mut().expect("annotations").remove("orangery.dev/changed-by");
     anna.apply(&unnamed).await;
     let failed = admin.expect(&in_phase("Installation", "unnamed", "Failed")).await;
     let said = "the Installation unnamed does not say who that was: set its annotation orangery.dev/changed-by";
