@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
+    approver::Approver,
     binary::Binary,
     dice::{Dice, drawn},
     effects::{self, Effects},
@@ -56,6 +57,18 @@ pub enum Deed {
 }
 
 impl Scenario {
+    /// Whether somebody has to approve what is written, all the time.
+    fn needs_approvals(&self) -> bool {
+        let deed = match &self.deed {
+            Deed::Apply(object) | Deed::Move(object) => Some(object),
+            Deed::Delete => None,
+        };
+        let mut applied = self.before.iter().chain(deed).peekable();
+        let is_required =
+            |object: &Value| object.pointer("/spec/approval").is_some_and(|approval| approval == "Required");
+        applied.peek().is_some() && applied.all(is_required)
+    }
+
     /// Waits until a started operator has what is there before.
     pub(crate) async fn begin(&self, world: &World) {
         for object in &self.given {
@@ -202,7 +215,8 @@ async fn play_points(scenario: &Scenario, ground: &Ground, loss: Loss, binary: i
     let (undisturbed, writes) = play(scenario, ground, binary().await, None).await;
     let step = match ground {
         _ if loss == Loss::Frozen => writes.div_ceil(FEW).max(1),
-        Ground::Embedded if is_everything_tested() => 1,
+        // What is written is that of the same scenarios without approvals.
+        Ground::Embedded if is_everything_tested() && !scenario.needs_approvals() => 1,
         Ground::Embedded => 3,
         Ground::Kube(_) => writes.div_ceil(FEW).max(1),
     };
@@ -278,6 +292,7 @@ pub(crate) async fn play(
     } else {
         world.start_with(lease);
     }
+    let approver = scenario.needs_approvals().then(|| Approver::begin(world.objects.client()));
     scenario.begin(&world).await;
     let history = History::begin(world.objects.client()).await;
     let effects = Effects::begin(world.objects.client()).await;
@@ -307,6 +322,8 @@ pub(crate) async fn play(
     let broken = invariants::broken(history.versions());
     assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), history.message_of());
     let effects = effects::by_name(&effects.until_now(&world.objects).await);
+    let unapproved = approver.map(|approver| approver.unapproved(&effects)).unwrap_or_default();
+    assert!(unapproved.is_empty(), "{}\n{:#?}", unapproved.join("\n"), history.message_of());
     let outcome = Outcome { objects: end_state(&world.objects).await, effects };
     world.end().await;
     if let Some(former) = former {

@@ -4,6 +4,7 @@
 //! Every test has a process of its own and talks to it over HTTP, as `kubectl` does. Nothing here polls: waiting is a
 //! watch, and every wait has a deadline whose failure says what was there instead.
 
+pub mod approver;
 pub mod binary;
 pub mod canary;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]

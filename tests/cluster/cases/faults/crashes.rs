@@ -72,6 +72,24 @@ async fn orc_06_a_deletion_has_one_outcome_at_every_crash_point() {
     check(Scenario { given: vec![], before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
 }
 
+/// The same where everything has to be approved.
+fn approved(mut tree: Value) -> Value {
+    tree["spec"]["approval"] = json!("Required");
+    tree
+}
+
+#[tokio::test]
+async fn orc_06_c_311_c_366_at_every_crash_point_of_an_update_only_what_was_approved_is_written() {
+    let less = tree(&[mocks("left", &[], "Succeeded", "2"), deploys("new", &["left"], "2")], "2");
+    let before = Some(approved(chain("1", "Succeeded")));
+    check(Scenario { given: vec![], before, deed: Deed::Apply(approved(less)) }).await;
+}
+
+#[tokio::test]
+async fn orc_06_c_311_c_366_at_every_crash_point_of_a_deletion_only_what_was_approved_is_deleted() {
+    check(Scenario { given: vec![], before: Some(approved(chain("1", "Succeeded"))), deed: Deed::Delete }).await;
+}
+
 /// The scenarios of two operators: an update, and where all points are played the other ones as well.
 fn with_two_operators() -> Vec<(&'static str, Scenario)> {
     let less = tree(&[mocks("left", &[], "Succeeded", "2"), deploys("new", &["left"], "2")], "2");
