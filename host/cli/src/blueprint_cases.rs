@@ -101,6 +101,7 @@ impl TestedBlueprint<'_> {
             world: NamespaceObjects::default(),
             imports: case.imports.clone(),
             rendered: 0,
+            opaque: None,
         };
         let subject = RenderSubject {
             name: case.name.to_string(),

@@ -4,6 +4,7 @@
 mod component;
 mod given;
 mod live;
+mod opaque;
 mod states;
 mod tree;
 mod world;
@@ -18,6 +19,7 @@ pub use self::{
     component::OfflineVersions,
     given::{Given, GivenError, GivenOrigin},
     live::LiveNamespace,
+    opaque::OpaqueValues,
     tree::{Offline, RenderSubject, RenderedInstallation},
     world::{NamespaceObjects, WorldError},
 };

@@ -1,6 +1,7 @@
 //! `orangery plan`: what the next job of an Installation or of a deploy item would do, as components and clusters answer.
 
 mod observe;
+mod opaque;
 pub(crate) mod tree;
 
 use std::{

@@ -177,6 +177,7 @@ impl Render {
             world,
             imports: given,
             rendered: 0,
+            opaque: None,
         };
         let installations = offline.roots(subjects).await?;
         let document = RenderOutput {

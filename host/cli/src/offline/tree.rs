@@ -11,7 +11,7 @@ use orangery_api::{
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_blueprint::{
-    Blueprint, DEEPEST_MADE, ImportDefinition, MOST_OF_A_TREE,
+    Blueprint, DEEPEST_MADE, ExportDefinition, ImportDefinition, MOST_OF_A_TREE,
     binding::{ExportBindings, ImportBindings},
     edges_of_templates, export,
     gate::{self, GateExpressions},
@@ -33,6 +33,7 @@ use serde_json::{Map, Value};
 
 use super::{
     BLUEPRINT, Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions,
+    OpaqueValues,
     component::BlueprintRequest,
     states::{kept, states},
 };
@@ -95,6 +96,9 @@ pub struct RenderedInstallation {
     /// `spec.context`
     #[serde(skip)]
     pub context: String,
+    /// Whether values stand for some of its imports.
+    #[serde(skip)]
+    pub has_opaque_imports: bool,
 }
 
 /// Renders installations over one world.
@@ -113,6 +117,8 @@ pub struct Offline<'a> {
     pub imports: BTreeMap<String, Imported>,
     /// How many were rendered.
     pub rendered: usize,
+    /// What stands for exports that come in the job; `None` where those who import them wait.
+    pub opaque: Option<OpaqueValues>,
 }
 
 /// Whose sub-installation it is.
@@ -192,6 +198,8 @@ impl Offline<'_> {
         let siblings: Vec<Sibling<'_>> =
             known.iter().map(|(name, imports, exports)| Sibling { name, imports, exports }).collect();
         let mut done: BTreeSet<String> = BTreeSet::new();
+        // Those whose exports are not known, and have values that stand for them.
+        let mut opaque: BTreeSet<String> = BTreeSet::new();
         loop {
             let waits = |of: &RenderSubject| {
                 let this = siblings.iter().find(|sibling| sibling.name == of.name)?;
@@ -210,9 +218,25 @@ impl Offline<'_> {
                 return Ok(all);
             };
             let subject = left.remove(next);
-            let rendered = Box::pin(self.one(subject, parent)).await?;
+            let before = siblings.iter().find(|sibling| sibling.name == subject.name).map(|this| {
+                let before = sibling::predecessors(*this, &siblings);
+                before.into_iter().filter(|name| opaque.contains(*name)).map(str::to_owned).collect::<Vec<_>>()
+            });
+            let before = before.unwrap_or_default();
+            let (name, object) = (subject.name.clone(), subject.given.object_name.clone());
+            let values = self.opaque.as_ref().map_or(0, OpaqueValues::number);
+            let rendered = match Box::pin(self.one(subject, parent)).await {
+                Err(error) if !before.is_empty() => {
+                    let waits_for = self.undecided(&before, &error);
+                    RenderedInstallation { name, waits_for: Some(waits_for), object, ..RenderedInstallation::default() }
+                }
+                rendered => rendered?,
+            };
             if rendered.exports.is_some() {
                 done.insert(rendered.name.clone());
+            }
+            if self.opaque.as_ref().is_some_and(|opaque| opaque.number() > values || rendered.has_opaque_imports) {
+                opaque.insert(rendered.name.clone());
             }
             all.push(rendered);
             if left.is_empty() {
@@ -264,7 +288,10 @@ impl Offline<'_> {
         subject.given.check(&items, &templates)?;
         let edges = edges_of_templates(templates.iter().map(|of| &of.template)).into_iter().zip(&templates);
         let known: Vec<_> = edges.map(|((name, before), of)| (name, before, &of.gates)).collect();
-        let not_wanted_subinstallations = not_wanted(&known, &values);
+        // What expressions say of values that only stand for others is not known.
+        let known_values = self.opaque.as_ref().map_or_else(|| values.clone(), |opaque| opaque.known_of(&values));
+        let has_opaque_imports = known_values.len() < values.len();
+        let not_wanted_subinstallations = not_wanted(&known, &known_values);
         templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
         let children = templates.iter().map(|template| child(template, &subject)).collect();
         let (above, depth) =
@@ -274,7 +301,7 @@ impl Offline<'_> {
         let is_exporting = !loaded.blueprint.export_executions.is_empty() || !spec.exports.is_empty();
         let exports = match self.export_values(&subject, &items, &subinstallations, &scope) {
             _ if !is_exporting => Some(Map::new()),
-            None => None,
+            None => self.opaque_exports(&loaded.blueprint.exports, spec, (path, &scope))?,
             Some(given) => {
                 let exports = rendering.exports(&values, given, &spec.export_data_mappings).await?;
                 let records = export::records(&(&spec.exports).into(), &exports, &scope)?;
@@ -291,7 +318,7 @@ impl Offline<'_> {
             name: subject.name.clone(),
             waits_for: None,
             deploy_items: items.iter().map(item).collect(),
-            not_wanted: not_wanted(&items.iter().map(graph_node).collect::<Vec<_>>(), &values),
+            not_wanted: not_wanted(&items.iter().map(graph_node).collect::<Vec<_>>(), &known_values),
             not_wanted_subinstallations,
             subinstallations,
             exports,
@@ -299,7 +326,43 @@ impl Offline<'_> {
             warnings,
             object: subject.given.object_name.clone(),
             context: spec.context.clone(),
+            has_opaque_imports,
         })
+    }
+
+    /// Why an installation is not rendered with values that stand for the exports of those before it.
+    fn undecided(&self, before: &[String], error: &OfflineError) -> String {
+        let waits_for = format!("the exports of {}, which come in the job", before.join(", "));
+        match (error.why.as_ref(), &self.opaque) {
+            // Nothing stands for what it imports.
+            (OfflineFault::Imports(_), _) | (_, None) => waits_for,
+            (why, Some(opaque)) => {
+                format!("{waits_for}; with nothing but what stands for them: {}", opaque.display(&why.to_string()))
+            }
+        }
+    }
+
+    /// Values that stand for exports which are not known, where there are any; `None` where nothing stands for any of them.
+    fn opaque_exports(
+        &mut self,
+        exports: &[ExportDefinition],
+        spec: &InstallationSpec,
+        (path, scope): (&str, &RecordWriter<'_>),
+    ) -> Result<Option<Map<String, Value>>, OfflineFault> {
+        let Some(opaque) = self.opaque.as_mut().filter(|_| spec.export_data_mappings.is_empty()) else {
+            return Ok(None);
+        };
+        let values = exports.iter().filter_map(|export| Some((export.name.clone(), opaque.of(path, export)?)));
+        let values: Map<String, Value> = values.collect();
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let mut bindings = ExportBindings::from(&spec.exports);
+        bindings.data.retain(|export| values.contains_key(&export.name));
+        bindings.targets.clear();
+        let records = export::records(&bindings, &values, scope)?;
+        self.export(&records, scope)?;
+        Ok(Some(values))
     }
 
     /// Exports belong to one installation.

@@ -84,6 +84,7 @@ impl ExplainedSource<'_> {
             world: self.live.objects.clone(),
             imports,
             rendered: 0,
+            opaque: None,
         }
     }
 

@@ -16,8 +16,8 @@ use orangery_blueprint::{DEEPEST_MADE, import::ImportFault, template_engine::Job
 use orangery_cli::{
     command::plan::{InstallationPlan, ItemPlan, ObjectAction},
     offline::{
-        LiveNamespace, NamespaceObjects, Offline, OfflineError, OfflineFault, OfflineVersions, RenderSubject,
-        RenderedInstallation,
+        LiveNamespace, NamespaceObjects, Offline, OfflineError, OfflineFault, OfflineVersions, OpaqueValues,
+        RenderSubject,
     },
 };
 use orangery_controllers::{
@@ -32,7 +32,10 @@ use orangery_core::{
 };
 use orangery_ocm::ComponentVersions;
 
-use super::PlanError;
+use super::{
+    PlanError,
+    opaque::{OpaquePair, RenderedTwice, drawn},
+};
 use crate::caller::refusal;
 
 /// How many items are tried out at the same time.
@@ -57,6 +60,8 @@ struct PlannedItem<'a> {
     action: ObjectAction,
     /// As the job would write it; what goes, as it is.
     object: DeployItem,
+    /// The same with other values in place of exports that come in the job, where it has any.
+    again: Option<DeployItem>,
     /// As it is, where it is there.
     before: Option<&'a DeployItem>,
 }
@@ -69,38 +74,57 @@ impl TreePlanning {
         objects: NamespaceObjects,
         installations: Vec<Installation>,
     ) -> Result<Vec<InstallationPlan>, PlanError> {
-        let subject = |of: Installation| RenderSubject {
+        let subject = |of: &Installation| RenderSubject {
             given: self.live.given(&of.name_any()),
             name: of.name_any(),
-            spec: of.spec,
+            spec: of.spec.clone(),
             files: None,
         };
         let cached: BTreeMap<String, String> = installations
             .iter()
             .filter_map(|of| Some((of.name_any(), of.annotation(CACHE_HELM_CHARTS)?.to_owned())))
             .collect();
-        let subjects: Vec<RenderSubject> = installations.into_iter().map(subject).collect();
-        let mut offline = Offline {
-            plugins: self.host.plugins.as_ref(),
-            versions: OfflineVersions { repositories: Arc::clone(&self.versions), repository_context: None },
-            rng: JobRandomness { now: self.host.clock.now(), seed: self.host.rng.secret() },
-            namespace: self.namespace.clone(),
-            world: objects,
-            imports: BTreeMap::new(),
-            rendered: 0,
-        };
-        let rendered = offline.roots(subjects).await;
-        let rendered = rendered.map_err(|error| PlanError::Refused(self.masked(&message(&error))))?;
+        let rng = JobRandomness { now: self.host.clock.now(), seed: self.host.rng.secret() };
+        // Of values that stand for others it is known by a second rendering with other ones where they come through.
+        let mut renderings = Vec::new();
+        for _ in 0..2 {
+            let mut offline = Offline {
+                plugins: self.host.plugins.as_ref(),
+                versions: OfflineVersions { repositories: Arc::clone(&self.versions), repository_context: None },
+                rng: rng.clone(),
+                namespace: self.namespace.clone(),
+                world: objects.clone(),
+                imports: BTreeMap::new(),
+                rendered: 0,
+                opaque: Some(OpaqueValues::new(&drawn(&self.host.rng.secret(), renderings.len()))),
+            };
+            let rendered = offline.roots(installations.iter().map(subject).collect()).await;
+            let rendered = rendered.map_err(|error| PlanError::Refused(self.masked(&message(&error))))?;
+            let opaque = offline.opaque.unwrap_or_else(|| OpaqueValues::new(""));
+            let is_known = opaque.is_empty();
+            renderings.push((rendered, opaque, offline.world));
+            if is_known {
+                break;
+            }
+        }
+        let other = if renderings.len() > 1 { renderings.pop() } else { None };
+        let Some((rendered, opaque, world)) = renderings.pop() else { return Ok(Vec::new()) };
+        let values = other.as_ref().map(|(_, other, _)| OpaquePair { values: &opaque, other });
         // Items find the Targets that the job would write before those that are there.
-        for (_, target) in offline.world.targets() {
+        for (_, target) in world.targets() {
             let mut target = target.clone();
             target.metadata.namespace = Some(self.namespace.to_string());
             self.host.stores.targets.upsert(target);
         }
         let mut plans = Vec::new();
         for root in &rendered {
-            let cached = cached.get(&root.name).map(String::as_str);
-            self.installation(root, &root.name, cached, &mut plans).await;
+            let of = RenderedTwice {
+                rendered: root,
+                again: other.as_ref().and_then(|(again, _, _)| again.iter().find(|again| again.name == root.name)),
+                values,
+                cached: cached.get(&root.name).map(String::as_str),
+            };
+            self.installation(of, &root.name, &mut plans).await;
         }
         Ok(plans)
     }
@@ -120,28 +144,27 @@ impl TreePlanning {
         plans
     }
 
-    async fn installation(
-        &self,
-        rendered: &RenderedInstallation,
-        path: &str,
-        cached: Option<&str>,
-        plans: &mut Vec<InstallationPlan>,
-    ) {
+    async fn installation(&self, of: RenderedTwice<'_>, path: &str, plans: &mut Vec<InstallationPlan>) {
+        let rendered = of.rendered;
         let live = rendered.object.as_ref().filter(|name| self.live.installation(name).is_some());
         let action = if live.is_some() { ObjectAction::Run } else { ObjectAction::Create };
-        let items = if rendered.waits_for.is_some() { Vec::new() } else { self.items(rendered, live, cached) };
-        let items = self.try_out(items).await;
+        let decided_later = of.decided_later();
+        let items = if decided_later.is_some() { Vec::new() } else { self.items(&of, live) };
         plans.push(InstallationPlan {
             path: path.to_owned(),
             action,
-            decided_later: rendered.waits_for.clone(),
-            items,
-            warnings: rendered.warnings.iter().map(|warning| self.masked(warning)).collect(),
+            decided_later: decided_later.as_deref().map(|why| self.masked(why)),
+            known_after_apply: rendered.has_opaque_imports && decided_later.is_none(),
+            items: self.try_out(items, of.values).await,
+            warnings: rendered.warnings.iter().map(|warning| self.masked(&of.display(warning))).collect(),
         });
-        for below in &rendered.subinstallations {
-            Box::pin(self.installation(below, &format!("{path}/{}", below.name), cached, plans)).await;
+        if decided_later.is_some() {
+            return;
         }
-        if let Some(object) = live.filter(|_| rendered.waits_for.is_none()) {
+        for below in of.below() {
+            Box::pin(self.installation(below, &format!("{path}/{}", below.rendered.name), plans)).await;
+        }
+        if let Some(object) = live {
             let stay: BTreeSet<&str> = rendered.subinstallations.iter().map(|of| of.name.as_str()).collect();
             for (name, child) in self.live.children_of(object).filter(|(name, _)| !stay.contains(name)) {
                 self.delete(&child.name_any(), &format!("{path}/{name}"), DEEPEST_MADE, plans).await;
@@ -158,18 +181,15 @@ impl TreePlanning {
             path: path.to_owned(),
             action: ObjectAction::Delete,
             decided_later: None,
-            items: self.try_out(items).await,
+            known_after_apply: false,
+            items: self.try_out(items, None).await,
             warnings: Vec::new(),
         });
     }
 
     /// The items of an Installation in the order in which they may begin, then those that go.
-    fn items(
-        &self,
-        rendered: &RenderedInstallation,
-        object: Option<&ObjectName>,
-        cached: Option<&str>,
-    ) -> Vec<PlannedItem<'_>> {
+    fn items(&self, of: &RenderedTwice<'_>, object: Option<&ObjectName>) -> Vec<PlannedItem<'_>> {
+        let (rendered, cached) = (of.rendered, of.cached);
         let execution = &object.cloned().unwrap_or_else(|| rendered.name.as_str().into());
         let there = || object.into_iter().flat_map(|object| self.live.items_of(object));
         let owner = ItemOwner { execution, context: &rendered.context, cache_helm_charts: cached };
@@ -185,6 +205,7 @@ impl TreePlanning {
                 name: template.name.clone(),
                 depends_on: template.depends_on.clone(),
                 action: if before.is_some() { ObjectAction::Run } else { ObjectAction::Create },
+                again: of.again(template).map(|again| owner.specified(again, &object)),
                 object: owner.specified(template, &object),
                 before,
             }
@@ -203,9 +224,25 @@ impl TreePlanning {
         DeployItem { metadata, ..DeployItem::default() }
     }
 
-    async fn try_out(&self, items: Vec<PlannedItem<'_>>) -> Vec<ItemPlan> {
-        let runs: Vec<_> = items.into_iter().map(|item| Box::pin(self.try_item(item))).collect();
+    /// `values` stand for exports in some of them.
+    async fn try_out(&self, items: Vec<PlannedItem<'_>>, values: Option<OpaquePair<'_>>) -> Vec<ItemPlan> {
+        let item = |item| async move { self.try_with(item, values).await };
+        let runs: Vec<_> = items.into_iter().map(|of| Box::pin(item(of))).collect();
         stream::iter(runs).buffered(ITEMS_AT_ONCE).collect().await
+    }
+
+    /// An item that has values which stand for others is tried out with other ones as well.
+    async fn try_with(&self, mut item: PlannedItem<'_>, values: Option<OpaquePair<'_>>) -> ItemPlan {
+        let (Some(again), Some(values)) = (item.again.take(), values) else { return self.try_item(item).await };
+        let other = PlannedItem {
+            name: item.name.clone(),
+            depends_on: Vec::new(),
+            action: item.action,
+            object: again,
+            again: None,
+            before: item.before,
+        };
+        values.joined(self.try_item(item).await, self.try_item(other).await)
     }
 
     async fn try_item(&self, item: PlannedItem<'_>) -> ItemPlan {
@@ -223,6 +260,7 @@ impl TreePlanning {
             notes: Vec::new(),
             unfinished: false,
             failure: None,
+            decided_later: None,
         };
         match run {
             Ok(None) => ItemPlan {
@@ -256,6 +294,7 @@ impl<'a> PlannedItem<'a> {
             depends_on: Vec::new(),
             action: ObjectAction::Delete,
             object: item.clone(),
+            again: None,
             before: Some(item),
         }
     }

@@ -115,35 +115,77 @@ async fn c_265_what_a_job_writes_is_what_its_plan_has_shown() {
     assert_eq!(deleted, ["delete tree/more; delete more [delete more]", "delete tree/sub; delete leaf [delete leaf]"]);
 }
 
-#[tokio::test]
-async fn c_265_an_installation_that_needs_an_export_that_nobody_has_made_is_decided_later() {
-    let stage = Stage::start().await;
-    let made = json!([{"name": "made", "type": "data", "schema": {"type": "string"}}]);
-    let template = r#"{"exports": {"made": {{ values.deployitems.mock.content | tojson }}}}"#;
+/// Sub-installations that import what another one will export, a text and a number: each has one item, of this template.
+fn takers() -> Vec<Value> {
+    let made = json!([
+        {"name": "made", "type": "data", "schema": {"type": "string"}},
+        {"name": "number", "type": "data", "schema": {"type": "integer"}},
+    ]);
+    let template = r#"{"exports": {"made": {{ values.deployitems.mock.content | tojson }}, "number": 7}}"#;
     let fields = json!({
         "exports": made,
-        "deployExecutions": executions(&[mocks("mock", &[], "Succeeded", "1")]),
+        "deployExecutions": executions(&[mocks("mock", &[], "Succeeded", "one")]),
         "exportExecutions": [{"name": "e", "type": "Jinja", "template": template}],
     });
     let mut maker = subinstallation("maker", &blueprint(fields));
-    let mut imports = imports_cluster();
-    imports.as_array_mut().unwrap().extend(made.as_array().unwrap().clone());
-    let fields =
-        json!({"imports": imports, "deployExecutions": executions(&[deploys("leaf", &[], "{{ imports.made }}")])});
-    let mut taker = on_cluster(subinstallation("taker", &blueprint(fields)));
-    let bound = json!([{"name": "made", "dataRef": "made"}]);
-    maker["exports"] = json!({"data": bound});
-    taker["imports"]["data"] = bound;
-    let tree = tree(&[], &[maker, taker]);
+    let bound = |name: &str| json!({"name": name, "dataRef": name});
+    maker["exports"] = json!({"data": [bound("made"), bound("number")]});
+    let taker = |name: &str, import: usize, executions: Value| {
+        let mut imports = imports_cluster();
+        imports.as_array_mut().unwrap().push(made[import].clone());
+        let fields = json!({"imports": imports, "deployExecutions": executions});
+        let mut taker = on_cluster(subinstallation(name, &blueprint(fields)));
+        taker["imports"]["data"] = json!([bound(made[import]["name"].as_str().unwrap())]);
+        taker
+    };
+    let one = |name: &str, content: &str| executions(&[deploys(name, &[], content)]);
+    let many = json!({"deployItems": [deploys("many-{{ imports.made | length }}", &[], "1")]}).to_string();
+    vec![
+        maker,
+        taker("taker", 0, one("taker", "https://{{ imports.made }}:80")),
+        taker("counter", 1, one("counter", "{{ imports.number }}")),
+        taker("picky", 0, one("picky", "{{ imports.made | length }}")),
+        taker("many", 0, json!([{"name": "d", "type": "Jinja", "template": many}])),
+    ]
+}
+
+#[tokio::test]
+async fn c_265_c_369_what_can_be_said_before_an_export_is_made_is_said_and_the_rest_is_decided_later() {
+    let stage = Stage::start().await;
+    let tree = tree(&[], &takers());
     write(&stage.binary, "tree.yaml", tree.to_string());
-    let later = "create tree/taker, later: the exports of maker, which come in the job";
-    let expected = ["create tree", "create tree/maker; create mock []", later];
-    assert_eq!(lines(&stage, &["-f", "tree.yaml"]).await, expected);
+    let depends = "exports that come in the job: which items and sub-installations it has depends on them";
+    let expected = [
+        "create tree".to_owned(),
+        "create tree/counter, later: the exports of maker, which come in the job".to_owned(),
+        "create tree/maker; create mock []".to_owned(),
+        format!("create tree/many, later: {depends}"),
+        "create tree/picky; create picky [create picky]".to_owned(),
+        "create tree/taker; create taker [create taker]".to_owned(),
+    ];
+    let found = sorted_lines(&stage, &["-f", "tree.yaml"]).await;
+    assert_eq!(found, expected);
+    let told = stage.plan(&["-f", "tree.yaml"]).await;
+    for line in [
+        "content: 'https://(known after apply: tree/maker.made):80'",
+        "  ? some of its imports are known after apply: where its templates decide by them, the job may do otherwise",
+        "      ! what becomes of ConfigMap default/picky is known after apply",
+    ] {
+        assert!(told.stdout.contains(line), "{told:?}");
+    }
+    assert!(!told.stdout.contains("known-after-apply") && told.code == Some(0), "{told:?}");
 
     stage.cluster.apply(&tree).await;
     stage.cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    let expected = ["run tree", "run tree/maker; run mock []", "run tree/taker; run leaf [none leaf]"];
-    assert_eq!(lines(&stage, &["installation/tree"]).await, expected);
+    let expected = [
+        "run tree",
+        "run tree/counter; run counter [none counter]",
+        "run tree/maker; run mock []",
+        "run tree/many; run many-3 [none many-3]",
+        "run tree/picky; run picky [none picky]",
+        "run tree/taker; run taker [none taker]",
+    ];
+    assert_eq!(sorted_lines(&stage, &["installation/tree"]).await, expected);
 }
 
 #[tokio::test]

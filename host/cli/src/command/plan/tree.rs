@@ -50,6 +50,9 @@ pub struct ItemPlan {
     /// Why it would fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Why what it does is decided later in the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_later: Option<String>,
 }
 
 /// An Installation of a plan.
@@ -63,6 +66,9 @@ pub struct InstallationPlan {
     /// Why what it does is decided later in the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_later: Option<String>,
+    /// Whether some of what it imports is known in the job alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub known_after_apply: bool,
     /// In the order in which they may begin.
     pub items: Vec<ItemPlan>,
     /// What templates warn of.
@@ -85,7 +91,10 @@ pub struct TreePlan {
 
 impl ItemPlan {
     fn has_changes(&self) -> bool {
-        self.action != ObjectAction::Run || self.unfinished || self.objects.iter().any(PlannedObject::is_changed)
+        self.action != ObjectAction::Run
+            || self.unfinished
+            || self.decided_later.is_some()
+            || self.objects.iter().any(PlannedObject::is_changed)
     }
 
     fn title(&self) -> String {
@@ -109,6 +118,9 @@ impl ItemPlan {
         let mut lines = vec![ink.paint(paint, &format!("{sign} {}", self.title()))];
         let objects = object_lines(&self.objects, ink, brief)?;
         lines.extend(objects.into_iter().map(|line| format!("    {line}")));
+        if let Some(why) = &self.decided_later {
+            lines.push(ink.paint(Paint::Busy, &format!("    ? decided later: {why}")));
+        }
         if self.unfinished {
             let again = "the component is called again afterwards, and may ask for more";
             lines.push(ink.paint(Paint::Dim, &format!("    {again}")));
@@ -128,6 +140,10 @@ impl InstallationPlan {
         let mut lines = vec![ink.paint(paint, &format!("{sign} installation {}", self.path))];
         if let Some(why) = &self.decided_later {
             lines.push(ink.paint(Paint::Busy, &format!("  ? decided later: it waits for {why}")));
+        }
+        if self.known_after_apply {
+            let told = "  ? some of its imports are known after apply: where its templates decide by them, the job may do otherwise";
+            lines.push(ink.paint(Paint::Busy, told));
         }
         for item in &self.items {
             lines.extend(item.lines(ink, brief)?.into_iter().map(|line| format!("  {line}")));
@@ -244,11 +260,19 @@ mod tests {
             notes: Vec::new(),
             unfinished: false,
             failure: None,
+            decided_later: None,
         }
     }
 
     fn installation(path: &str, action: ObjectAction, items: Vec<ItemPlan>) -> InstallationPlan {
-        InstallationPlan { path: path.to_owned(), action, decided_later: None, items, warnings: Vec::new() }
+        InstallationPlan {
+            path: path.to_owned(),
+            action,
+            decided_later: None,
+            known_after_apply: false,
+            items,
+            warnings: Vec::new(),
+        }
     }
 
     fn object(action: Action) -> PlannedObject {
@@ -279,11 +303,13 @@ mod tests {
             plugin: Some("p".to_owned()),
             notes: vec!["n".to_owned()],
             failure: Some("f".to_owned()),
+            decided_later: Some("l".to_owned()),
             ..bare.clone()
         };
         let least = plan(vec![installation("web", ObjectAction::Run, vec![bare])]);
         let most = InstallationPlan {
             decided_later: Some("l".to_owned()),
+            known_after_apply: true,
             warnings: vec!["w".to_owned()],
             ..installation("web", ObjectAction::Run, vec![full])
         };
