@@ -55,7 +55,7 @@ pub struct PlanContent {
     pub job_id: JobId,
     /// The how manieth of the item in its job.
     pub number: u32,
-    /// Who has changed the Installation at the root, as its annotation says; empty where it does not.
+    /// The name of whoever has changed the Installation at the root, as its annotation says; empty where it does not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
     /// Whether somebody else has to approve it.

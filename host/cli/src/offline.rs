@@ -4,9 +4,11 @@
 mod component;
 mod given;
 mod live;
+mod not_wanted;
 mod opaque;
 mod states;
 mod tree;
+mod undecided;
 mod world;
 
 use orangery_api::convert::{ContextError, NotOneSource};

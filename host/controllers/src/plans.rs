@@ -609,4 +609,22 @@ mod tests {
         wake(&host, &again, &plan);
         assert_eq!(again.queued(), []);
     }
+
+    #[tokio::test]
+    async fn c_366_a_plan_that_is_made_ahead_says_so_and_counts_as_any_other() {
+        let (_server, client) = server().await;
+        let (host, item, job) = (host_on(client.clone()), item(), JobId::from("j"));
+        let plans = ItemPlans { host: &host, item: &item, job: &job };
+        let api: Api<Plan> = Api::namespaced(client, "default");
+        let mut labels = Vec::new();
+        for (number, turn) in [(1, PlanTurn::Ahead), (2, PlanTurn::Now)] {
+            let name = plans.make(number, content(&job, number), turn).await.unwrap();
+            let plan = api.get(&name).await.unwrap();
+            labels.push((plan.labels().get(PLANNED_AHEAD).cloned(), plan.labels().get(PLANNED_ITEM).cloned()));
+        }
+        let item = Some("u".to_owned());
+        assert_eq!(labels, [(Some("true".to_owned()), item.clone()), (None, item)]);
+        let (known, next) = plans.known().await.unwrap();
+        assert_eq!((known.len(), next), (2, 3));
+    }
 }

@@ -1,4 +1,4 @@
-//! Who approves, and who has made a change: checked by the server, with the admission policies of the chart (C-367, C-368).
+//! Approvals, and the authors of changes: checked by the server, with the admission policies of the chart (C-367, C-368).
 
 use std::time::Duration;
 

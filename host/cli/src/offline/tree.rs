@@ -11,21 +11,16 @@ use orangery_api::{
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_blueprint::{
-    Blueprint, DEEPEST_MADE, ExportDefinition, ImportDefinition, MOST_OF_A_TREE,
+    Blueprint, DEEPEST_MADE, ImportDefinition, MOST_OF_A_TREE,
     binding::{ExportBindings, ImportBindings},
-    edges_of_templates, export,
-    gate::{self, GateExpressions},
+    export,
     import::{self, Imported},
     plugins::Plugins,
     record::{Record, RecordWriter},
     sibling::{self, Sibling},
     template_engine::JobRandomness,
 };
-use orangery_core::{
-    dag::Direction,
-    name::{JobId, Namespace, ObjectName},
-    workflow::{Answers, DesiredAction, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
-};
+use orangery_core::name::{JobId, Namespace, ObjectName};
 use orangery_ocm::Files;
 use orangery_render::{DeployItem, ExportValues, Rendering, Subinstallation, Warning};
 use serde::Serialize;
@@ -35,6 +30,7 @@ use super::{
     BLUEPRINT, Given, GivenNames, GivenOrigin, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions,
     OpaqueValues,
     component::BlueprintRequest,
+    not_wanted::{not_wanted_items, not_wanted_subinstallations},
     states::{kept, states},
 };
 
@@ -286,18 +282,16 @@ impl Offline<'_> {
         let mut templates = rendering.subinstallations(&values, &imported).await?;
         let items = rendering.items(&values, &imported).await?;
         subject.given.check(&items, &templates)?;
-        let edges = edges_of_templates(templates.iter().map(|of| &of.template)).into_iter().zip(&templates);
-        let known: Vec<_> = edges.map(|((name, before), of)| (name, before, &of.gates)).collect();
         // What expressions say of values that only stand for others is not known.
         let known_values = self.opaque.as_ref().map_or_else(|| values.clone(), |opaque| opaque.known_of(&values));
         let has_opaque_imports = known_values.len() < values.len();
-        let not_wanted_subinstallations = not_wanted(&known, &known_values);
+        let not_wanted_subinstallations = not_wanted_subinstallations(&templates, &known_values);
         templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
-        let children = templates.iter().map(|template| child(template, &subject)).collect();
         let (above, depth) =
             (above.or(spec.component_descriptor.as_ref()), 1 + parent.map_or(0, |parent| parent.depth));
         let parent = ParentInstallation { object: &object, path, above, depth };
-        let subinstallations = self.siblings(children, Some(parent)).await?;
+        let children = templates.iter().map(|template| child(template, &subject));
+        let subinstallations = self.siblings(children.collect(), Some(parent)).await?;
         let is_exporting = !loaded.blueprint.export_executions.is_empty() || !spec.exports.is_empty();
         let exports = match self.export_values(&subject, &items, &subinstallations, &scope) {
             _ if !is_exporting => Some(Map::new()),
@@ -309,8 +303,7 @@ impl Offline<'_> {
                 Some(exports)
             }
         };
-        let warnings = rendering.take_warnings().into_iter().map(|Warning { place, text }| format!("{place}: {text}"));
-        let warnings = warnings.collect();
+        let warning = |Warning { place, text }| format!("{place}: {text}");
         let item = |DeployItem { template, target, gates }: &DeployItem| {
             convert::deploy_item(template, target.as_deref(), gates, &namespace)
         };
@@ -318,55 +311,20 @@ impl Offline<'_> {
             name: subject.name.clone(),
             waits_for: None,
             deploy_items: items.iter().map(item).collect(),
-            not_wanted: not_wanted(&items.iter().map(graph_node).collect::<Vec<_>>(), &known_values),
+            not_wanted: not_wanted_items(&items, &known_values),
             not_wanted_subinstallations,
             subinstallations,
             exports,
             state: kept(rendering.states()),
-            warnings,
+            warnings: rendering.take_warnings().into_iter().map(warning).collect(),
             object: subject.given.object_name.clone(),
             context: spec.context.clone(),
             has_opaque_imports,
         })
     }
 
-    /// Why an installation is not rendered with values that stand for the exports of those before it.
-    fn undecided(&self, before: &[String], error: &OfflineError) -> String {
-        let waits_for = format!("the exports of {}, which come in the job", before.join(", "));
-        match (error.why.as_ref(), &self.opaque) {
-            // Nothing stands for what it imports.
-            (OfflineFault::Imports(_), _) | (_, None) => waits_for,
-            (why, Some(opaque)) => {
-                format!("{waits_for}; with nothing but what stands for them: {}", opaque.display(&why.to_string()))
-            }
-        }
-    }
-
-    /// Values that stand for exports which are not known, where there are any; `None` where nothing stands for any of them.
-    fn opaque_exports(
-        &mut self,
-        exports: &[ExportDefinition],
-        spec: &InstallationSpec,
-        (path, scope): (&str, &RecordWriter<'_>),
-    ) -> Result<Option<Map<String, Value>>, OfflineFault> {
-        let Some(opaque) = self.opaque.as_mut().filter(|_| spec.export_data_mappings.is_empty()) else {
-            return Ok(None);
-        };
-        let values = exports.iter().filter_map(|export| Some((export.name.clone(), opaque.of(path, export)?)));
-        let values: Map<String, Value> = values.collect();
-        if values.is_empty() {
-            return Ok(None);
-        }
-        let mut bindings = ExportBindings::from(&spec.exports);
-        bindings.data.retain(|export| values.contains_key(&export.name));
-        bindings.targets.clear();
-        let records = export::records(&bindings, &values, scope)?;
-        self.export(&records, scope)?;
-        Ok(Some(values))
-    }
-
     /// Exports belong to one installation.
-    fn export(&mut self, records: &[Record], scope: &RecordWriter<'_>) -> Result<(), OfflineFault> {
+    pub(super) fn export(&mut self, records: &[Record], scope: &RecordWriter<'_>) -> Result<(), OfflineFault> {
         for record in records {
             export::may_write(record, self.world.occupant(record), scope)?;
         }
@@ -497,33 +455,4 @@ impl Given {
         let what = "values of the sub-installation";
         GivenNames { flag: "values", what, whose: BLUEPRINT, known: &templates }.check(self.subinstallations.keys())
     }
-}
-
-/// An item with what it depends on and its gate expressions.
-fn graph_node(item: &DeployItem) -> (&str, Vec<&str>, &GateExpressions) {
-    let before = item.template.depends_on.iter().map(String::as_str).collect();
-    (&item.template.name, before, &item.gates)
-}
-
-/// What the workflow of these items would delete, and never make, for what their gate expressions say of the imports. Gate
-/// expressions that read more than imports may hold. Each item has what it depends on, and its gate expressions.
-fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<String, Value>) -> Vec<String> {
-    let document = Map::from_iter([(gate::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
-    let says = |gates: &GateExpressions, gate: GateKind| {
-        let gate_expression = gates.get(gate)?;
-        let expression = gate::compile(gate_expression.expression.as_ref()?).ok()?;
-        let alone = gate::reads_imports_alone(gate_expression, &expression);
-        alone.then(|| gate::evaluate(&expression, &document).answer)
-    };
-    let edges = items.iter().map(|(name, before, _)| (*name, before.clone()));
-    let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };
-    let by_name: BTreeMap<&str, &GateExpressions> = items.iter().map(|(name, _, gates)| (*name, *gates)).collect();
-    let evaluation = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), |name| {
-        let says = |gate| by_name.get(name).and_then(|gates| says(gates, gate)).unwrap_or_default();
-        let answers = Answers { activate: says(GateKind::Activate), when: says(GateKind::When), ..Answers::default() };
-        Facts { answers, ..Facts::of(WorkflowItemState::Absent) }
-    });
-    let left =
-        evaluation.items().iter().filter(|item| matches!(item.desired, DesiredAction::Delete | DesiredAction::Leave));
-    left.map(|item| item.name.to_owned()).collect()
 }

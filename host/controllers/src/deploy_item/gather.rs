@@ -216,21 +216,10 @@ impl GatheredItem {
     pub(super) fn request(&self, call: NextCall, state: &ItemState) -> Item {
         let item = request::item(&self.item, &self.job, call, state.status.as_ref());
         // What is approved today is carried out tomorrow as it was asked for.
-        match self.handed_down().filter(|_| self.requires_approval) {
+        match request::handed_down(&self.host.stores, &self.item, &self.job.id).filter(|_| self.requires_approval) {
             Some(time) => Item { now: time.0.to_string(), ..item },
             None => item,
         }
-    }
-
-    /// When the job was handed down to the Execution, which is the same before it is the turn of the item; else to the item.
-    fn handed_down(&self) -> Option<Time> {
-        let of_execution = || {
-            let key = Key { name: self.item.label(label::MANAGED_BY)?.into(), ..self.key.clone() };
-            let execution = self.host.stores.executions.get(&key).filter(|of| *of.job_id() == self.job.id)?;
-            execution.status.as_ref()?.transition_times.as_ref()?.trigger_time.clone()
-        };
-        let of_item = || self.item.status.as_ref()?.job_id_generation_time.clone();
-        of_execution().or_else(of_item)
     }
 
     /// The root of the Installation of the item.

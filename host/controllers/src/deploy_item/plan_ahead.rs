@@ -146,6 +146,7 @@ fn standing(execution: &Execution) -> (&str, &JobId, bool) {
 
 #[cfg(test)]
 mod tests {
+    use orangery_api::installation::Installation;
     use serde_json::{Value, json};
 
     use super::*;
@@ -211,5 +212,39 @@ mod tests {
             drop(host.stores.executions.upsert(serde_json::from_value::<Execution>(execution).unwrap()));
         }
         assert_eq!(queue.queued(), [Key::new("n", "item-asks")], "and no item of what needs no approval");
+    }
+
+    #[tokio::test]
+    async fn c_366_c_311_an_installation_or_a_policy_requires_approvals_and_what_nobody_knows_does_too() {
+        let host = host();
+        let installation = |approval: Value| -> Installation {
+            let spec = json!({"blueprint": {}, "approval": approval});
+            serde_json::from_value(json!({"metadata": {"name": "web", "namespace": "n"}, "spec": spec})).unwrap()
+        };
+        let asks = |of: Option<&Installation>| requires_approval(&host, &"n".into(), of);
+        assert!(asks(Some(&installation(json!("Required")))));
+        assert!(!asks(Some(&installation(json!("None")))) && !asks(Some(&installation(Value::Null))));
+        assert!(!asks(None), "of what has no Installation the policy alone says it");
+    }
+
+    #[test]
+    fn c_366_where_the_job_of_an_execution_stands_is_its_phase_its_job_and_whether_that_has_ended() {
+        let execution = |status: Value| -> Execution {
+            serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {}, "status": status})).unwrap()
+        };
+        let at = |job: &str, finished: &str, phase: &str| {
+            execution(json!({"jobID": job, "jobIDFinished": finished, "phase": phase}))
+        };
+        let first = at("two", "one", "Progressing");
+        assert_eq!(standing(&first), ("Progressing", &"two".into(), false));
+        assert_eq!(standing(&at("two", "two", "Succeeded")), ("Succeeded", &"two".into(), true));
+        let mut waits = first.clone();
+        waits.status.get_or_insert_default().items = Vec::new();
+        assert_eq!(standing(&waits), standing(&first), "what else its status says is nothing to its items");
+        for other in
+            [at("three", "one", "Progressing"), at("two", "one", "Completing"), at("two", "two", "Progressing")]
+        {
+            assert_ne!(standing(&other), standing(&first));
+        }
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct OpaquePair<'a> {
 pub(super) struct RenderedTwice<'a> {
     pub(super) rendered: &'a RenderedInstallation,
     /// The same with the other values; `None` where nothing stands for anything.
-    pub(super) again: Option<&'a RenderedInstallation>,
+    pub(super) second: Option<&'a RenderedInstallation>,
     pub(super) values: Option<OpaquePair<'a>>,
     /// The annotation of the root that has charts kept.
     pub(super) cached: Option<&'a str>,
@@ -41,17 +41,17 @@ pub(super) struct RenderedTwice<'a> {
 impl<'a> RenderedTwice<'a> {
     /// Why what it does is decided later.
     pub(super) fn decided_later(&self) -> Option<String> {
-        let Some(again) = self.again.filter(|_| self.rendered.waits_for.is_none()) else {
+        let Some(second) = self.second.filter(|_| self.rendered.waits_for.is_none()) else {
             return self.rendered.waits_for.as_deref().map(|why| self.display(why));
         };
-        if self.shape() == RenderedTwice::of(again).shape() {
+        if self.shape() == RenderedTwice::of(second).shape() {
             return None;
         }
         Some("exports that come in the job: which items and sub-installations it has depends on them".to_owned())
     }
 
     fn of(rendered: &'a RenderedInstallation) -> Self {
-        Self { rendered, again: None, values: None, cached: None }
+        Self { rendered, second: None, values: None, cached: None }
     }
 
     /// Which items and sub-installations there are.
@@ -70,19 +70,19 @@ impl<'a> RenderedTwice<'a> {
 
     /// Those below it.
     pub(super) fn below(self) -> impl Iterator<Item = RenderedTwice<'a>> {
-        let again =
-            move |name: &str| self.again.and_then(|again| again.subinstallations.iter().find(|of| of.name == name));
+        let second =
+            move |name: &str| self.second.and_then(|second| second.subinstallations.iter().find(|of| of.name == name));
         self.rendered.subinstallations.iter().map(move |rendered| RenderedTwice {
             rendered,
-            again: again(&rendered.name),
+            second: second(&rendered.name),
             ..self
         })
     }
 
     /// An item with the other values, where it has any.
-    pub(super) fn again(&self, item: &DeployItemTemplate) -> Option<&'a DeployItemTemplate> {
-        let again = self.again?.deploy_items.iter().find(|again| again.name == item.name)?;
-        (again != item).then_some(again)
+    pub(super) fn second(&self, item: &DeployItemTemplate) -> Option<&'a DeployItemTemplate> {
+        let second = self.second?.deploy_items.iter().find(|second| second.name == item.name)?;
+        (second != item).then_some(second)
     }
 
     /// A text with what the values in it stand for.
@@ -93,9 +93,9 @@ impl<'a> RenderedTwice<'a> {
 
 impl OpaquePair<'_> {
     /// What is known of an item that was tried out with either values.
-    pub(super) fn joined(self, plan: ItemPlan, again: ItemPlan) -> ItemPlan {
+    pub(super) fn joined(self, plan: ItemPlan, second: ItemPlan) -> ItemPlan {
         let text = |text: &String| self.values.display(text);
-        if let Some(failure) = plan.failure.as_ref().or(again.failure.as_ref()) {
+        if let Some(failure) = plan.failure.as_ref().or(second.failure.as_ref()) {
             let why = format!(
                 "with values that stand for exports which come in the job, {}",
                 self.other.display(&text(failure))
@@ -103,7 +103,7 @@ impl OpaquePair<'_> {
             return ItemPlan { failure: None, objects: Vec::new(), decided_later: Some(why), ..plan };
         }
         let known: BTreeMap<String, PlannedObject> =
-            again.objects.iter().map(|object| display(object, self.other)).map(keyed).collect();
+            second.objects.iter().map(|object| display(object, self.other)).map(keyed).collect();
         let mut unknown = Vec::new();
         let objects = plan.objects.iter().map(|object| {
             let (name, object) = keyed(display(object, self.values));

@@ -61,7 +61,7 @@ struct PlannedItem<'a> {
     /// As the job would write it; what goes, as it is.
     object: DeployItem,
     /// The same with other values in place of exports that come in the job, where it has any.
-    again: Option<DeployItem>,
+    second: Option<DeployItem>,
     /// As it is, where it is there.
     before: Option<&'a DeployItem>,
 }
@@ -120,7 +120,7 @@ impl TreePlanning {
         for root in &rendered {
             let of = RenderedTwice {
                 rendered: root,
-                again: other.as_ref().and_then(|(again, _, _)| again.iter().find(|again| again.name == root.name)),
+                second: other.as_ref().and_then(|(second, _, _)| second.iter().find(|second| second.name == root.name)),
                 values,
                 cached: cached.get(&root.name).map(String::as_str),
             };
@@ -205,7 +205,7 @@ impl TreePlanning {
                 name: template.name.clone(),
                 depends_on: template.depends_on.clone(),
                 action: if before.is_some() { ObjectAction::Run } else { ObjectAction::Create },
-                again: of.again(template).map(|again| owner.specified(again, &object)),
+                second: of.second(template).map(|second| owner.specified(second, &object)),
                 object: owner.specified(template, &object),
                 before,
             }
@@ -233,13 +233,13 @@ impl TreePlanning {
 
     /// An item that has values which stand for others is tried out with other ones as well.
     async fn try_with(&self, mut item: PlannedItem<'_>, values: Option<OpaquePair<'_>>) -> ItemPlan {
-        let (Some(again), Some(values)) = (item.again.take(), values) else { return self.try_item(item).await };
+        let (Some(second), Some(values)) = (item.second.take(), values) else { return self.try_item(item).await };
         let other = PlannedItem {
             name: item.name.clone(),
             depends_on: Vec::new(),
             action: item.action,
-            object: again,
-            again: None,
+            object: second,
+            second: None,
             before: item.before,
         };
         values.joined(self.try_item(item).await, self.try_item(other).await)
@@ -294,7 +294,7 @@ impl<'a> PlannedItem<'a> {
             depends_on: Vec::new(),
             action: ObjectAction::Delete,
             object: item.clone(),
-            again: None,
+            second: None,
             before: Some(item),
         }
     }
