@@ -14,6 +14,7 @@ mod latency;
 mod limit;
 mod load;
 mod place;
+mod plans;
 mod restart;
 mod silent;
 mod sizes;
@@ -92,6 +93,8 @@ enum Part {
     Sizes,
     /// Drift of many objects.
     Drift,
+    /// Plans of a large tree, and what approvals and records cost.
+    Plans,
 }
 
 fn main() -> ExitCode {
@@ -136,8 +139,9 @@ async fn measure(arguments: &Arguments) {
             Part::Sizes => sizes::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
-            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Limit | Part::Restart
+            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Limit | Part::Restart | Part::Plans
                 if arguments.kube => {}
+            Part::Plans => plans::measure(largest, &mut figures).await,
             Part::Starts => restart::starts(&mut figures).await,
             Part::Calls => calls::measure(&mut figures).await,
             Part::Engines => engines::measure(&mut figures).await,

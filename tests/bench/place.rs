@@ -50,6 +50,11 @@ impl CpuTime {
         CpuTime { operator: seconds(cluster.process()), server }
     }
 
+    /// That of the operator, and of the embedded server.
+    pub(crate) fn operator(self) -> f64 {
+        self.operator
+    }
+
     /// What was used since an earlier moment.
     pub(crate) fn since(self, before: CpuTime) -> String {
         let (operator, server) = (self.operator - before.operator, self.server - before.server);

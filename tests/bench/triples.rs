@@ -23,16 +23,21 @@ pub(crate) struct Cost {
 }
 
 /// What the server and operator had used at a moment.
-struct Moment {
+pub(crate) struct Moment {
     at: Instant,
     requests: Requests,
     cpu: CpuTime,
 }
 
 impl Moment {
-    async fn now(cluster: &Cluster) -> Moment {
+    pub(crate) async fn now(cluster: &Cluster) -> Moment {
         let requests = Requests::counted(cluster.client()).await;
         Moment { at: Instant::now(), requests, cpu: CpuTime::used(cluster) }
+    }
+
+    /// Processor time of the operator until then, and of the embedded server.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        self.cpu.operator()
     }
 }
 
@@ -83,7 +88,7 @@ pub(crate) async fn with_engine(place: &Place, engine: &str, size: usize, figure
     cluster.kill().await;
 }
 
-async fn report(title: &str, size: usize, before: Moment, cluster: &Cluster, figures: &mut Figures) -> Duration {
+pub(crate) async fn report(title: &str, size: usize, before: Moment, cluster: &Cluster, figures: &mut Figures) -> Duration {
     let wall = before.at.elapsed();
     let now = Moment::now(cluster).await;
     let cpu = now.cpu.since(before.cpu);
