@@ -33,3 +33,6 @@ pub const SECRET_DATA: &str = "orangery.dev/secret-data";
 pub const SECRET_DATA_WHOLE: &str = "whole";
 /// Some of it is.
 pub const SECRET_DATA_PARTLY: &str = "partly";
+/// On what `orangery blueprint test --server` has created: on an Installation empty, on what one imports its name (C-248). Not in
+/// the original.
+pub const BLUEPRINT_TEST: &str = "orangery.dev/blueprint-test";

@@ -1,10 +1,11 @@
 //! Cases of a blueprint: files of the folder `tests` beside it, each with imports and what is to come of them
-//! (`docs/blueprint-tests.md`). They are rendered as `orangery render` renders.
+//! (`docs/blueprint-tests.md`). They are rendered as `orangery render` renders, or carried out by the operator of a server.
 
 mod case;
 mod coverage;
 pub(crate) mod junit;
 mod report;
+mod server;
 mod snapshot;
 
 use std::{
@@ -16,10 +17,11 @@ use orangery_api::installation::InstallationSpec;
 use orangery_blueprint::{plugins::Plugins, template_engine::JobRandomness};
 use orangery_ocm::Files;
 
-use self::case::BlueprintCase;
+use self::case::{BlueprintCase, CasePlace};
 pub(crate) use self::{
     coverage::{CoverageMeasure, LineCoverage, TemplateCoverage, counted},
     report::BlueprintCaseReport,
+    server::ServerBlueprint,
     snapshot::SnapshotUse,
 };
 use crate::{
@@ -63,9 +65,7 @@ pub(crate) struct TestedBlueprint<'a> {
 impl TestedBlueprint<'_> {
     /// Renders one case, and holds what came of it against what the case expects.
     pub(crate) async fn run(&self, file: &Path, snapshots: SnapshotUse) -> BlueprintCaseReport {
-        let name = file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut report =
-            BlueprintCaseReport { name, file: file.display().to_string(), problems: Vec::new(), updated: Vec::new() };
+        let mut report = BlueprintCaseReport::of(file);
         if let Err(problem) = self.outcome(file, snapshots, &mut report).await {
             report.problems.push(problem);
         }
@@ -80,7 +80,7 @@ impl TestedBlueprint<'_> {
     ) -> Result<(), String> {
         let case = BlueprintCase::read(file)?;
         let rendered = self.rendered(&case).await;
-        report.problems = case.problems(rendered.as_ref().map_err(String::as_str));
+        report.problems = case.problems(CasePlace::Here, rendered.as_ref().map_err(String::as_str));
         let Ok(rendered) = rendered else { return Ok(()) };
         if case.has_snapshot {
             let text = form::yaml(&rendered).map_err(|error| error.to_string())?;

@@ -86,7 +86,7 @@ pub enum Tool {
     Uninstall(Uninstall),
     /// Render installations without a cluster
     Render(Box<Render>),
-    /// Work on blueprints without a cluster
+    /// Work on blueprints before they are deployed
     Blueprint(BlueprintArguments),
     /// Make, build, test, publish and look into components, and compile them beforehand
     Plugin(PluginArguments),

@@ -264,6 +264,21 @@ pub enum CommandError {
         /// How many it may have.
         most: usize,
     },
+    /// No Installation can hold a blueprint.
+    #[error(
+        "no Installation can hold the files of the blueprint, which is what --server makes of it: they have more than 1 MiB, there are \
+         too many, or one cannot be read; remove what is not the blueprint's"
+    )]
+    LargeBlueprint,
+    /// Cases on a server were stopped twice.
+    #[error(
+        "stopped before what the cases have made was deleted; then: kubectl -n {namespace} delete installations,dataobjects,targets -l \
+         orangery.dev/blueprint-test"
+    )]
+    LeftOnServer {
+        /// Where it is left.
+        namespace: Namespace,
+    },
     /// A folder of samples has none.
     #[error("{} holds no sample; put a provider configuration into it that the deployer plans, as YAML", path.display())]
     NoSamples {
@@ -398,6 +413,7 @@ impl CommandError {
             | CommandError::NoCases { .. }
             | CommandError::NoBlueprintCases { .. }
             | CommandError::ManyBlueprintCases { .. }
+            | CommandError::LargeBlueprint
             | CommandError::NoSamples { .. }
             | CommandError::Sample { .. }
             | CommandError::Project(ProjectError::Exists { .. })
@@ -408,6 +424,7 @@ impl CommandError {
             | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
+            | CommandError::LeftOnServer { .. }
             | CommandError::Suspended { .. }
             | CommandError::NoPlan { .. }
             | CommandError::PlanEnded { .. }

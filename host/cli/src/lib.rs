@@ -35,6 +35,7 @@ pub mod template_trace;
 pub mod terminal;
 pub mod timeout;
 pub mod tree;
+mod watched;
 pub mod wrapped_engines;
 
 pub use crate::{

@@ -1,5 +1,6 @@
 //! The commands as users call them.
 
+mod blueprint_server_tests;
 mod blueprint_tests;
 mod blueprints;
 mod building;

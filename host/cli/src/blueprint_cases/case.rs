@@ -24,11 +24,41 @@ const LONGEST_CASE: u64 = 1 << 20;
 /// As many assertions a case has at most.
 const MOST_ASSERTIONS: usize = 1_000;
 
+/// What a case gives and a server has itself.
+const OFFLINE: [&str; 5] = ["deployItems", "state", "subinstallations", "now", "seed"];
+
 /// What a case gives of the installation, as the files of `orangery render` have it.
 const GIVEN: [&str; 3] = ["deployItems", "state", "subinstallations"];
 
 /// Its other fields.
-const OWN: [&str; 8] = ["imports", "name", "namespace", "now", "seed", "fails", "assertions", "snapshot"];
+const OWN: [&str; 9] = ["imports", "name", "namespace", "now", "seed", "fails", "assertions", "snapshot", "server"];
+
+/// Where a case is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CasePlace {
+    /// It is rendered here.
+    Here,
+    /// An operator carries it out.
+    Server,
+}
+
+impl CasePlace {
+    /// What becomes of a blueprint where nothing fails.
+    fn success(self) -> &'static str {
+        match self {
+            CasePlace::Here => "renders",
+            CasePlace::Server => "succeeds",
+        }
+    }
+
+    /// The variables of assertions that nobody can tell there.
+    fn untold(self) -> &'static [&'static str] {
+        match self {
+            CasePlace::Here => &[],
+            CasePlace::Server => &["state", "warnings"],
+        }
+    }
+}
 
 /// One case.
 #[derive(Debug)]
@@ -52,6 +82,10 @@ pub(super) struct BlueprintCase {
     assertions: Vec<Assertion>,
     /// Whether what is rendered is held against a snapshot.
     pub(super) has_snapshot: bool,
+    /// Whether an operator is to carry it out; `None` where that is not said.
+    server: Option<bool>,
+    /// What of it a server has itself.
+    offline: Vec<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +99,7 @@ struct CaseFields {
     fails: Option<String>,
     assertions: Vec<Value>,
     snapshot: bool,
+    server: Option<bool>,
 }
 
 impl Default for CaseFields {
@@ -78,6 +113,7 @@ impl Default for CaseFields {
             fails: None,
             assertions: Vec::new(),
             snapshot: false,
+            server: None,
         }
     }
 }
@@ -103,6 +139,7 @@ impl BlueprintCase {
         let form = |error: lenient::DecodeError| format!("{error}; docs/blueprint-tests.md has the form");
         fields(value, &[&OWN[..], &GIVEN[..]].concat()).map_err(form)?;
         let all = value.as_object().cloned().unwrap_or_default();
+        let offline = OFFLINE.into_iter().filter(|field| all.contains_key(*field)).collect();
         let given = Value::Object(all.into_iter().filter(|(name, _)| GIVEN.contains(&name.as_str())).collect());
         let given = Given::form(&given).and_then(|()| lenient::decode(&given)).map_err(form)?;
         let fields: CaseFields = lenient::decode(value).map_err(form)?;
@@ -125,16 +162,33 @@ impl BlueprintCase {
             fails: fields.fails,
             assertions: fields.assertions.into_iter().enumerate().map(assertion).collect::<Result<_, _>>()?,
             has_snapshot: fields.snapshot,
+            server: fields.server,
+            offline,
         })
     }
 
+    /// Why no server is to carry it out; `None` where one is.
+    pub(super) fn skipped_on_servers(&self) -> Option<String> {
+        match self.server {
+            Some(true) => None,
+            Some(false) => Some("it says server: false".to_owned()),
+            None if self.offline.is_empty() => None,
+            None => Some(format!(
+                "it gives {}, which a server has itself; to have it carried out without, write server: true",
+                self.offline.join(", ")
+            )),
+        }
+    }
+
     /// What is wrong with what came of it, a sentence each.
-    pub(super) fn problems(&self, outcome: Result<&RenderedInstallation, &str>) -> Vec<String> {
+    pub(super) fn problems(&self, place: CasePlace, outcome: Result<&RenderedInstallation, &str>) -> Vec<String> {
         let mut problems = Vec::new();
         match (&self.fails, outcome) {
             (None, Ok(_)) => {}
             (None, Err(error)) => problems.push(error.to_owned()),
-            (Some(text), Ok(_)) => problems.push(format!("it renders, and is expected to fail with {text:?}")),
+            (Some(text), Ok(_)) => {
+                problems.push(format!("it {}, and is expected to fail with {text:?}", place.success()));
+            }
             (Some(text), Err(error)) if !error.contains(text.as_str()) => {
                 problems.push(format!("it is expected to fail with {text:?}, and fails with: {error}"));
             }
@@ -143,7 +197,7 @@ impl BlueprintCase {
         if self.fails.is_none() && outcome.is_err() {
             return problems;
         }
-        match self.variables(outcome) {
+        match self.variables(place, outcome) {
             Ok(variables) => problems.extend(self.assertions.iter().filter_map(|of| of.problem(&variables))),
             Err(error) => problems.push(format!("what is rendered is no JSON: {error}")),
         }
@@ -151,9 +205,13 @@ impl BlueprintCase {
     }
 
     /// What assertions name.
-    fn variables(&self, outcome: Result<&RenderedInstallation, &str>) -> serde_json::Result<Map<String, Value>> {
+    fn variables(
+        &self,
+        place: CasePlace,
+        outcome: Result<&RenderedInstallation, &str>,
+    ) -> serde_json::Result<Map<String, Value>> {
         let nothing = RenderedInstallation::default();
-        let mut variables = of_installation(outcome.unwrap_or(&nothing))?;
+        let mut variables = of_installation(place, outcome.unwrap_or(&nothing))?;
         variables.insert("imports".to_owned(), Value::Object(self.import_values.clone()));
         variables.insert("error".to_owned(), outcome.err().map_or(Value::Null, Value::from));
         Ok(variables)
@@ -161,14 +219,14 @@ impl BlueprintCase {
 }
 
 /// An installation with its deploy items and sub-installations by their names.
-fn of_installation(rendered: &RenderedInstallation) -> serde_json::Result<Map<String, Value>> {
+fn of_installation(place: CasePlace, rendered: &RenderedInstallation) -> serde_json::Result<Map<String, Value>> {
     let mut items = Map::new();
     for item in &rendered.deploy_items {
         items.insert(item.name.to_string(), serde_json::to_value(item)?);
     }
     let mut subinstallations = Map::new();
     for sub in &rendered.subinstallations {
-        subinstallations.insert(sub.name.clone(), Value::Object(of_installation(sub)?));
+        subinstallations.insert(sub.name.clone(), Value::Object(of_installation(place, sub)?));
     }
     let fields = [
         ("items", Value::Object(items)),
@@ -180,7 +238,8 @@ fn of_installation(rendered: &RenderedInstallation) -> serde_json::Result<Map<St
         ("state", serde_json::to_value(&rendered.state)?),
         ("warnings", Value::from(rendered.warnings.clone())),
     ];
-    Ok(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let told = fields.into_iter().filter(|(name, _)| !place.untold().contains(name));
+    Ok(told.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 #[cfg(test)]
@@ -206,8 +265,8 @@ mod tests {
     fn c_303_a_case_passes_where_its_assertions_hold_and_it_fails_as_expected() {
         let case = |text| read(text).unwrap();
         let one = case("imports: {size: 3}\nassertions:\n- assert: exports.gate == 'https://a' && imports.size == 3\n");
-        assert_eq!(one.problems(Ok(&rendered())), Vec::<String>::new());
-        assert_eq!(one.problems(Err("no such import")), ["no such import"]);
+        assert_eq!(one.problems(CasePlace::Here, Ok(&rendered())), Vec::<String>::new());
+        assert_eq!(one.problems(CasePlace::Here, Err("no such import")), ["no such import"]);
         let sub =
             "assertions:\n- assert: subinstallations.sub.exports.gate == 'b'\n  message: the gate\n- assert: item.a\n";
         let expected = [
@@ -215,20 +274,34 @@ mod tests {
             "`item.a` cannot be told: there is no item; known are: error, exports, imports, items, notWanted, \
              notWantedSubinstallations, state, subinstallations, waitsFor, warnings",
         ];
-        assert_eq!(case(sub).problems(Ok(&rendered())), expected);
+        assert_eq!(case(sub).problems(CasePlace::Here, Ok(&rendered())), expected);
         let fails = case("fails: import\nassertions:\n- assert: error.startsWith('no') && items == {}\n");
-        assert_eq!(fails.problems(Err("no such import")), Vec::<String>::new());
+        assert_eq!(fails.problems(CasePlace::Here, Err("no such import")), Vec::<String>::new());
         let other = "it is expected to fail with \"import\", and fails with: no engine";
-        assert_eq!(fails.problems(Err("no engine")), [other]);
+        assert_eq!(fails.problems(CasePlace::Here, Err("no engine")), [other]);
         let renders = "it renders, and is expected to fail with \"import\"";
-        assert_eq!(fails.problems(Ok(&rendered()))[0], renders);
+        assert_eq!(fails.problems(CasePlace::Here, Ok(&rendered()))[0], renders);
+    }
+
+    #[test]
+    fn c_249_on_a_server_a_case_is_held_against_what_can_be_told_there_or_says_why_it_is_skipped() {
+        let skipped = |text| read(text).unwrap().skipped_on_servers();
+        assert_eq!([skipped("imports: {a: 1}"), skipped("now: 2001-01-01T00:00:00Z\nserver: true")], [None, None]);
+        assert_eq!(skipped("server: false").as_deref(), Some("it says server: false"));
+        let given = "it gives deployItems, state, which a server has itself; to have it carried out without, write server: true";
+        assert_eq!(skipped("state: {}\ndeployItems: {}").as_deref(), Some(given));
+        let case = read("fails: a\nassertions:\n- assert: subinstallations.sub.state == {}\n").unwrap();
+        let expected = [
+            "it succeeds, and is expected to fail with \"a\"",
+            "`subinstallations.sub.state == {}` cannot be told: no such key: state",
+        ];
+        assert_eq!(case.problems(CasePlace::Server, Ok(&rendered())), expected);
     }
 
     #[test]
     fn c_303_limits_a_case_that_is_none_says_why() {
         let why = |text: &str| read(text).unwrap_err();
-        let known =
-            "imports, name, namespace, now, seed, fails, assertions, snapshot, deployItems, state, subinstallations";
+        let known = "imports, name, namespace, now, seed, fails, assertions, snapshot, server, deployItems, state, subinstallations";
         let form = "docs/blueprint-tests.md has the form";
         assert_eq!(why("import: {}"), format!("there is no field \"import\"; fields are: {known}; {form}"));
         assert!(why("a: [").starts_with("1:") && why("a: [").ends_with("; correct the YAML"), "{}", why("a: ["));

@@ -5,16 +5,21 @@ use super::report::BlueprintCaseReport;
 /// The document of a suite with this name.
 pub(crate) fn document(suite: &str, cases: &[BlueprintCaseReport]) -> String {
     let failed = cases.iter().filter(|case| !case.problems.is_empty()).count();
-    let counts = format!("tests=\"{}\" failures=\"{failed}\"", cases.len());
+    let skipped = cases.iter().filter(|case| case.skipped.is_some()).count();
+    let counts = format!("tests=\"{}\" failures=\"{failed}\" skipped=\"{skipped}\"", cases.len());
     let suite = attribute(suite);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite name=\"{suite}\" {counts}>\n"
     );
-    for BlueprintCaseReport { name, file, problems, .. } in cases {
+    for BlueprintCaseReport { name, file, problems, skipped, .. } in cases {
         let case = format!("<testcase classname=\"{suite}\" name=\"{}\" file=\"{}\"", attribute(name), attribute(file));
-        match problems.split_first() {
-            None => text.push_str(&format!("    {case}/>\n")),
-            Some((first, _)) => {
+        match (problems.split_first(), skipped) {
+            (None, Some(why)) => {
+                let why = attribute(why);
+                text.push_str(&format!("    {case}>\n      <skipped message=\"{why}\"/>\n    </testcase>\n"));
+            }
+            (None, None) => text.push_str(&format!("    {case}/>\n")),
+            (Some((first, _)), _) => {
                 let all = attribute(&problems.join("\n"));
                 let first = attribute(first);
                 text.push_str(&format!(
@@ -55,16 +60,20 @@ mod tests {
             name: name.to_owned(),
             file: format!("b/tests/{name}.yaml"),
             problems: problems.iter().map(|problem| (*problem).to_owned()).collect(),
-            updated: Vec::new(),
+            ..BlueprintCaseReport::default()
         };
-        let cases = [report("one", &[]), report("two", &["`a < \"b\" && c`\u{1b} fails", "]]></failure>"])];
+        let skipped = BlueprintCaseReport { skipped: Some("it gives \"now\"".to_owned()), ..report("three", &[]) };
+        let cases = [report("one", &[]), report("two", &["`a < \"b\" && c`\u{1b} fails", "]]></failure>"]), skipped];
         let expected = "\
 <?xml version=\"1.0\" encoding=\"UTF-8\"?>
-<testsuites tests=\"2\" failures=\"1\">
-  <testsuite name=\"b\" tests=\"2\" failures=\"1\">
+<testsuites tests=\"3\" failures=\"1\" skipped=\"1\">
+  <testsuite name=\"b\" tests=\"3\" failures=\"1\" skipped=\"1\">
     <testcase classname=\"b\" name=\"one\" file=\"b/tests/one.yaml\"/>
     <testcase classname=\"b\" name=\"two\" file=\"b/tests/two.yaml\">
       <failure message=\"`a &lt; &quot;b&quot; &amp;&amp; c`\u{fffd} fails\">`a &lt; &quot;b&quot; &amp;&amp; c`\u{fffd} fails&#10;]]&gt;&lt;/failure&gt;</failure>
+    </testcase>
+    <testcase classname=\"b\" name=\"three\" file=\"b/tests/three.yaml\">
+      <skipped message=\"it gives &quot;now&quot;\"/>
     </testcase>
   </testsuite>
 </testsuites>

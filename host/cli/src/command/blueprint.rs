@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 pub mod check;
 pub mod test;
 
-/// Work on blueprints without a cluster.
+/// Work on blueprints, before they are deployed.
 #[derive(Clone, Debug, Args)]
 pub struct BlueprintArguments {
     /// What to do.

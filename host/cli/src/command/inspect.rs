@@ -165,7 +165,7 @@ pub(crate) async fn read(client: &Client, namespace: &Namespace) -> Result<Objec
 const PAGE: u32 = 500;
 
 /// All objects of a kind in a namespace, or in all where it is empty, sorted.
-pub(super) async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Vec<Arc<K>>, CallError>
+pub(crate) async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Vec<Arc<K>>, CallError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned,
 {

@@ -5,14 +5,9 @@
 //! the request is made under: no other change of the object can have the same.
 
 use clap::Args;
-use futures::{StreamExt as _, TryStreamExt as _, pin_mut};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, watch_object},
-    },
 };
 use orangery_api::{
     GROUP, annotation,
@@ -33,6 +28,7 @@ use crate::{
     terminal::Terminal,
     timeout::{Timeout, within},
     tree::Tree,
+    watched,
 };
 use orangery_core::name::{JobId, Kind, Namespace, ObjectName};
 
@@ -144,29 +140,25 @@ impl Reconcile {
         }
     }
 
-    /// Watches until the job asked for has ended. A server that does not answer for a while is asked again.
+    /// Watches until the job asked for has ended.
     async fn until_finished(
         &self,
         api: &Api<Installation>,
         namespace: &Namespace,
         request: &Request,
         phase: &mut String,
-    ) -> Result<WaitOutcome, CommandError> {
-        let seen = watch_object(api.clone(), &self.name).default_backoff();
-        let seen = seen.map_err(|error| refusal(self.subject(namespace), error));
-        pin_mut!(seen);
-        while let Some(seen) = seen.next().await {
-            match seen {
-                Ok(None) => return Ok(WaitOutcome::Gone),
-                Ok(Some(installation)) if request.is_finished(&installation) => {
-                    return Ok(WaitOutcome::Finished(Box::new(installation)));
-                }
-                Ok(Some(installation)) => installation.phase().clone_into(phase),
-                Err(Some(refused)) if !refused.may_pass() => return Err(refused.into()),
-                Err(_) => {}
+    ) -> Result<WaitOutcome, CallError> {
+        let seen = |seen: Option<Installation>| match seen {
+            None => Some(WaitOutcome::Gone),
+            Some(installation) if request.is_finished(&installation) => {
+                Some(WaitOutcome::Finished(Box::new(installation)))
             }
-        }
-        Err(CallError::Unreachable { cause: "the watch ended".to_owned() }.into())
+            Some(installation) => {
+                installation.phase().clone_into(phase);
+                None
+            }
+        };
+        watched::until(api, self.subject(namespace), seen).await
     }
 
     async fn conclude(
@@ -196,18 +188,6 @@ impl Request {
         let is_standing = installation.operation() == Some(Operation::Reconcile)
             && installation.annotation(annotation::TRIGGER) == Some(&self.token);
         (handled == self.token || !is_standing) && *installation.job_id() != self.before && installation.job_finished()
-    }
-}
-
-/// What the server said to a watch; `None` where the watch is merely to be started anew.
-fn refusal(subject: CallSubject<'_>, error: watcher::Error) -> Option<CallError> {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Some(CallError::of(subject, error)),
-        watcher::Error::WatchError(status) if status.code == 410 => None,
-        watcher::Error::WatchError(status) => Some(CallError::of(subject, kube::Error::Api(status))),
-        watcher::Error::NoResourceVersion => None,
     }
 }
 

@@ -158,7 +158,7 @@ struct RenderOutput {
 }
 
 /// The most bytes of files that an object of a cluster can hold.
-const MOST_INLINE: u64 = 1 << 20;
+pub(crate) const MOST_INLINE: u64 = 1 << 20;
 /// The resource that an archive stands for, and a folder that no object can hold.
 const RESOURCE: &str = "blueprint";
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use kube::Client;
-use orangery_core::name::{ApiVersion, Kind, ObjectName};
+use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde::Serialize;
 
 pub use self::users::UsedKind;
@@ -135,18 +135,11 @@ impl Why {
             }
         };
         let tree = Tree::of(&inspect::read(client, &namespace).await?);
-        let mut why = tree.why(*kind, &namespace, &name.into()).ok_or_else(|| CallError::NotFound {
+        let why = chain(client, &tree, (*kind, &namespace, name)).await.ok_or_else(|| CallError::NotFound {
             kind: kind.as_str().to_lowercase().into(),
             namespace: namespace.clone(),
             name: name.clone(),
         })?;
-        if why.is_unexplained() {
-            // A user that may not list Leases is told what the objects tell.
-            let leases = operators::leases(client).await.unwrap_or_default();
-            if let Some(known) = operators::absence(&leases) {
-                why.conclude(known);
-            }
-        }
         if let Some(form) = self.output {
             form.write(
                 &WhyOutput {
@@ -163,6 +156,24 @@ impl Why {
         }
         Ok(Exit::Ok)
     }
+}
+
+/// Why an object of a tree stands as it does, with what is known of operators where the objects say nothing; `None` where there is
+/// no such object.
+pub(crate) async fn chain<'a>(
+    client: &Client,
+    tree: &'a Tree,
+    (kind, namespace, name): (NodeKind, &Namespace, &ObjectName),
+) -> Option<Chain<'a>> {
+    let mut why = tree.why(kind, namespace, name)?;
+    if why.is_unexplained() {
+        // A user that may not list Leases is told what the objects tell.
+        let leases = operators::leases(client).await.unwrap_or_default();
+        if let Some(known) = operators::absence(&leases) {
+            why.conclude(known);
+        }
+    }
+    Some(why)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-//! `orangery blueprint test`: the cases of a blueprint, rendered without a cluster.
+//! `orangery blueprint test`: the cases of a blueprint, rendered without a cluster, or carried out by the operator of one.
+
+mod server;
 
 use std::{
     fs,
@@ -11,6 +13,7 @@ use orangery_blueprint::review::{self, BlueprintOrigin};
 use orangery_ocm::Files;
 use serde::Serialize;
 
+pub use self::server::ServerFlags;
 use crate::{
     blueprint_cases::{
         self, BlueprintCaseReport, CoverageMeasure, LineCoverage, SnapshotUse, TemplateCoverage, TestedBlueprint,
@@ -30,6 +33,7 @@ Examples:
   orangery blueprint test my-blueprint                      the cases in my-blueprint/tests
   orangery blueprint test my-blueprint --update             write snapshots anew: read them before you commit them
   orangery blueprint test my-blueprint --junit junit.xml    results for a CI system as well
+  orangery blueprint test my-blueprint --server -n tests --target cluster=test-cluster
 
 A case is a YAML file with imports, and with what has to come of them: assertions in CEL over items, exports, sub-installations
 and the error, or a snapshot of all that is rendered. docs/blueprint-tests.md has the form. Nothing is sent: the same code
@@ -37,14 +41,21 @@ renders in the operator.
 
 At the end stand the lines of templates that no case has rendered.
 
+With --server the operator of a cluster carries the cases out. Each has an Installation of its own, with DataObjects and Targets of
+what it imports; the same assertions are held against what came of it, and all is deleted again. Cases that give what a server has
+itself are skipped, but for those with server: true.
+
 Output of -o json and -o yaml (fields are added, never renamed or removed):
-  passed, failed   numbers
-  cases            a list of {name, file, problems, updated}
+  passed, failed, skipped   numbers
+  cases            a list of {name, file, problems, updated, skipped}
   coverage         a list of {file, execution, type, measured, lines, reached, notReached}";
 
 /// Renders the cases of a blueprint, and says what is not as they expect it and which lines of templates none has rendered.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
+#[command(mut_arg("namespace", |arg| arg.requires("server")))]
+#[command(mut_arg("kubeconfig", |arg| arg.requires("server")))]
+#[command(mut_arg("context", |arg| arg.requires("server")))]
 pub struct BlueprintTest {
     /// A folder with blueprint.yaml
     #[arg(value_name = "FOLDER")]
@@ -64,6 +75,9 @@ pub struct BlueprintTest {
     /// How it is written [default: for people]
     #[arg(short, long, value_enum, value_name = "FORM")]
     pub output: Option<OutputFormat>,
+    /// Which server carries them out.
+    #[command(flatten)]
+    pub server: ServerFlags,
     /// What it is made with of component versions.
     #[command(flatten)]
     pub versions: OfflineVersionFlags,
@@ -74,6 +88,7 @@ pub struct BlueprintTest {
 struct BlueprintTestOutput {
     passed: usize,
     failed: usize,
+    skipped: usize,
     cases: Vec<BlueprintCaseReport>,
     coverage: Vec<TemplateCoverage>,
 }
@@ -99,6 +114,10 @@ impl BlueprintTest {
         let cases = self.cases.clone().unwrap_or_else(|| folder.join("tests"));
         let cases = blueprint_cases::files(&cases)?;
         let files = FolderFiles::new(folder);
+        if self.server.server {
+            let reports = self.server.run((&files, &self.versions), &cases).await?;
+            return Ok(BlueprintTestOutput::of(reports, Vec::new()));
+        }
         let spec = self.versions.spec(self.versions.of_folder(&files))?;
         let files: Arc<dyn Files> = Arc::new(files);
         let plugins = components::of_command(self.plugins.as_deref())?;
@@ -111,27 +130,36 @@ impl BlueprintTest {
         for case in &cases {
             reports.push(blueprint.run(case, snapshots).await);
         }
-        let failed = reports.iter().filter(|report| !report.problems.is_empty()).count();
         let origin = BlueprintOrigin::Files(folder.join("").display().to_string());
-        let coverage = coverage.report(&review::review(&files, &origin).templates);
-        Ok(BlueprintTestOutput { passed: reports.len() - failed, failed, cases: reports, coverage })
+        Ok(BlueprintTestOutput::of(reports, coverage.report(&review::review(&files, &origin).templates)))
+    }
+}
+
+impl BlueprintTestOutput {
+    fn of(cases: Vec<BlueprintCaseReport>, coverage: Vec<TemplateCoverage>) -> Self {
+        let failed = cases.iter().filter(|case| !case.problems.is_empty()).count();
+        let skipped = cases.iter().filter(|case| case.skipped.is_some()).count();
+        Self { passed: cases.len() - failed - skipped, failed, skipped, cases, coverage }
     }
 }
 
 fn text(output: &BlueprintTestOutput, ink: Ink) -> Vec<String> {
     let mut lines = Vec::new();
-    for BlueprintCaseReport { name, problems, updated, .. } in &output.cases {
-        let (paint, word) = match (problems.is_empty(), updated.is_empty()) {
-            (false, _) => (Paint::Bad, "failed"),
-            (true, false) => (Paint::Busy, "updated"),
-            (true, true) => (Paint::Good, "passed"),
+    for BlueprintCaseReport { name, problems, updated, skipped, .. } in &output.cases {
+        let (paint, word) = match (problems.is_empty(), skipped, updated.is_empty()) {
+            (false, _, _) => (Paint::Bad, "failed"),
+            (true, Some(_), _) => (Paint::Dim, "skipped"),
+            (true, None, false) => (Paint::Busy, "updated"),
+            (true, None, true) => (Paint::Good, "passed"),
         };
         let name = ink.paint(Paint::Plain, name);
         lines.push(format!("{}  {name}", ink.paint(paint, &format!("{word:<7}"))));
-        lines.extend(problems.iter().map(|problem| format!("         {}", ink.paint(Paint::Plain, problem))));
+        let told = problems.iter().chain(skipped);
+        lines.extend(told.map(|text| format!("         {}", ink.paint(Paint::Plain, text))));
     }
     lines.extend(output.coverage.iter().map(|of| ink.paint(Paint::Dim, &covered(of))));
-    lines.push(format!("{} passed, {} failed", output.passed, output.failed));
+    let skipped = if output.skipped == 0 { String::new() } else { format!(", {} skipped", output.skipped) };
+    lines.push(format!("{} passed, {} failed{skipped}", output.passed, output.failed));
     lines
 }
 
@@ -177,7 +205,9 @@ mod tests {
             file: String::new(),
             problems: problems.iter().map(|problem| (*problem).to_owned()).collect(),
             updated: updated.iter().map(|file| (*file).to_owned()).collect(),
+            skipped: None,
         };
+        let skipped = BlueprintCaseReport { skipped: Some("it gives now".to_owned()), ..report("d", &[], &[]) };
         let coverage = |measured, (reached, lines), not_reached: &[usize]| TemplateCoverage {
             file: "b/t".to_owned(),
             execution: "deployExecutions \"d\"".to_owned(),
@@ -190,7 +220,13 @@ mod tests {
         let output = BlueprintTestOutput {
             passed: 2,
             failed: 1,
-            cases: vec![report("a", &[], &[]), report("b", &["x\u{1b}"], &[]), report("c", &[], &["snapshots/c.yaml"])],
+            skipped: 1,
+            cases: vec![
+                report("a", &[], &[]),
+                report("b", &["x\u{1b}"], &[]),
+                report("c", &[], &["snapshots/c.yaml"]),
+                skipped,
+            ],
             coverage: vec![
                 coverage(CoverageMeasure::Lines, (9, 9), &[]),
                 coverage(CoverageMeasure::Lines, (4, 9), &[1, 3, 4, 5, 9]),
@@ -204,12 +240,14 @@ mod tests {
             "failed   b",
             "         x\u{fffd}",
             "updated  c",
+            "skipped  d",
+            "         it gives now",
             "b/t, deployExecutions \"d\": 9 of 9 lines",
             "b/t, deployExecutions \"d\": 4 of 9 lines; not rendered: 1, 3-5, 9",
             "b/t, deployExecutions \"d\": rendered, all of its 9 lines",
             "b/t, deployExecutions \"d\": not rendered, 2 lines",
             "b/t, deployExecutions \"d\": lines of the type T are not counted",
-            "2 passed, 1 failed",
+            "2 passed, 1 failed, 1 skipped",
         ];
         assert_eq!(text(&output, Ink::Plain), expected);
     }
