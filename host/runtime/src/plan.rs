@@ -2,6 +2,7 @@
 
 mod observe;
 mod opaque;
+mod rollback;
 pub(crate) mod tree;
 
 use std::{
@@ -23,6 +24,7 @@ use orangery_cli::{
     command_error::CommandError,
     components,
     connection::ConnectionError,
+    definitions::DefinitionError,
     folder::{self, FolderError, FolderManifest},
     offline::{LiveNamespace, NamespaceObjects, WorldError},
     repositories::RepositoriesError,
@@ -41,8 +43,8 @@ use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
 use serde::de::DeserializeOwned;
 
-pub use self::observe::observe;
 use self::tree::TreePlanning;
+pub use self::{observe::observe, rollback::roll_back};
 use crate::{
     caller::{own_connection, policies, read_policies, refusal},
     components::ComponentsError,
@@ -86,6 +88,9 @@ pub enum PlanError {
     /// The cluster does not answer the item.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// What a job was made from cannot be had.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// The component has no answer, or what it answered cannot be held against the clusters.
     #[error("{0}")]
     Refused(String),
@@ -108,7 +113,11 @@ impl PlanError {
             | PlanError::Folder(_)
             | PlanError::World(_)
             | PlanError::NotPlanned { .. } => Exit::Usage,
-            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) | PlanError::Detailed(_) => Exit::Failed,
+            PlanError::Definition(_)
+            | PlanError::Call(_)
+            | PlanError::Refused(_)
+            | PlanError::Command(_)
+            | PlanError::Detailed(_) => Exit::Failed,
         }
     }
 }
