@@ -88,7 +88,13 @@ pub(crate) async fn with_engine(place: &Place, engine: &str, size: usize, figure
     cluster.kill().await;
 }
 
-pub(crate) async fn report(title: &str, size: usize, before: Moment, cluster: &Cluster, figures: &mut Figures) -> Duration {
+pub(crate) async fn report(
+    title: &str,
+    size: usize,
+    before: Moment,
+    cluster: &Cluster,
+    figures: &mut Figures,
+) -> Duration {
     let wall = before.at.elapsed();
     let now = Moment::now(cluster).await;
     let cpu = now.cpu.since(before.cpu);

@@ -214,7 +214,7 @@ async fn list(client: &Client, namespace: &Namespace, terminal: &mut Terminal) -
 }
 
 /// As whom the server knows whoever asks; empty where it does not say.
-async fn caller(client: &Client) -> String {
+pub async fn caller(client: &Client) -> String {
     let api: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await.ok();
     let user = review.and_then(|review| review.status?.user_info?.username);

@@ -26,6 +26,7 @@ use orangery_cli::{
     Exit, RollbackArguments, Terminal,
     call::{CallError, CallSubject},
     command::{
+        approve::caller,
         plan::TreePlan,
         reconcile::{Reconcile, Request},
         rollback::RollbackPlan,
@@ -177,9 +178,15 @@ impl RollbackRoot {
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource());
         let subject = (INSTALLATION, &namespace, &name);
         let token = self.installation.resource_version().unwrap_or_default();
+        // Whoever goes back is the author of what is approved then (C-367).
+        let author = match self.installation.annotation(annotation::CHANGED_BY) {
+            Some(_) => Some((annotation::CHANGED_BY.to_owned(), caller(client).await)),
+            None => None,
+        };
         let with = |annotations: &[(&str, &str)]| {
             let mut object = self.object.clone();
             object.metadata.managed_fields = None;
+            object.annotations_mut().extend(author.clone());
             object.annotations_mut().extend(annotations.iter().map(|(key, of)| ((*key).to_owned(), (*of).to_owned())));
             if let Some(fields) = object.data.as_object_mut() {
                 fields.insert("spec".to_owned(), spec.clone());
