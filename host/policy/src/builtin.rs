@@ -79,7 +79,11 @@ fn open() -> PolicySpec {
         quotas: NO_QUOTAS,
         recordings: RecordingRules { one_in: Some(0) },
         approval: Some(Approval::None),
-        plans: PlanRules { rules: Some(Vec::new()), require_other_approver: Some(false) },
+        plans: PlanRules {
+            rules: Some(Vec::new()),
+            require_other_approver: Some(false),
+            without_approval: Some(Vec::new()),
+        },
         ..PolicySpec::default()
     }
 }
@@ -129,7 +133,7 @@ mod tests {
             },
             "recordings": {"oneIn": 0},
             "approval": "None",
-            "plans": {"rules": [], "requireOtherApprover": false},
+            "plans": {"rules": [], "requireOtherApprover": false, "withoutApproval": []},
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);
         let mut restricted = compatible;

@@ -7,6 +7,7 @@ mod acting;
 mod builtin;
 mod effective;
 mod egress;
+mod exemption;
 mod explain;
 mod networks;
 mod pattern;
@@ -27,6 +28,7 @@ mod violation;
 pub use crate::{
     effective::{EffectivePolicy, FoundKey},
     egress::{Cidr, EgressRules},
+    exemption::{ApprovalExemption, ApprovalExemptions},
     explain::ExplainedLine,
     pattern::Pattern,
     plan_rule::{BrokenRule, PlanRule, PlanRules, RuleAction},

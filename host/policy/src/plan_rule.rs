@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::exemption::ApprovalExemption;
+
 /// The most rules of a policy.
 const MOST_RULES: usize = 64;
 
@@ -23,6 +25,10 @@ pub struct PlanRules {
     /// `orangery.dev/changed-by` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_other_approver: Option<bool>,
+    /// Writes that need no approval, where one is required otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub without_approval: Option<Vec<ApprovalExemption>>,
 }
 
 /// A rule over what a deploy item is about to write.
@@ -71,7 +77,8 @@ impl PlanRules {
             return Some(format!("spec.plans.rules has {} entries; it may have {MOST_RULES}", rules.len()));
         }
         let faults = rules.iter().enumerate().filter_map(|(number, rule)| Some((number, rule.fault()?)));
-        faults.map(|(number, why)| format!("spec.plans.rules[{number}] {why}")).next()
+        let own = faults.map(|(number, why)| format!("spec.plans.rules[{number}] {why}")).next();
+        own.or_else(|| ApprovalExemption::fault_of(self.without_approval.as_deref().unwrap_or_default()))
     }
 }
 

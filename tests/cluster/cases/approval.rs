@@ -303,6 +303,28 @@ async fn c_366_what_was_planned_ahead_is_tried_out_anew_and_does_not_outlive_its
     cluster.expect_absent(&config_map("c", None)).await;
 }
 
+#[tokio::test]
+async fn c_370_what_a_policy_exempts_is_written_without_an_approval_and_nothing_else() {
+    let cluster = crate::cluster().await;
+    let mut team = policy("team", json!({"approval": "Required"}));
+    team["spec"]["profile"] = json!("compatible");
+    let exempt = json!({"name": "new", "expression": "object.action == 'create' && object.name == 'web'"});
+    team["spec"]["plans"] = json!({"withoutApproval": [exempt]});
+    put(&cluster, &team).await;
+    cluster.apply(&root("web", "1")).await;
+    cluster.expect(&in_phase("Installation", "web", "Succeeded")).await;
+    cluster.expect(&config_map("web", Some("1"))).await;
+    cluster.expect_absent(&any_plan()).await;
+    // A change is not what it exempts.
+    cluster.apply(&root("web", "2")).await;
+    let plan = awaited(&cluster, "web").await;
+    assert_eq!(plan["spec"]["summary"], "1 to change");
+    cluster.expect(&config_map("web", Some("1"))).await;
+    decide(&cluster, &plan, "Approve").await;
+    cluster.expect(&config_map("web", Some("2"))).await;
+    cluster.expect(&in_phase("Installation", "web", "Succeeded")).await;
+}
+
 /// The item may take a second, and waits longer than that: until another one has come to the end of two.
 #[tokio::test]
 async fn c_316_the_time_of_an_item_begins_when_somebody_has_approved_what_it_writes() {

@@ -103,12 +103,13 @@ impl GatheredItem {
         PlanOrigin { component, item: sha256(spec.as_bytes()) }
     }
 
+    /// What of a run has to be approved.
     fn writes(&self, run: &PlannedRun) -> BTreeSet<WriteDigest> {
         let of = |effect: &Effect| {
             let writes = effect.writes();
             writes.iter().map(|write| self.write_digest(&effect.located.key, write)).collect::<Vec<_>>()
         };
-        run.effects.iter().flat_map(of).chain(run.former.iter().cloned()).collect()
+        self.to_be_approved(&run.effects).into_iter().flat_map(of).chain(run.former.iter().cloned()).collect()
     }
 
     /// Holds writes against the Plans of the job. Where none of them has these, a Plan is made, and those that do not count any more

@@ -17,12 +17,41 @@ impl GatheredItem {
     /// The rules that do not hold.
     pub(in crate::deploy_item) fn broken_plan_rules(&self, effects: &[Effect]) -> Vec<BrokenRule> {
         let Ok(policy) = &self.policy else { return Vec::new() };
-        let item = json!({
-            "name": self.item.item_name().unwrap_or(self.key.name.as_str()), "type": self.item.spec.type_, "installation": self.root(),
-            "namespace": self.key.namespace, "plugin": self.deployer.identity().name,
-        });
+        let item = self.item_variable();
         policy.broken_plan_rules(&variables(effects, item))
     }
+
+    /// What somebody has to approve of what is written: the rest needs no approval by the policies (C-370).
+    pub(in crate::deploy_item) fn to_be_approved<'e>(&self, effects: &'e [Effect]) -> Vec<&'e Effect> {
+        let exemptions = self.policy.as_ref().map(|policy| policy.approval_exemptions()).unwrap_or_default();
+        if exemptions.is_empty() {
+            return effects.iter().collect();
+        }
+        let item = self.item_variable();
+        let is_covered = |effect: &Effect| {
+            let variables = [("object".to_owned(), object(effect)), ("item".to_owned(), item.clone())];
+            exemptions.cover(&Map::from_iter(variables))
+        };
+        effects.iter().filter(|effect| !is_covered(effect)).collect()
+    }
+
+    /// The item, as expressions of policies know it.
+    fn item_variable(&self) -> Value {
+        json!({
+            "name": self.item.item_name().unwrap_or(self.key.name.as_str()), "type": self.item.spec.type_, "installation": self.root(),
+            "namespace": self.key.namespace, "plugin": self.deployer.identity().name,
+        })
+    }
+}
+
+/// What is written or deleted, as expressions of policies know it.
+fn object(effect: &Effect) -> Value {
+    let key = &effect.located.key;
+    json!({
+        "action": effect.action, "cluster": effect.located.on.to_string(), "apiVersion": key.api_version, "group": key.group(),
+        "kind": key.kind, "namespace": key.namespace.as_deref().map_or("", |namespace| namespace), "name": key.name,
+        "stage": effect.stage, "ephemeral": effect.ephemeral, "before": effect.before, "after": effect.after,
+    })
 }
 
 /// What expressions are over: what is written and deleted, how much of it, and the item.
@@ -33,15 +62,7 @@ fn variables(effects: &[Effect], item: Value) -> Map<String, Value> {
         "create": count(Action::Create), "change": count(Action::Change), "replace": count(Action::Replace),
         "delete": count(Action::Delete),
     });
-    let object = |effect: &&Effect| {
-        let key = &effect.located.key;
-        json!({
-            "action": effect.action, "cluster": effect.located.on.to_string(), "apiVersion": key.api_version, "group": key.group(),
-            "kind": key.kind, "namespace": key.namespace.as_deref().map_or("", |namespace| namespace), "name": key.name,
-            "stage": effect.stage, "ephemeral": effect.ephemeral, "before": effect.before, "after": effect.after,
-        })
-    };
-    let objects = Value::Array(written.iter().map(object).collect());
+    let objects = Value::Array(written.iter().map(|effect| object(effect)).collect());
     Map::from_iter([("objects".to_owned(), objects), ("counts".to_owned(), counts), ("item".to_owned(), item)])
 }
 
