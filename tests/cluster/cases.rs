@@ -21,6 +21,7 @@ mod metrics;
 pub(crate) mod plugins;
 pub(crate) mod policies;
 mod records;
+mod rollbacks;
 pub(crate) mod secrets;
 pub(crate) mod signed_items;
 mod takeover;

@@ -17,7 +17,7 @@ use crate::{
     error::LastError,
     execution::FailurePolicy,
     job::{NamePair, TransitionTimes},
-    job_history::RecordedTrigger,
+    job_history::{JobDefinitionPlace, RecordedTrigger},
     lenient,
     marks::Marks,
     reference::{LocalConfigMapReference, LocalReference, LocalSecretReference, ObjectReference},
@@ -402,6 +402,9 @@ pub struct InstallationStatus {
     /// What started the job, where jobs are on record (C-331); absent where they are not. Not in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<RecordedTrigger>,
+    /// Of a root, where what the job is made from is kept, where jobs are on record (C-358). Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_definition: Option<JobDefinitionPlace>,
     /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,

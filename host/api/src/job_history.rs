@@ -162,12 +162,27 @@ pub struct RecordedInputs {
     /// The digest of all imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imports: Option<String>,
+    /// Where what the job of the root was made from is kept; absent where it was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<JobDefinitionPlace>,
     /// The digest of the spec of the deploy item.
     pub item: String,
     /// The component that proposes what is written, and its version.
     pub plugin: String,
     /// The digest of that component.
     pub plugin_digest: String,
+}
+
+/// Where the definition of a job is, or why it is nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobDefinitionPlace {
+    /// The Secret; empty where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub secret: String,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub not_kept: String,
 }
 
 /// A Plan that was approved.

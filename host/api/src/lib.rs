@@ -29,6 +29,7 @@ pub mod execution;
 pub mod health;
 pub mod installation;
 pub mod job;
+pub mod job_definition;
 pub mod job_history;
 pub mod marks;
 pub mod namespace_policy;

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::{
     command::{
         Tool, container::ContainerArguments, drift::DriftArguments, explain::ExplainArguments, plan::PlanArguments,
-        run::RunArguments, up::Up,
+        rollback::RollbackArguments, run::RunArguments, up::Up,
     },
     exit::{EXIT_CODES, Exit},
 };
@@ -44,6 +44,8 @@ pub enum Command {
     Run(RunArguments),
     /// Show what the next job of a deploy item would do
     Plan(Box<PlanArguments>),
+    /// Go back to what a job deployed
+    Rollback(Box<RollbackArguments>),
     /// Show where the fields of an object come from: templates, inputs, managers
     Explain(Box<ExplainArguments>),
     /// Show what is not as deploy items have written it

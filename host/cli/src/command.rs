@@ -1,4 +1,4 @@
-//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan`, `explain`, `drift` and `container` are described here
+//! The commands, one file each, and how those of this crate are carried out. `up`, `run`, `plan`, `rollback`, `explain`, `drift` and `container` are described here
 //! and carried out by `runtime`, which alone may wire everything.
 
 use std::{io, process::ExitCode};
@@ -45,6 +45,7 @@ pub mod policy;
 pub mod reconcile;
 pub mod release_tests;
 pub mod render;
+pub mod rollback;
 pub mod run;
 pub mod show;
 pub mod suspend;

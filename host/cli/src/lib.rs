@@ -1,6 +1,6 @@
 //! The commands of the binary, one file each, and what `up` shares with them.
 //!
-//! [`Cli`] is the command line. `up`, `run`, `plan`, `explain` and `drift` are described here and carried out by `runtime`, which this crate does not
+//! [`Cli`] is the command line. `up`, `run`, `plan`, `rollback`, `explain` and `drift` are described here and carried out by `runtime`, which this crate does not
 //! know; every other command ([`Tool`]) is carried out here. What the commands need of each other stands beside them:
 //! [`tree`] draws installations, [`folder`] reads manifests, [`apply`] sends them to a cluster, [`connection`] finds the
 //! cluster, [`repositories`] has the component versions, [`authoring`] tests components, `blueprint_cases` blueprints, [`terminal`] writes. Nothing here decides what a room of the host decides.
@@ -19,6 +19,7 @@ pub mod chart_marks;
 pub mod components;
 pub mod connection;
 pub mod default_policy;
+pub mod definitions;
 pub mod exit;
 pub mod file_events;
 pub mod folder;
@@ -30,6 +31,7 @@ pub mod record_flags;
 pub mod records;
 pub mod registries;
 pub mod repositories;
+pub mod restoration;
 mod template_marks;
 pub mod template_trace;
 pub mod terminal;
@@ -45,6 +47,7 @@ pub use crate::{
         explain::ExplainArguments,
         logging::{LogFormat, Logging},
         plan::PlanArguments,
+        rollback::RollbackArguments,
         run::{AllowedAccounts, MetricsAuthentication, RunArguments},
         up::Up,
     },

@@ -39,9 +39,14 @@ impl HistoryKey {
     /// Signs a record of these.
     pub(crate) fn seal(&self, namespace: &Namespace, records: &JobRecords, record: &mut JobRecord) {
         record.key = self.public();
-        if let Some((pair, sealed)) = self.0.as_ref().zip(records.sealed(namespace, record)) {
-            record.seal = BASE64.encode(pair.sign(&sealed).as_ref());
+        if let Some(seal) = records.sealed(namespace, record).and_then(|sealed| self.sign(&sealed)) {
+            record.seal = seal;
         }
+    }
+
+    /// The signature of what is sealed, in base64.
+    pub(crate) fn sign(&self, sealed: &[u8]) -> Option<String> {
+        Some(BASE64.encode(self.0.as_ref()?.sign(sealed).as_ref()))
     }
 
     /// Whether this operator has written a record as it is.

@@ -45,6 +45,7 @@ mod history_key;
 mod host_cluster;
 mod index;
 mod job;
+mod job_definitions;
 mod job_deployers;
 mod job_histories;
 mod job_reports;

@@ -3,7 +3,7 @@
 //! - [`execute`]: what the binary does with its command line.
 //! - [`Operator`]: stores, watches and controllers over one cluster.
 //! - [`machine`]: the clock, the randomness and the name, read nowhere else.
-//! - [`up`], [`run`], [`plan`], [`explain`] and [`drift`]: the commands that need all rooms at once; all others are `orangery-cli`'s.
+//! - [`up`], [`run`], [`plan`] with `rollback`, [`explain`] and [`drift`]: the commands that need all rooms at once; all others are `orangery-cli`'s.
 
 use std::{io, process::ExitCode, time::Duration};
 
@@ -46,6 +46,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Run(arguments) if arguments.observe => on_event_loop(plan::observe(&arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
         Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),
+        Command::Rollback(arguments) => on_event_loop(plan::roll_back(*arguments, &mut terminal)),
         Command::Explain(arguments) => on_event_loop(explain::execute(*arguments, &mut terminal)),
         Command::Drift(arguments) => on_event_loop(drift::execute(*arguments, &mut terminal)),
         Command::Container(arguments) => {

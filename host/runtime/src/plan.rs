@@ -1,6 +1,7 @@
 //! `orangery plan`: what the next job of an Installation or of a deploy item would do, as components and clusters answer.
 
 mod observe;
+mod rollback;
 pub(crate) mod tree;
 
 use std::{
@@ -22,6 +23,7 @@ use orangery_cli::{
     command_error::CommandError,
     components,
     connection::ConnectionError,
+    definitions::DefinitionError,
     folder::{self, FolderError, FolderManifest},
     offline::{LiveNamespace, NamespaceObjects, WorldError},
     repositories::RepositoriesError,
@@ -40,8 +42,8 @@ use orangery_ocm::ComponentVersions;
 use orangery_policy::Profile;
 use serde::de::DeserializeOwned;
 
-pub use self::observe::observe;
 use self::tree::TreePlanning;
+pub use self::{observe::observe, rollback::roll_back};
 use crate::{
     caller::{own_connection, policies, read_policies, refusal},
     components::ComponentsError,
@@ -85,6 +87,9 @@ pub enum PlanError {
     /// The cluster does not answer the item.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// What a job was made from cannot be had.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// The component has no answer, or what it answered cannot be held against the clusters.
     #[error("{0}")]
     Refused(String),
@@ -107,7 +112,11 @@ impl PlanError {
             | PlanError::Folder(_)
             | PlanError::World(_)
             | PlanError::NotPlanned { .. } => Exit::Usage,
-            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) | PlanError::Detailed(_) => Exit::Failed,
+            PlanError::Definition(_)
+            | PlanError::Call(_)
+            | PlanError::Refused(_)
+            | PlanError::Command(_)
+            | PlanError::Detailed(_) => Exit::Failed,
         }
     }
 }

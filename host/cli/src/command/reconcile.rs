@@ -66,10 +66,12 @@ pub struct Reconcile {
 }
 
 /// What was asked for, by which the job is known.
-struct Request {
+#[derive(Clone, Debug)]
+pub struct Request {
     /// The job of before.
-    before: JobId,
-    token: String,
+    pub before: JobId,
+    /// The annotation `orangery.dev/trigger`.
+    pub token: String,
 }
 
 /// How the wait ended.
@@ -94,8 +96,23 @@ impl Reconcile {
             terminal.line(format_args!("installation {namespace}/{}: reconcile requested", self.name))?;
             return Ok(Exit::Ok);
         }
+        self.wait_for(client, &request, terminal).await
+    }
+
+    /// Waits for the end of the job that was asked for.
+    ///
+    /// # Errors
+    /// [`CommandError::TimedOut`], and those of the server.
+    pub async fn wait_for(
+        &self,
+        client: &Client,
+        request: &Request,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, CommandError> {
+        let namespace = self.scope.namespace(client);
+        let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let mut phase = String::new();
-        let wait = self.until_finished(&api, &namespace, &request, &mut phase);
+        let wait = self.until_finished(&api, &namespace, request, &mut phase);
         let Some(end) = within(&self.timeout, wait).await else {
             let (name, timeout) = (self.name.clone(), self.timeout.clone());
             return Err(CommandError::TimedOut { namespace, name, timeout, phase });

@@ -152,6 +152,11 @@ impl NamespaceObjects {
         self.config_maps.insert(name, texts(map.data).chain(bytes(map.binary_data)).collect());
     }
 
+    /// A DataObject.
+    pub fn known_data_object(&self, name: &str) -> Option<&DataObject> {
+        self.data_objects.get(name)
+    }
+
     /// What a Secret has under a key.
     pub fn secret_key(&self, name: &str, key: &str) -> Option<&[u8]> {
         self.secrets.get(name)?.get(key).map(Vec::as_slice)

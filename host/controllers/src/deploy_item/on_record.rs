@@ -8,8 +8,8 @@ use orangery_api::{
     installation::Installation,
     job::Job as _,
     job_history::{
-        ABSENT, APPLY, CREATE, DELETE, GOING, PATCH, REPLACE, RecordedInputs, RecordedJob, RecordedKey,
-        RecordedTrigger, RecordedWrite, UNREAD,
+        ABSENT, APPLY, CREATE, DELETE, GOING, JobDefinitionPlace, PATCH, REPLACE, RecordedInputs, RecordedJob,
+        RecordedKey, RecordedTrigger, RecordedWrite, UNREAD,
     },
 };
 use orangery_apply::{ItemState, RecordedObject, SentWrite, WriteRecorder, WriteVerb};
@@ -126,6 +126,7 @@ impl GatheredItem {
         let writes =
             writes.into_iter().map(|write| RecordedWrite { is_after_job: job.is_after_job, ..recorded(write) });
         let installation = installation_of(&self.host, &self.item);
+        let (trigger, definition) = self.of_root(installation.as_deref());
         let clusters = state.into_iter().flat_map(ItemState::cluster_uids);
         let plans = if self.requires_approval {
             ItemPlans { host: &self.host, item: &self.item, job: &self.job.id }.approved().await
@@ -133,8 +134,8 @@ impl GatheredItem {
             Vec::new()
         };
         let content = RecordedJob {
-            trigger: self.trigger(installation.as_deref()),
-            inputs: self.inputs(installation.as_deref()),
+            trigger,
+            inputs: RecordedInputs { definition, ..self.inputs(installation.as_deref()) },
             plans,
             clusters: clusters.map(|(on, uid)| (cluster_name(on), uid.to_owned())).collect(),
             writes: writes.collect(),
@@ -167,10 +168,12 @@ impl GatheredItem {
         drop(self.unaccounted.set(here.chain(former).collect()));
     }
 
-    fn trigger(&self, installation: Option<&Installation>) -> Option<RecordedTrigger> {
-        let root = root_of(&self.host.stores, &Key::of(installation?))?;
-        let status = root.status.as_ref().filter(|status| status.job_id == self.job.id)?;
-        status.trigger.clone()
+    /// What started the job at the root, and where what that is made from is kept.
+    fn of_root(&self, installation: Option<&Installation>) -> (Option<RecordedTrigger>, Option<JobDefinitionPlace>) {
+        let root = installation.and_then(|of| root_of(&self.host.stores, &Key::of(of)));
+        let status = root.as_ref().and_then(|root| root.status.as_ref());
+        let status = status.filter(|status| status.job_id == self.job.id);
+        status.map_or((None, None), |status| (status.trigger.clone(), status.job_definition.clone()))
     }
 
     fn inputs(&self, installation: Option<&Installation>) -> RecordedInputs {

@@ -129,6 +129,7 @@ mod tests {
             Command::Up(up) => ServerLocation::choose(&up).unwrap(),
             Command::Run(_)
             | Command::Plan(_)
+            | Command::Rollback(_)
             | Command::Explain(_)
             | Command::Drift(_)
             | Command::Container(_)

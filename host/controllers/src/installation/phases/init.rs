@@ -19,6 +19,7 @@ use super::super::{
     dependencies::GUARDED_CONFIG_MAPS, gather::inputs::RenderInputs, reconciliation::InstallationReconciliation,
 };
 use crate::{
+    job_definitions,
     object::owner_reference,
     record::{self, RecordOwner},
 };
@@ -41,6 +42,7 @@ impl InstallationReconciliation<'_> {
         let records = import::copies(&loaded.blueprint.imports, &values, imported, &names.scope())
             .map_err(|error| failed("CreateImports", &error))?;
         // Apply.
+        self.keep_definition(imported).await?;
         let namespace = self.key.namespace.clone();
         let owner = RecordOwner { namespace: &namespace, reference: owner_reference(&self.draft), imported };
         // No subobject works before it has the job, so nobody reads a copy yet: they are written beside the subobjects.
@@ -72,6 +74,17 @@ impl InstallationReconciliation<'_> {
         let mark = self.shared.imports.mark(self.host, &self.draft, &self.imports_turn).await;
         mark.put(self.draft.status.get_or_insert_default());
         GUARDED_CONFIG_MAPS.guard(self.host, &self.draft).await
+    }
+
+    /// Keeps what the job of a root is made from, and says where, before anything that works for the job can tell of it (C-358).
+    async fn keep_definition(&mut self, imported: &BTreeMap<String, Imported>) -> Step<()> {
+        let place = job_definitions::keep(self.host, &self.draft, imported).await;
+        let status = self.draft.status.get_or_insert_default();
+        if status.job_definition == place {
+            return Ok(());
+        }
+        status.job_definition = place;
+        self.show().await
     }
 
     /// The condition `ComponentReferenceOverwrite`, for the write where the walk rests.
