@@ -14,7 +14,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     digest::{sha256, stored_hash},
-    name::{Namespace, object_name},
+    name::{Kind, Namespace, object_name},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,11 @@ pub const MOST_DEFINITION_BYTES: usize = 512 << 10;
 /// The most bytes of memory that a definition takes when it is read: whoever may write Secrets chooses it (C-359).
 pub const MOST_DEFINITION_MEMORY: u64 = 64 << 20;
 
+const DATA_OBJECT: Kind = Kind::from_static("DataObject");
+const SECRET: Kind = Kind::from_static("Secret");
+const CONFIG_MAP: Kind = Kind::from_static("ConfigMap");
+const TARGET: Kind = Kind::from_static("Target");
+
 /// What the job of a root was made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,7 +64,7 @@ pub struct JobDefinition<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct DefinedImport<'a> {
     /// `DataObject`, `Secret`, `ConfigMap` or `Target`.
-    pub kind: String,
+    pub kind: Kind,
     /// The object; the objects where there are several.
     pub name: String,
     /// The key of a Secret or ConfigMap; empty for all of it.
@@ -148,13 +153,13 @@ impl JobDefinition<'static> {
 impl<'a> DefinedImport<'a> {
     fn of_data(import: &DataImport, found: &'a DataValue) -> Option<Self> {
         let (kind, name, key) = match import.source()? {
-            DataSource::DataObject(key) => ("DataObject", object_name("", key).to_string(), ""),
-            DataSource::Secret(reference) => ("Secret", reference.name.clone(), reference.key.as_str()),
-            DataSource::ConfigMap(reference) => ("ConfigMap", reference.name.clone(), reference.key.as_str()),
+            DataSource::DataObject(key) => (DATA_OBJECT, object_name("", key).to_string(), ""),
+            DataSource::Secret(reference) => (SECRET, reference.name.clone(), reference.key.as_str()),
+            DataSource::ConfigMap(reference) => (CONFIG_MAP, reference.name.clone(), reference.key.as_str()),
         };
-        let is_kept = kind == "DataObject" && found.owner.is_none() && found.secret.is_none();
+        let is_kept = kind == DATA_OBJECT && found.owner.is_none() && found.secret.is_none();
         Some(Self {
-            kind: kind.to_owned(),
+            kind,
             name,
             key: key.to_owned(),
             exported_by: found.owner.clone().unwrap_or_default(),
@@ -169,7 +174,7 @@ impl<'a> DefinedImport<'a> {
         let specs: Vec<String> =
             targets.iter().map(|target| stored_hash(target.object.get("spec").unwrap_or(&Value::Null))).collect();
         Self {
-            kind: "Target".to_owned(),
+            kind: TARGET,
             name: names.join(", "),
             exported_by: targets.iter().find_map(|target| target.owner.clone()).unwrap_or_default(),
             digest: specs.join(" "),
@@ -276,7 +281,7 @@ mod tests {
         let told: Vec<[&str; 4]> = read
             .imports
             .values()
-            .map(|import| [&import.kind, &import.name, &import.key, &import.exported_by].map(String::as_str))
+            .map(|of| [of.kind.as_str(), of.name.as_str(), of.key.as_str(), of.exported_by.as_str()])
             .collect();
         let expected = [
             ["Target", "cluster", "", ""],

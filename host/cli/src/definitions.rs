@@ -111,19 +111,19 @@ pub struct ChangedComponent {
 }
 
 impl RecordedDefinition {
-    /// What a job of a root was made from. `job` is the begin of its id, `key` that of the operator that is meant, where one is.
+    /// What a job of a root was made from. `id` is the begin of its id, `key` that of the operator that is meant, where one is.
     ///
     /// # Errors
     /// [`DefinitionError`]
     pub async fn read(
         client: &Client,
         root: &Installation,
-        (job, key): (&str, Option<&str>),
+        (id, key): (&str, Option<&str>),
     ) -> Result<Self, DefinitionError> {
         let namespace: Namespace = root.namespace().unwrap_or_default().into();
         let found = all(client, &namespace).await?;
         let found = of_name(found, &namespace, &format!("installation/{}", root.name_any()))?;
-        let records = of_job(&found, &namespace, job, key)?;
+        let records = of_job(&found, &namespace, id, key)?;
         let (job, place) = place(&records)?;
         let components = changed_components(&records, &found, key);
         let signed_by = found.iter().find(|found| found.record.job_id == job).map(|found| found.record.key.clone());

@@ -142,7 +142,7 @@ mod tests {
 
     fn import(kind: &str, digest: &str, exported_by: &str, data: Option<Value>) -> DefinedImport<'static> {
         DefinedImport {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             name: format!("a-{}", kind.to_lowercase()),
             exported_by: exported_by.to_owned(),
             digest: digest.to_owned(),

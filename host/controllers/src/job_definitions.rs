@@ -100,22 +100,26 @@ impl JobDefinitions<'_> {
     }
 
     async fn write(&self, name: &str, packed: Vec<u8>) -> kube::Result<()> {
-        let api = self.api();
+        let (api, secret, params) = (self.api(), self.secret(name, packed), PostParams::default());
         let place = self.installation.status.as_ref().and_then(|status| status.job_definition.as_ref());
-        let is_last = place.is_some_and(|place| place.secret == name);
-        let secret = self.secret(name, packed);
-        if let Some(found) = api.get_opt(name).await? {
-            let is_same = found.data == secret.data
-                && found.type_ == secret.type_
-                && found.annotations().get(DEFINITION_SEAL) == secret.annotations().get(DEFINITION_SEAL);
-            if is_same && is_last {
-                return Ok(());
-            }
-            // What is gone back to is the newest again. What others have made of one is written anew.
-            api.delete(name, &of_uid(found.metadata.uid)).await?;
+        if place.is_some_and(|place| place.secret == name)
+            && api.get_opt(name).await?.is_some_and(|found| is_same(&found, &secret))
+        {
+            return Ok(());
         }
-        api.create(&PostParams::default(), &secret).await?;
-        self.remove_old(name).await;
+        match api.create(&params, &secret).await {
+            // What is gone back to is the newest again. What others have made of one is written anew.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let found = api.get_metadata(name).await?;
+                api.delete(name, &of_uid(found.metadata.uid)).await?;
+                api.create(&params, &secret).await?;
+            }
+            created => drop(created?),
+        }
+        // The first one has none before it.
+        if place.is_some() {
+            self.remove_old(name).await;
+        }
         Ok(())
     }
 
@@ -159,6 +163,11 @@ impl JobDefinitions<'_> {
     }
 }
 
+fn is_same(found: &Secret, secret: &Secret) -> bool {
+    let seal = |secret: &Secret| secret.annotations().get(DEFINITION_SEAL).cloned();
+    found.data == secret.data && found.type_ == secret.type_ && seal(found) == seal(secret)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -174,11 +183,15 @@ mod tests {
         api::{Patch, PatchParams},
         config::{KubeConfigOptions, Kubeconfig},
     };
+    use orangery_blueprint::import::DataValue;
     use orangery_core::port::Clock;
     use orangery_embedded::{Options, Server, Storage, start};
 
     use super::*;
-    use crate::{controller_context::tests::host_on, job_histories::JobHistories};
+    use crate::{
+        controller_context::tests::{host, host_on},
+        job_histories::JobHistories,
+    };
 
     /// Each look at it is a second later.
     #[derive(Debug, Default)]
@@ -233,6 +246,11 @@ mod tests {
         let ByteString(packed) = &written.data.unwrap()[DEFINITION];
         let read = JobDefinition::unpacked(packed).unwrap();
         assert_eq!((read.installation.name.as_str(), read.spec.context.as_str()), ("web", "a"));
+        // One whose like lies there before the status tells of it.
+        let planted = json!({"metadata": {"labels": {"somebody": "else"}}});
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(planted)).await.unwrap();
+        assert_eq!(keep(&host, &root("a"), &none).await, first);
+        assert_eq!(api.get(&name).await.unwrap().labels().get("somebody"), None, "it is made anew");
         let mut below = root("a");
         let owner = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation", "name": "x", "uid": "x"}]);
         below.metadata.owner_references = serde_json::from_value(owner).unwrap();
@@ -267,6 +285,24 @@ mod tests {
             place = keep(&host, &after(&context.to_string(), &place), &none).await;
         }
         assert_eq!(kept().await.len(), MOST_DEFINITIONS);
+    }
+
+    #[tokio::test]
+    async fn c_358_what_cannot_be_kept_is_told_why_and_holds_no_job_up() {
+        // Nothing listens there.
+        let mut host = Arc::into_inner(host()).unwrap();
+        host.job_histories = JobHistories::keeping(NonZeroUsize::new(1));
+        let place = keep(&host, &root("a"), &BTreeMap::new()).await.unwrap();
+        assert_eq!(place.secret, "");
+        assert!(place.not_kept.starts_with("its Secret could not be written: "), "{place:?}");
+        let mut large = root("a");
+        let data = json!([{"name": "i", "dataRef": "i"}]);
+        large.spec.imports = serde_json::from_value(json!({"data": data})).unwrap();
+        let value = json!("x".repeat(40 << 20));
+        let import = Imported::Data(DataValue { value, ..DataValue::default() });
+        let place = keep(&host, &large, &[("i".to_owned(), import)].into()).await.unwrap();
+        assert_eq!(place.secret, "");
+        assert!(place.not_kept.starts_with("it has more than "), "{place:?}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct RollbackArguments {
     pub name: ObjectName,
     /// The job, by its id or the begin of that
     #[arg(long = "to", value_name = "JOB")]
-    pub job: String,
+    pub id: String,
     /// With which imports
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     pub imports: ImportChoice,

@@ -45,7 +45,7 @@ use super::{PlanError, planning_host, tree::TreePlanning};
 use crate::caller::{own_connection, policies, read_policies};
 
 /// As whom the objects are written: it is on record as what has asked for the job.
-const MANAGER: &str = "orangery-rollback";
+const FIELD_OWNER: &str = "orangery-rollback";
 
 const INSTALLATION: &Kind = &Kind::from_static("Installation");
 const DATA_OBJECT: &Kind = &Kind::from_static("DataObject");
@@ -64,7 +64,7 @@ pub async fn roll_back(arguments: RollbackArguments, terminal: &mut Terminal) ->
     let namespace = arguments.records.scope.namespace(&client);
     let root = RollbackRoot::read(&client, &namespace, &arguments.name).await?;
     let key = arguments.records.operator_key.as_deref();
-    let recorded = RecordedDefinition::read(&client, &root.installation, (&arguments.job, key)).await?;
+    let recorded = RecordedDefinition::read(&client, &root.installation, (&arguments.id, key)).await?;
     let host = planning_host(&client, (plugins, Arc::clone(&versions)), policies(arguments.default_policy, own_server));
     read_secret_values(&host, &namespace).await;
     let notes: Vec<String> = read_policies(&host, &namespace).await.into_iter().collect();
@@ -193,7 +193,7 @@ impl RollbackRoot {
             }
             object
         };
-        let params = |dry_run| PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
+        let params = |dry_run| PostParams { dry_run, field_manager: Some(FIELD_OWNER.to_owned()) };
         let reconcile = Operation::Reconcile.to_string();
         let asks = with(&[(annotation::OPERATION, reconcile.as_str()), (annotation::TRIGGER, token.as_str())]);
         let replaced = api.replace(&name, &params(true), &asks).await;
@@ -222,7 +222,7 @@ impl RollbackRoot {
         let asks = json!({"metadata": {"annotations": {
             (annotation::SUSPEND): suspend, (annotation::OPERATION): reconcile, (annotation::TRIGGER): token,
         }}});
-        let by = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let by = PatchParams { field_manager: Some(FIELD_OWNER.to_owned()), ..PatchParams::default() };
         let asked = api.patch(&name, &by, &Patch::Merge(&asks)).await;
         asked.map_err(|error| halfway(refused(subject, error)))?;
         Ok(token)
