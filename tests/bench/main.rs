@@ -8,6 +8,7 @@ mod calls;
 mod charts;
 mod drift;
 mod engines;
+mod explain;
 mod figures;
 mod gates;
 mod latency;
@@ -92,6 +93,8 @@ enum Part {
     Sizes,
     /// Drift of many objects.
     Drift,
+    /// Explanations of an object of a large chart.
+    Explain,
 }
 
 fn main() -> ExitCode {
@@ -136,12 +139,13 @@ async fn measure(arguments: &Arguments) {
             Part::Sizes => sizes::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
-            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Limit | Part::Restart
+            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Limit | Part::Restart | Part::Explain
                 if arguments.kube => {}
             Part::Starts => restart::starts(&mut figures).await,
             Part::Calls => calls::measure(&mut figures).await,
             Part::Engines => engines::measure(&mut figures).await,
             Part::Charts => charts::releases(&mut figures).await,
+            Part::Explain => explain::measure(&mut figures).await,
             Part::Limit => limit::everything_compiles(&mut figures).await,
             Part::Restart => restart::with_finished_triples(largest, &mut figures).await,
         }
