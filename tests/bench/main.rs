@@ -8,6 +8,7 @@ mod calls;
 mod charts;
 mod drift;
 mod engines;
+mod explain;
 mod figures;
 mod gates;
 mod latency;
@@ -95,6 +96,8 @@ enum Part {
     Drift,
     /// Plans of a large tree, and what approvals and records cost.
     Plans,
+    /// Explanations of an object of a large chart.
+    Explain,
 }
 
 fn main() -> ExitCode {
@@ -139,13 +142,21 @@ async fn measure(arguments: &Arguments) {
             Part::Sizes => sizes::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
-            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Limit | Part::Restart | Part::Plans
+            Part::Starts
+            | Part::Calls
+            | Part::Engines
+            | Part::Charts
+            | Part::Limit
+            | Part::Restart
+            | Part::Explain
+            | Part::Plans
                 if arguments.kube => {}
             Part::Plans => plans::measure(largest, &mut figures).await,
             Part::Starts => restart::starts(&mut figures).await,
             Part::Calls => calls::measure(&mut figures).await,
             Part::Engines => engines::measure(&mut figures).await,
             Part::Charts => charts::releases(&mut figures).await,
+            Part::Explain => explain::measure(&mut figures).await,
             Part::Limit => limit::everything_compiles(&mut figures).await,
             Part::Restart => restart::with_finished_triples(largest, &mut figures).await,
         }

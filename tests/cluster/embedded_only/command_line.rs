@@ -6,6 +6,7 @@ mod blueprints;
 mod building;
 mod embedded_components;
 mod examples;
+mod explained_charts;
 mod explanations;
 mod installation_plans;
 pub(super) mod offline;

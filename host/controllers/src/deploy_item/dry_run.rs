@@ -1,6 +1,7 @@
 //! What the next job of an item would do, without a job: nothing is written, neither to the item nor to its clusters.
 
 pub mod proposals;
+pub(super) mod remembered;
 
 use std::sync::Arc;
 

@@ -36,6 +36,7 @@ use orangery_turns::slot;
 
 use self::request::ItemJob;
 use super::{
+    dry_run::remembered::RememberedReads,
     on_record::recorder,
     status::{
         StatusWriter,
@@ -90,6 +91,8 @@ pub(super) struct GatheredItem {
     pub(super) recorder: Option<WriteRecorder>,
     /// Objects that an operator may have written which has ended in the middle of the job.
     pub(super) unaccounted: OnceLock<Vec<RecordedKey>>,
+    /// What clusters have answered before, where the component is asked again and again.
+    pub(super) remembered: Option<Arc<RememberedReads>>,
 }
 
 impl GatheredItem {
@@ -128,6 +131,7 @@ impl GatheredItem {
             owner,
             targets,
             successors: BTreeMap::new(),
+            remembered: None,
         }
     }
 
@@ -239,7 +243,11 @@ impl GatheredItem {
     }
 
     pub(super) fn reads(&self) -> Reads {
-        request::reads(&self.host, &self.item, &self.clusters)
+        let reads = request::reads(&self.host, &self.item, &self.clusters);
+        match &self.remembered {
+            Some(known) => known.over(reads, &self.item),
+            None => reads,
+        }
     }
 
     /// The job as it is carried out. `is_current` says whether it may still write.

@@ -9,7 +9,7 @@ use orangery_controllers::deploy_item::proposals::{ItemProposal, ItemProposals};
 use serde_json::{Value, json};
 
 /// Where a configuration of the Helm deployer has a chart that is written into it.
-const RAW: &str = "/chart/archive/raw";
+pub(super) const RAW: &str = "/chart/archive/raw";
 
 /// Where it says that no release is kept.
 const IS_RELEASE: &str = "helmDeployment";

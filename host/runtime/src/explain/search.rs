@@ -15,6 +15,7 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use super::{
+    chart::RAW,
     inputs::{RootInputs, others},
     item::{ExplainedSource, RenderedItem},
 };
@@ -112,7 +113,9 @@ impl FieldSearch<'_> {
             }
             return found;
         }
-        let (leaves, is_complete) = fields(&config);
+        let (mut leaves, is_complete) = fields(&config);
+        // Another value of these makes no other field: the component refuses it.
+        leaves.retain(|leaf| !["/apiVersion", "/kind", RAW].contains(&leaf.pointer().as_str()));
         let changed: Vec<Vec<Value>> = leaves.iter().map(|leaf| others(&leaf.value)).collect();
         let outcome = async |changes: &[(usize, usize)]| {
             let mut config = config.clone();

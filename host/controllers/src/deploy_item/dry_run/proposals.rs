@@ -17,14 +17,16 @@ use orangery_proposal::{
 };
 use serde_json::Value;
 
-use super::gather;
+use super::{super::gather::GatheredItem, gather, remembered::RememberedReads};
 use crate::controller_context::ControllerContext;
 
-/// Asks the component of an item. The time, and what it may draw at random, are the same in each call.
+/// Asks the component of an item. The time, what it may draw at random, and what it reads of clusters are the same in each call.
 pub struct ItemProposals {
     host: Arc<ControllerContext>,
     pool: Arc<ClusterPool>,
     job: (JobId, Timestamp),
+    /// What clusters have answered.
+    known: Arc<RememberedReads>,
 }
 
 /// What a component proposes.
@@ -63,7 +65,13 @@ impl ItemProposal {
 impl ItemProposals {
     /// As of a job with this id, and of this time.
     pub fn new(host: &Arc<ControllerContext>, job: (JobId, Timestamp)) -> Self {
-        Self { host: Arc::clone(host), pool: Arc::new(ClusterPool::new(|_| {})), job }
+        Self { host: Arc::clone(host), pool: Arc::new(ClusterPool::new(|_| {})), job, known: Arc::default() }
+    }
+
+    async fn gathered(&self, item: DeployItem) -> Step<GatheredItem> {
+        let mut gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        gathered.remembered = Some(Arc::clone(&self.known));
+        Ok(gathered)
     }
 
     /// What the component proposes for an item.
@@ -72,7 +80,7 @@ impl ItemProposals {
     /// No component claims the item, its component has a fault, a cluster cannot be read, or a policy refuses what is proposed:
     /// classified as in a job.
     pub async fn of(&self, item: DeployItem) -> Step<ItemProposal> {
-        let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        let gathered = self.gathered(item).await?;
         let state = gathered.state_with_target().await?.state;
         let plugin = gathered.deployer.identity().to_string();
         let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else {
@@ -87,7 +95,7 @@ impl ItemProposals {
     /// # Errors
     /// As of [`of`](Self::of), without policies.
     pub async fn of_changed(&self, item: DeployItem, change: ChangeContent) -> Step<ItemProposal> {
-        let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        let gathered = self.gathered(item).await?;
         let state = gathered.state_with_target().await?.state;
         let Reads { clusters, artifacts, resources } = gathered.reads();
         let changed = Arc::new(ChangedContent { artifacts, resources, change });
@@ -102,7 +110,7 @@ impl ItemProposals {
     /// # Errors
     /// The cluster cannot be read: classified as in a job.
     pub async fn live(&self, item: DeployItem, on: &ClusterRef, key: &ObjectKey) -> Step<Option<Value>> {
-        let gathered = gather(&self.host, &self.pool, item, self.job.clone()).await?;
+        let gathered = self.gathered(item).await?;
         gathered.clusters.get(on, key).await.map_err(|fault| classify(fault, gathered.deployer.identity()))
     }
 }
