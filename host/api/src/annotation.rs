@@ -72,6 +72,9 @@ pub const LAST_USER: &str = "orangery.dev/last-user";
 /// original.
 pub const OPERATOR_LEASE: &str = "orangery.dev/operator";
 
+/// By whom the spec was changed last, as they say themselves; an admission policy of the chart has it be true (C-367).
+pub const CHANGED_BY: &str = "orangery.dev/changed-by";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +120,3 @@ mod tests {
         }
     }
 }
-
-/// By whom the spec was changed last, as they say themselves; an admission policy of the chart has it be true (C-367).
-pub const CHANGED_BY: &str = "orangery.dev/changed-by";

@@ -7,6 +7,7 @@ mod acting;
 mod builtin;
 mod effective;
 mod egress;
+mod exempted;
 mod exemption;
 mod explain;
 mod networks;
@@ -28,7 +29,8 @@ mod violation;
 pub use crate::{
     effective::{EffectivePolicy, FoundKey},
     egress::{Cidr, EgressRules},
-    exemption::{ApprovalExemption, ApprovalExemptions},
+    exempted::ApprovalExemptions,
+    exemption::ApprovalExemption,
     explain::ExplainedLine,
     pattern::Pattern,
     plan_rule::{BrokenRule, PlanRule, PlanRules, RuleAction},

@@ -50,13 +50,9 @@ fn sentence<T>(answer: kube::Result<T>) -> String {
     answer.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-#[tokio::test]
-#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
-async fn c_367_c_368_the_server_lets_nobody_approve_what_he_has_changed_or_in_the_name_of_another() {
-    let (binary, programs) = super::programs().await;
-    let server = Kube::shared(&programs, &binary).await;
-    let admin = Objects::of(server.kubeconfig()).await;
-    // The policies of the chart, for this operator.
+/// The policies of the chart, for this operator; and what the users may do: anna changes and approves, berta approves, and carl may write the
+/// status of Plans without the right to approve.
+async fn set_up(admin: &Objects) {
     for mut object in objects(&render("usual").await) {
         if ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
             .contains(&object["kind"].as_str().unwrap_or_default())
@@ -77,9 +73,18 @@ async fn c_367_c_368_the_server_lets_nobody_approve_what_he_has_changed_or_in_th
         ("carl", vec!["writer"]),
     ] {
         for role in roles {
-            allow(&admin, name, role).await;
+            allow(admin, name, role).await;
         }
     }
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_367_c_368_the_server_lets_nobody_approve_what_he_has_changed_or_in_the_name_of_another() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let admin = Objects::of(server.kubeconfig()).await;
+    set_up(&admin).await;
     let [anna, berta, carl] = [user(&server, "anna").await, user(&server, "berta").await, user(&server, "carl").await];
     let policy = json!({
         "apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "team"},
