@@ -110,7 +110,9 @@ mod tests {
                 "spec.dataObjects.secretData \"Encrypted\" (profile restricted)",
                 "spec.egress.networks [] (profile restricted)",
                 "spec.items.types [{\"type\":\"*\"}] (profile restricted)",
+                "spec.plans.requireOtherApprover false (profile restricted)",
                 "spec.plans.rules [] (profile restricted)",
+                "spec.plans.withoutApproval [] (profile restricted)",
                 "spec.quotas.calls 32 (profile restricted)",
                 "spec.quotas.fetchedMiBPerHour 4096 (profile restricted)",
                 "spec.quotas.items 100 (profile restricted)",
@@ -185,7 +187,7 @@ mod tests {
     fn the_default_counts_where_no_policy_does_and_one_that_cannot_be_used_says_why() {
         let default = explained(json!({}));
         assert_eq!(default.first().unwrap(), "the default policy: spec.approval \"None\" (policy)");
-        assert_eq!(default.len(), 28);
+        assert_eq!(default.len(), 30);
         let networks = "the default policy: spec.egress.networks [\"0.0.0.0/0\",\"::/0\"] (policy)".to_owned();
         assert!(default.contains(&networks), "{default:?}");
         let broken = explained(json!({"namespaces": {"names": ["a"]}, "quotas": 5}));
