@@ -56,6 +56,7 @@ const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
     (
         "kube_only",
         &[
+            ("approvals", "the embedded server holds nobody to the rights of roles"),
             ("canaries", "the embedded server and its operator are one process"),
             ("chart", "the embedded server holds nobody to the rights of roles"),
             ("components", "the operator of the embedded server has the mock deployer, and `run` has not"),
