@@ -343,12 +343,11 @@ fn wake(host: &ControllerContext, queue: &Queue, plan: &PartialObjectMeta<Plan>)
     let owner = plan.owner_references().iter().find(|owner| owner.kind == "DeployItem");
     let Some((owner, namespace)) = owner.zip(plan.namespace()) else { return };
     let key = Key::new(namespace, owner.name.clone());
+    // Whoever makes a Plan chooses its owner: nothing is kept for an item that is not there.
+    let Some(item) = host.stores.deploy_items.get(&key) else { return };
     // Made ahead by another process, of which nobody has said yet that its job has ended.
-    if plan.labels().contains_key(PLANNED_AHEAD) && host.planned_ahead.find(&key) {
-        queue.wake(key);
-        return;
-    }
-    if host.stores.deploy_items.get(&key).is_some_and(|item| !item.job_finished()) {
+    let is_found = plan.labels().contains_key(PLANNED_AHEAD) && host.planned_ahead.find(&key);
+    if is_found || !item.job_finished() {
         queue.wake(key);
     }
 }
@@ -602,9 +601,14 @@ mod tests {
             json!({"name": "p", "namespace": "n", "ownerReferences": [owner], "labels": {(PLANNED_AHEAD): "true"}});
         let plan = json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "Plan", "metadata": metadata});
         let plan: PartialObjectMeta<Plan> = serde_json::from_value(plan).unwrap();
-        let queue = Queue::default();
+        let (queue, key) = (Queue::default(), Key::new("n", "item"));
         wake(&host, &queue, &plan);
-        assert_eq!(queue.queued(), [Key::new("n", "item")]);
+        assert_eq!((queue.queued(), host.planned_ahead.job_of(&key)), (Vec::new(), None), "there is no such item");
+        let metadata = json!({"name": "item", "namespace": "n", "uid": "u", "resourceVersion": "1"});
+        let item = json!({"metadata": metadata, "spec": {"type": "t"}});
+        drop(host.stores.deploy_items.upsert(serde_json::from_value(item).unwrap()));
+        wake(&host, &queue, &plan);
+        assert_eq!(queue.queued(), [key]);
         let again = Queue::default();
         wake(&host, &again, &plan);
         assert_eq!(again.queued(), []);

@@ -313,8 +313,13 @@ impl Operator {
             queues.installations,
         );
         self.control(controller, stores.executions, queues.executions, options);
-        let of_plans = (queues.deploy_items.clone(), namespaces.iter().cloned().collect());
-        self.spawn(watch_plans(Arc::clone(host), of_plans.0, of_plans.1));
+        let (of_plans, items) = (namespaces.iter().cloned().collect(), queues.deploy_items.clone());
+        let (known, watcher) = (self.stores.clone(), Arc::clone(host));
+        self.spawn(async move {
+            // Plans are of items that are known.
+            synced(&known).await;
+            watch_plans(watcher, items, of_plans).await;
+        });
         let controller = DeployItemController::new(Arc::clone(host), Arc::clone(&pool), queues.deploy_items.clone());
         self.control(controller, stores.deploy_items.clone(), queues.deploy_items, options);
         let queue = Queue::default();
