@@ -10,6 +10,7 @@ mod egress;
 mod exempted;
 mod exemption;
 mod explain;
+mod named_expression;
 mod networks;
 mod pattern;
 mod plan_rule;

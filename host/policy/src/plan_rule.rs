@@ -1,11 +1,14 @@
 //! Rules over what a deploy item is about to write (C-318): expressions of administrators, each of which has to hold.
 
-use orangery_expression::{Expression, Type};
+use orangery_expression::Expression;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::exemption::ApprovalExemption;
+use crate::{
+    exemption::ApprovalExemption,
+    named_expression::{NamedExpression, fault},
+};
 
 /// The most rules of a policy.
 const MOST_RULES: usize = 64;
@@ -72,26 +75,14 @@ pub struct BrokenRule {
 impl PlanRules {
     /// What is wrong with them.
     pub(crate) fn fault(&self) -> Option<String> {
-        let rules = self.rules.as_deref().unwrap_or_default();
-        if rules.len() > MOST_RULES {
-            return Some(format!("spec.plans.rules has {} entries; it may have {MOST_RULES}", rules.len()));
-        }
-        let faults = rules.iter().enumerate().filter_map(|(number, rule)| Some((number, rule.fault()?)));
-        let own = faults.map(|(number, why)| format!("spec.plans.rules[{number}] {why}")).next();
-        own.or_else(|| ApprovalExemption::fault_of(self.without_approval.as_deref().unwrap_or_default()))
+        let rules = self.rules.as_deref().unwrap_or_default().iter();
+        let rules = rules.map(|PlanRule { name, expression, .. }| NamedExpression { name, expression });
+        fault("spec.plans.rules", MOST_RULES, rules, &VARIABLES)
+            .or_else(|| ApprovalExemption::fault_of(self.without_approval.as_deref().unwrap_or_default()))
     }
 }
 
 impl PlanRule {
-    fn fault(&self) -> Option<String> {
-        if self.name.is_empty() {
-            return Some("has no name; give it one".to_owned());
-        }
-        let variables = VARIABLES.map(|name| (name, Type::Any));
-        let checked = Expression::compile(&self.expression).and_then(|expression| expression.check(&variables));
-        checked.err().map(|why| format!("({}) has an expression that cannot be used: {why}", self.name))
-    }
-
     /// The rule where it does not hold of these variables, or where nobody can tell: that denies.
     pub(crate) fn broken(&self, of: &str, variables: &Map<String, Value>) -> Option<BrokenRule> {
         let Self { name, expression, message, action } = self;
