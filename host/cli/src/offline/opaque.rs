@@ -10,7 +10,7 @@ const DEPTH: usize = 8;
 const MOST_VALUES: usize = 10_000;
 
 /// Values in place of exports. Each is a text that may stand in names, labels and addresses, and that nothing else has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OpaqueValues {
     token: String,
     /// What each stands for.
@@ -83,14 +83,19 @@ impl OpaqueValues {
 
     /// A text for people: with what the values stand for.
     pub fn display(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        if !text.contains(&self.token) {
-            return text;
+        if self.is_empty() {
+            return text.to_owned();
         }
-        for (number, name) in self.names.iter().enumerate() {
-            text = text.replace(&self.text(number), &format!("(known after apply: {name})"));
+        let mut parts = text.split(&self.token);
+        let mut display = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let number = part.strip_prefix('-').and_then(|part| part.split_once('x'));
+            match number.and_then(|(number, rest)| Some((self.names.get(number.parse::<usize>().ok()?)?, rest))) {
+                Some((name, rest)) => display.push_str(&format!("(known after apply: {name}){rest}")),
+                None => display.extend([self.token.as_str(), part]),
+            }
         }
-        text
+        display
     }
 }
 

@@ -1,8 +1,9 @@
 //! Where values that stand for exports come through a rendering, and a try: what is the same with other ones, but for the values
 //! themselves, is shown with what they stand for (C-369).
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use orangery_api::execution::DeployItemTemplate;
 use orangery_cli::{
     command::plan::ItemPlan,
@@ -13,11 +14,7 @@ use serde_json::{Value, json};
 
 /// What is drawn for the values of a rendering; those of the second one are longer.
 pub(super) fn drawn(secret: &[u8], rendering: usize) -> String {
-    secret.iter().take(4 + 2 * rendering).fold(String::new(), |mut text, byte| {
-        // A text takes whatever is written.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(secret.get(..4 + 2 * rendering).unwrap_or(secret))
 }
 
 /// The values of two renderings.

@@ -17,7 +17,7 @@ use orangery_cli::{
     command::plan::{InstallationPlan, ItemPlan, ObjectAction},
     offline::{
         LiveNamespace, NamespaceObjects, Offline, OfflineError, OfflineFault, OfflineVersions, OpaqueValues,
-        RenderSubject,
+        RenderSubject, RenderedInstallation,
     },
 };
 use orangery_controllers::{
@@ -66,6 +66,13 @@ struct PlannedItem<'a> {
     before: Option<&'a DeployItem>,
 }
 
+/// Roots as they were rendered, with what stands for their exports and with what they have written.
+struct RenderedTree {
+    roots: Vec<RenderedInstallation>,
+    opaque: OpaqueValues,
+    world: NamespaceObjects,
+}
+
 impl TreePlanning {
     /// What the next job of these Installations would do, which are as the cluster has them or as somebody would write them.
     /// `objects` is what they read.
@@ -74,59 +81,64 @@ impl TreePlanning {
         objects: NamespaceObjects,
         installations: Vec<Installation>,
     ) -> Result<Vec<InstallationPlan>, PlanError> {
-        let subject = |of: &Installation| RenderSubject {
-            given: self.live.given(&of.name_any()),
-            name: of.name_any(),
-            spec: of.spec.clone(),
-            files: None,
-        };
         let cached: BTreeMap<String, String> = installations
             .iter()
             .filter_map(|of| Some((of.name_any(), of.annotation(CACHE_HELM_CHARTS)?.to_owned())))
             .collect();
         let rng = JobRandomness { now: self.host.clock.now(), seed: self.host.rng.secret() };
-        // Of values that stand for others it is known by a second rendering with other ones where they come through.
-        let mut renderings = Vec::new();
-        for _ in 0..2 {
-            let mut offline = Offline {
-                plugins: self.host.plugins.as_ref(),
-                versions: OfflineVersions { repositories: Arc::clone(&self.versions), repository_context: None },
-                rng: rng.clone(),
-                namespace: self.namespace.clone(),
-                world: objects.clone(),
-                imports: BTreeMap::new(),
-                rendered: 0,
-                opaque: Some(OpaqueValues::new(&drawn(&self.host.rng.secret(), renderings.len()))),
-            };
-            let rendered = offline.roots(installations.iter().map(subject).collect()).await;
-            let rendered = rendered.map_err(|error| PlanError::Refused(self.masked(&message(&error))))?;
-            let opaque = offline.opaque.unwrap_or_else(|| OpaqueValues::new(""));
-            let is_known = opaque.is_empty();
-            renderings.push((rendered, opaque, offline.world));
-            if is_known {
-                break;
-            }
-        }
-        let other = if renderings.len() > 1 { renderings.pop() } else { None };
-        let Some((rendered, opaque, world)) = renderings.pop() else { return Ok(Vec::new()) };
-        let values = other.as_ref().map(|(_, other, _)| OpaquePair { values: &opaque, other });
+        let first = self.rendered(&installations, objects.clone(), (&rng, 0)).await?;
+        // Where values stand for others, a second rendering with other ones tells where they come through.
+        let second = match first.opaque.is_empty() {
+            true => None,
+            false => Some(self.rendered(&installations, objects, (&rng, 1)).await?),
+        };
+        let values = second.as_ref().map(|second| OpaquePair { values: &first.opaque, other: &second.opaque });
         // Items find the Targets that the job would write before those that are there.
-        for (_, target) in world.targets() {
+        for (_, target) in first.world.targets() {
             let mut target = target.clone();
             target.metadata.namespace = Some(self.namespace.to_string());
             self.host.stores.targets.upsert(target);
         }
         let mut plans = Vec::new();
-        for root in &rendered {
+        for root in &first.roots {
             let of = RenderedTwice {
                 rendered: root,
-                second: other.as_ref().and_then(|(second, _, _)| second.iter().find(|second| second.name == root.name)),
+                second: second.as_ref().and_then(|second| second.roots.iter().find(|of| of.name == root.name)),
                 values,
                 cached: cached.get(&root.name).map(String::as_str),
             };
             self.installation(of, &root.name, &mut plans).await;
         }
         Ok(plans)
+    }
+
+    /// Renders Installations. `number`: the how manieth rendering of this plan; each has other values in place of exports that come in
+    /// the job.
+    async fn rendered(
+        &self,
+        installations: &[Installation],
+        objects: NamespaceObjects,
+        (rng, number): (&JobRandomness, usize),
+    ) -> Result<RenderedTree, PlanError> {
+        let subject = |of: &Installation| RenderSubject {
+            given: self.live.given(&of.name_any()),
+            name: of.name_any(),
+            spec: of.spec.clone(),
+            files: None,
+        };
+        let mut offline = Offline {
+            plugins: self.host.plugins.as_ref(),
+            versions: OfflineVersions { repositories: Arc::clone(&self.versions), repository_context: None },
+            rng: rng.clone(),
+            namespace: self.namespace.clone(),
+            world: objects,
+            imports: BTreeMap::new(),
+            rendered: 0,
+            opaque: Some(OpaqueValues::new(&drawn(&self.host.rng.secret(), number))),
+        };
+        let roots = offline.roots(installations.iter().map(subject).collect()).await;
+        let roots = roots.map_err(|error| PlanError::Refused(self.masked(&message(&error))))?;
+        Ok(RenderedTree { roots, opaque: offline.opaque.unwrap_or_default(), world: offline.world })
     }
 
     /// A text without the secret values of the namespace (C-41).
