@@ -93,6 +93,18 @@ pub fn subinstallation(name: &str, blueprint: &Value) -> Value {
     })
 }
 
+/// Waits until a job of the Installation `tree` other than this one has ended, and answers the Installation.
+pub async fn another_job_ended(objects: &Objects, before: &str) -> Value {
+    let is = |object: &Value| {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+        text("/metadata/name") == Some("tree")
+            && text("/status/jobID").is_some_and(|job| job != before)
+            && text("/status/jobID") == text("/status/jobIDFinished")
+            && text("/metadata/annotations/landscaper.gardener.cloud~1operation").is_none()
+    };
+    objects.expect_that(&any("Installation", "tree"), "did not end another job", is).await
+}
+
 /// What a busy operator would still have done is done when another tree has come and gone.
 pub async fn wait_until_idle(objects: &Objects) {
     objects.apply(&installation("other", &blueprint(json!({})))).await;

@@ -11,7 +11,10 @@ use std::{
 use orangery_tests::{
     objects::{NAMESPACE, Objects},
     proxy::{Fate, Fates, ProxyRequest},
-    tree::{any, blueprint, deploys, executions, imports_cluster, installation, on_cluster, wait_until_idle},
+    tree::{
+        another_job_ended, any, blueprint, deploys, executions, imports_cluster, installation, on_cluster,
+        wait_until_idle,
+    },
     world::{MOCK, World},
     write_log::WriteLog,
 };
@@ -104,14 +107,7 @@ fn of_items(items: &[Value]) -> Value {
 
 /// Waits until a job other than this one has ended, and answers its id and phase.
 async fn ended(objects: &Objects, before: &str) -> (String, String) {
-    let is = |object: &Value| {
-        let status = &object["status"];
-        object["metadata"]["name"] == "tree"
-            && status["jobID"].as_str().is_some_and(|job| job != before)
-            && status["jobID"] == status["jobIDFinished"]
-            && object["metadata"]["annotations"]["landscaper.gardener.cloud/operation"].is_null()
-    };
-    let found = objects.expect_that(&any("Installation", "tree"), "did not end another job", is).await;
+    let found = another_job_ended(objects, before).await;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     (text(&found["status"]["jobID"]), text(&found["status"]["phase"]))
 }

@@ -14,7 +14,8 @@ use orangery_tests::{
     objects::NAMESPACE,
     proxy::{Fate, Fates, ProxyRequest, Sound},
     tree::{
-        any, asks, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
+        another_job_ended, any, asks, becomes_ready, blueprint, deploys, executions, imports_cluster, in_phase,
+        installation, on_cluster,
     },
     world::{MOCK, World},
 };
@@ -50,14 +51,7 @@ fn color(value: &str) -> Value {
 
 /// Waits until a job other than this one has ended well, and answers its id.
 async fn ended(world: &World, before: &str) -> String {
-    let is = |object: &Value| {
-        let status = &object["status"];
-        object["metadata"]["name"] == "tree"
-            && status["jobID"].as_str().is_some_and(|job| job != before)
-            && status["jobID"] == status["jobIDFinished"]
-            && object["metadata"]["annotations"]["landscaper.gardener.cloud/operation"].is_null()
-    };
-    let found = world.objects.expect_that(&any("Installation", "tree"), "did not end another job", is).await;
+    let found = another_job_ended(&world.objects, before).await;
     assert_eq!(found["status"]["phase"], "Succeeded", "{found:#}");
     found["status"]["jobID"].as_str().unwrap_or_default().to_owned()
 }
