@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::{
     controller_context::ControllerContext,
-    object::{message_of, of_uid, owner_reference, uid_of},
+    object::{beginning_of_name, delete_old, message_of, of_uid, owner_reference, uid_of},
 };
 
 /// Definitions of one root that are kept, where more of its jobs are on record (C-359).
@@ -32,9 +32,6 @@ pub(crate) const MOST_DEFINITIONS: usize = 20;
 
 /// Definitions that are looked at at once.
 const PAGE: u32 = 100;
-
-/// Letters of the name of an Installation in that of its definitions.
-const NAME_OF_INSTALLATION: usize = 200;
 
 /// Letters of what a server says, where a definition is not kept.
 const LONGEST_WHY: usize = 256;
@@ -88,8 +85,7 @@ impl JobDefinitions<'_> {
 
     /// What the names of all of them begin with.
     fn prefix(&self) -> String {
-        let begin: String = Key::of(self.installation).name.chars().take(NAME_OF_INSTALLATION).collect();
-        format!("{}-job-", begin.trim_end_matches(['-', '.']))
+        format!("{}-job-", beginning_of_name(&Key::of(self.installation).name))
     }
 
     /// One content has one name, which nobody else can tell from it.
@@ -152,14 +148,9 @@ impl JobDefinitions<'_> {
         let selected = format!("{DEFINITION_OF}={}", uid_of(self.installation));
         let Ok(listed) = api.list_metadata(&ListParams::default().labels(&selected).limit(PAGE)).await else { return };
         let is_other = |of: &PartialObjectMeta<Secret>| of.name_any() != newest && of.name_any().starts_with(&prefix);
-        let mut others: Vec<_> = listed.items.into_iter().filter(is_other).collect();
+        let others = listed.items.into_iter().filter(is_other).collect();
         let age = |of: &PartialObjectMeta<Secret>| (of.annotations().get(DEFINED_AT).cloned(), of.name_any());
-        others.sort_by_key(|of| std::cmp::Reverse(age(of)));
-        for old in others.into_iter().skip(self.most.saturating_sub(1)) {
-            if let Err(error) = api.delete(&old.name_any(), &of_uid(old.metadata.uid.clone())).await {
-                tracing::debug!(%error, secret = old.name_any(), "an old definition of a job stays");
-            }
-        }
+        delete_old(&api, others, age, self.most.saturating_sub(1)).await;
     }
 }
 
@@ -178,18 +169,13 @@ mod tests {
         },
     };
 
-    use kube::{
-        Client, Config,
-        api::{Patch, PatchParams},
-        config::{KubeConfigOptions, Kubeconfig},
-    };
+    use kube::api::{Patch, PatchParams};
     use orangery_blueprint::import::DataValue;
     use orangery_core::port::Clock;
-    use orangery_embedded::{Options, Server, Storage, start};
 
     use super::*;
     use crate::{
-        controller_context::tests::{host, host_on},
+        controller_context::tests::{host, host_on, server},
         job_histories::JobHistories,
     };
 
@@ -201,15 +187,6 @@ mod tests {
         fn now(&self) -> jiff::Timestamp {
             jiff::Timestamp::from_second(self.0.fetch_add(1, Ordering::SeqCst)).unwrap()
         }
-    }
-
-    async fn server() -> (Server, Client) {
-        let clock = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
-        let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
-        let server = start(options).await.unwrap();
-        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        (server, Client::try_from(config).unwrap())
     }
 
     fn root(context: &str) -> Installation {
@@ -225,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn c_358_a_job_whose_like_there_was_before_it_writes_nothing_and_what_others_have_changed_is_written_anew() {
-        let (_server, client) = server().await;
+        let (_server, client) = server(&[]).await;
         let mut host = Arc::into_inner(host_on(client.clone())).unwrap();
         let api: Api<Secret> = Api::namespaced(client, "default");
         let none = BTreeMap::new();
@@ -259,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn c_359_limits_job_definitions_have_a_number_and_what_is_gone_back_to_is_the_newest_again() {
-        let (_server, client) = server().await;
+        let (_server, client) = server(&[]).await;
         let mut host = Arc::into_inner(host_on(client.clone())).unwrap();
         host.clock = Arc::new(Ticking::default());
         let api: Api<Secret> = Api::namespaced(client, "default");

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::{
     controller_context::ControllerContext,
-    object::{message_of, of_uid, owner_reference, uid_of},
+    object::{beginning_of_name, delete_old, message_of, owner_reference, uid_of},
 };
 
 /// JobHistories of items that are gone, in one namespace: the oldest go (C-335).
@@ -36,9 +36,6 @@ const PAGE: u32 = 500;
 
 /// How often a history is written that others write as well.
 const ATTEMPTS: usize = 3;
-
-/// Letters of the name of an item in that of its history.
-const NAME_OF_ITEM: usize = 200;
 
 /// Bytes of a digest: nobody who has not the key can try anything, so that nothing but chance makes two of them the same.
 const DIGEST: usize = 16;
@@ -212,14 +209,8 @@ impl ItemHistory<'_> {
         let api = self.api();
         let selected = ListParams::default().labels(ENDED).limit(PAGE);
         let Ok(listed) = api.list_metadata(&selected).await else { return };
-        let mut ended = listed.items;
         let age = |history: &PartialObjectMeta<JobHistory>| (history.labels().get(ENDED).cloned(), history.name_any());
-        ended.sort_by_key(|history| std::cmp::Reverse(age(history)));
-        for history in ended.into_iter().skip(MOST_ENDED_HISTORIES) {
-            if let Err(error) = api.delete(&history.name_any(), &of_uid(history.metadata.uid.clone())).await {
-                tracing::debug!(%error, history = history.name_any(), "an old JobHistory stays");
-            }
-        }
+        delete_old(&api, listed.items, age, MOST_ENDED_HISTORIES).await;
     }
 }
 
@@ -236,9 +227,8 @@ fn ended_at(now: jiff::Timestamp) -> String {
 
 /// With the name of the item, as far as there is room, and with its uid: one of the same name has another history.
 fn history_name(item: &DeployItem) -> String {
-    let begin: String = Key::of(item).name.chars().take(NAME_OF_ITEM).collect();
     let uid: String = sha256(uid_of(item).as_bytes()).chars().rev().take(8).collect();
-    format!("{}-{uid}", begin.trim_end_matches(['-', '.']))
+    format!("{}-{uid}", beginning_of_name(&Key::of(item).name))
 }
 
 /// Whether a job is the first of an item.

@@ -1,21 +1,52 @@
 //! What controllers say of objects: owner references of those they make, what holds them, and why one could not be read or
 //! written.
 
+use std::{cmp::Reverse, fmt::Debug};
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
-    Resource,
+    Api, Resource, ResourceExt as _,
     api::{DeleteParams, Preconditions},
+    core::PartialObjectMeta,
 };
 use orangery_api::{
     FINALIZER, annotation,
     marks::{Marks, Operation},
 };
 use orangery_reconcile::{Key, Watched};
+use serde::de::DeserializeOwned;
+
+/// Letters of the name of an object in the names of those that belong to it.
+const LETTERS_OF_OWNER: usize = 200;
 
 /// Deletes an object where it is still the one that was read.
 pub(crate) fn of_uid(uid: Option<String>) -> DeleteParams {
     let preconditions = Preconditions { uid, resource_version: None };
     DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
+}
+
+/// Deletes all but the newest of these: those with the greatest ages are kept. What cannot be deleted stays.
+pub(crate) async fn delete_old<K, A: Ord>(
+    api: &Api<K>,
+    mut listed: Vec<PartialObjectMeta<K>>,
+    age: impl Fn(&PartialObjectMeta<K>) -> A,
+    kept: usize,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    listed.sort_by_key(|object| Reverse(age(object)));
+    for old in listed.into_iter().skip(kept) {
+        let name = old.name_any();
+        if let Err(error) = api.delete(&name, &of_uid(old.metadata.uid)).await {
+            tracing::debug!(%error, kind = %K::kind(&()), name, "an old object stays");
+        }
+    }
+}
+
+/// How the name of an object that belongs to another one begins: with that of the other one, as far as there is room for the rest.
+pub(crate) fn beginning_of_name(of: &str) -> String {
+    let begin: String = of.chars().take(LETTERS_OF_OWNER).collect();
+    begin.trim_end_matches(['-', '.']).to_owned()
 }
 
 /// The owner reference of an object's controller.
@@ -103,16 +134,49 @@ pub(crate) fn message_of(error: &kube::Error) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::{ListParams, PostParams};
     use orangery_api::installation::Installation;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller_context::tests::server;
 
     /// An Installation with these fields of its metadata.
     pub(crate) fn installation(name: &str, uid: &str, fields: Value) -> Installation {
         let mut metadata = json!({"namespace": "n", "name": name, "uid": uid, "resourceVersion": "1"});
         orangery_proposal::overlay::overlay(&mut metadata, &fields);
         serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap()
+    }
+
+    #[tokio::test]
+    async fn c_317_c_359_the_oldest_go_and_what_is_another_by_now_stays() {
+        let (_server, client) = server(&[]).await;
+        let api: Api<ConfigMap> = Api::namespaced(client, "default");
+        let make = async |name: &str| {
+            let made = json!({"metadata": {"name": name, "labels": {"old": ""}}});
+            api.create(&PostParams::default(), &serde_json::from_value(made).unwrap()).await.unwrap();
+        };
+        for name in ["a", "b", "c", "d"] {
+            make(name).await;
+        }
+        let listed = api.list_metadata(&ListParams::default().labels("old")).await.unwrap().items;
+        // One of this name was made since.
+        api.delete("a", &DeleteParams::default()).await.unwrap();
+        make("a").await;
+        delete_old(&api, listed, |object| object.name_any(), 2).await;
+        let left = api.list_metadata(&ListParams::default().labels("old")).await.unwrap().items;
+        let mut left: Vec<String> = left.iter().map(|object| object.name_any()).collect();
+        left.sort();
+        assert_eq!(left, ["a", "c", "d"]);
+    }
+
+    #[test]
+    fn the_name_of_what_belongs_to_another_begins_with_that_as_far_as_there_is_room() {
+        assert_eq!(beginning_of_name("web"), "web");
+        assert_eq!(beginning_of_name(&"a".repeat(253)), "a".repeat(200));
+        let dotted = format!("{}-.{}", "a".repeat(198), "b".repeat(50));
+        assert_eq!(beginning_of_name(&dotted), "a".repeat(198), "what follows begins with a letter");
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! A host for tests of what asks no cluster, no component and no registry.
 
 use jiff::Timestamp;
-use kube::Config;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Config,
+    api::PostParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use orangery_blueprint::template_engine::TemplateEngine;
 use orangery_core::name::JobId;
+use orangery_embedded::{Options, Server, Storage, start};
 use orangery_ocm::{Artifact, Unavailable};
 use orangery_proposal::deployer::Deployer;
 
@@ -47,6 +53,21 @@ impl Plugins for Still {
     fn template_types(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// A server in memory that knows these kinds beside its own, and a client of it.
+pub(crate) async fn server(kinds: &[CustomResourceDefinition]) -> (Server, Client) {
+    let clock = Arc::new(|| Timestamp::UNIX_EPOCH);
+    let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
+    let server = start(options).await.unwrap();
+    let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let client = Client::try_from(config).unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for kind in kinds {
+        definitions.create(&PostParams::default(), kind).await.unwrap();
+    }
+    (server, client)
 }
 
 /// A host of a cluster that is there.

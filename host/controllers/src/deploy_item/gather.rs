@@ -18,7 +18,6 @@ use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::{Code, Failure},
-    name::Namespace,
     phase::{Phase as _, item::Item as Phase},
     step::{Halt, Step},
     walk::standing_phase,
@@ -112,7 +111,7 @@ impl GatheredItem {
         let (namespace, name) = (key.namespace.clone(), key.name.clone());
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);
-        let requires_approval = requires_approval(host, &key.namespace, installation_of(host, &item).as_deref());
+        let requires_approval = requires_approval(&policy, installation_of(host, &item).as_deref());
         let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned(), cluster };
         Self {
             recorder: recorder(host, &item),
@@ -269,12 +268,8 @@ impl GatheredItem {
 }
 
 /// Whether items of an Installation write nothing that nobody has approved (C-311). Where it is not known what counts, they do not.
-pub(super) fn requires_approval(
-    host: &ControllerContext,
-    namespace: &Namespace,
-    installation: Option<&Installation>,
-) -> bool {
-    host.policies.of(namespace).map_or(true, |policy| policy.requires_approval())
+pub(super) fn requires_approval(policy: &Step<Arc<EffectivePolicy>>, installation: Option<&Installation>) -> bool {
+    policy.as_ref().map_or(true, |policy| policy.requires_approval())
         || installation.is_some_and(|of| of.spec.approval == Some(Approval::Required))
 }
 

@@ -29,7 +29,6 @@ use crate::{
     job,
     job_reports::{JobReport, digest, report},
     object::uid_of,
-    plans::ItemPlans,
     tree::root_of,
 };
 
@@ -128,11 +127,7 @@ impl GatheredItem {
         let installation = installation_of(&self.host, &self.item);
         let (trigger, definition) = self.of_root(installation.as_deref());
         let clusters = state.into_iter().flat_map(ItemState::cluster_uids);
-        let plans = if self.requires_approval {
-            ItemPlans { host: &self.host, item: &self.item, job: &self.job.id }.approved().await
-        } else {
-            Vec::new()
-        };
+        let plans = if self.requires_approval { self.plans().approved().await } else { Vec::new() };
         let content = RecordedJob {
             trigger,
             inputs: RecordedInputs { definition, ..self.inputs(installation.as_deref()) },

@@ -71,7 +71,7 @@ fn coming_job(host: &ControllerContext, item: &DeployItem) -> Option<ComingJob> 
     let (id, name) = (execution.job_id(), Key::of(item).name);
     let is_coming = !execution.job_finished() && item.job_finished() && item.job_id() != id;
     let installation = host.stores.installations.get(&key);
-    if !is_coming || !requires_approval(host, &key.namespace, installation.as_deref()) {
+    if !is_coming || !requires_approval(&host.policies.of(&key.namespace), installation.as_deref()) {
         return None;
     }
     let of = |purpose| Some(ComingJob { id: id.clone(), purpose });
@@ -110,11 +110,7 @@ async fn plan(
     let writes = match gathered.ask(purpose, NextCall::default(), &state).await? {
         Some(proposal) => {
             let run = dry_run(&gathered.job(purpose, &|| true), &proposal, &state).await?;
-            let next = gathered.tried(run, &state);
-            match purpose {
-                Purpose::Install => ItemWrites::of(next),
-                Purpose::Uninstall => ItemWrites { next, follows: gathered.tried_deletion(&state).await? },
-            }
+            gathered.item_writes(purpose, run, &state).await?
         }
         None => ItemWrites::of(gathered.tried_deletion(&state).await?),
     };
@@ -132,7 +128,7 @@ pub(super) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
         let Some(host) = weak.upgrade() else { return };
         let key = Key::of(after.as_ref());
         let installation = host.stores.installations.get(&key);
-        if requires_approval(&host, &key.namespace, installation.as_deref()) {
+        if requires_approval(&host.policies.of(&key.namespace), installation.as_deref()) {
             let items = MANAGED_BY.keys(&host.stores.deploy_items, &key.namespace, &key.name);
             items.into_iter().for_each(|item| queue.wake(item));
         }
@@ -221,7 +217,7 @@ mod tests {
             let spec = json!({"blueprint": {}, "approval": approval});
             serde_json::from_value(json!({"metadata": {"name": "web", "namespace": "n"}, "spec": spec})).unwrap()
         };
-        let asks = |of: Option<&Installation>| requires_approval(&host, &"n".into(), of);
+        let asks = |of: Option<&Installation>| requires_approval(&host.policies.of(&"n".into()), of);
         assert!(asks(Some(&installation(json!("Required")))));
         assert!(!asks(Some(&installation(json!("None")))) && !asks(Some(&installation(Value::Null))));
         assert!(!asks(None), "of what has no Installation the policy alone says it");

@@ -66,6 +66,15 @@ impl GatheredItem {
         Ok(self.tried(run, state))
     }
 
+    /// What a run writes, and where the item goes what is deleted after that.
+    pub(super) async fn item_writes(&self, purpose: Purpose, run: DryRun, state: &ItemState) -> Step<ItemWrites> {
+        let next = self.tried(run, state);
+        match purpose {
+            Purpose::Install => Ok(ItemWrites::of(next)),
+            Purpose::Uninstall => Ok(ItemWrites { next, follows: self.tried_deletion(state).await? }),
+        }
+    }
+
     /// `known` is the state that was tried from: what has moved to a former cluster in the dry run counts as well.
     pub(super) fn tried(&self, run: DryRun, known: &ItemState) -> PlannedRun {
         let DryRun { effects, mut notes, former, .. } = run;
@@ -167,9 +176,9 @@ impl GatheredItem {
 
     /// A Plan of what is proposed.
     fn content(&self, proposed: &ProposedWrites, writes: ItemWrites, number: u32) -> Step<PlanContent> {
-        let (gathered, ItemWrites { next, follows }) = (self, writes);
+        let ItemWrites { next, follows } = writes;
         let (author, requires_other_approver) = self.author()?;
-        let masker = gathered.host.secrets.masker(&gathered.key.namespace);
+        let masker = self.host.secrets.masker(&self.key.namespace);
         let notes: BTreeSet<String> = next.notes.into_iter().chain(follows.notes).collect();
         let write = |write: &WriteDigest| PlannedWrite { object: write.object.clone(), digest: write.digest.clone() };
         let effects: Vec<Effect> =
@@ -188,15 +197,15 @@ impl GatheredItem {
         let stored = planned.stored().map_err(|error: PlanContentError| {
             let message = format!(
                 "what DeployItem {} is about to write cannot be approved: the Plan of it would be too large ({error}); split the item",
-                gathered.key
+                self.key
             );
             Halt::Stall(Failure::new("Approve", "PlanTooLarge", message).with_code(Code::LimitExceeded))
         })?;
-        let identity = gathered.deployer.identity();
+        let identity = self.deployer.identity();
         Ok(PlanContent {
-            item: PlanItem { name: gathered.key.name.to_string(), uid: gathered.owner.uid.clone() },
-            installation: gathered.root(),
-            job_id: gathered.job.id.clone(),
+            item: PlanItem { name: self.key.name.to_string(), uid: self.owner.uid.clone() },
+            installation: self.root(),
+            job_id: self.job.id.clone(),
             number,
             author,
             requires_other_approver,

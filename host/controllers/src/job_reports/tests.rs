@@ -1,30 +1,19 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::DeleteParams;
 use kube::{
-    Client, Config, CustomResourceExt as _,
-    api::{Patch, PatchParams},
-    config::{KubeConfigOptions, Kubeconfig},
+    Client, CustomResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
 };
 use orangery_api::job_history::{ABSENT, RecordedInputs, RecordedKey, RecordedWrite, UNREAD};
-use orangery_embedded::{Options, Server, Storage, start};
 use orangery_proposal::ObjectKey;
 
 use super::*;
-use crate::{controller_context::tests::host_on, job_histories::JobHistories, seed::HostKey};
-
-async fn server() -> (Server, Client) {
-    let clock = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
-    let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
-    let server = start(options).await.unwrap();
-    let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    let client = Client::try_from(config).unwrap();
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    definitions.create(&PostParams::default(), &JobHistory::crd()).await.unwrap();
-    (server, client)
-}
+use crate::{
+    controller_context::tests::{host_on, server},
+    job_histories::JobHistories,
+    seed::HostKey,
+};
 
 fn host(client: &Client, most: usize) -> ControllerContext {
     let mut host = Arc::into_inner(host_on(client.clone())).unwrap();
@@ -83,7 +72,7 @@ fn row(number: u64, job: &str, phase: &str, summary: &str) -> (u64, String, Stri
 
 #[tokio::test]
 async fn c_331_c_332_calls_of_a_job_are_one_sealed_record_and_the_last_jobs_are_kept() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let (host, item) = (host(&client, 2), item("item"));
     let created = write("create", "a", (ABSENT, "1"));
     report(&host, &item, reported("first", "Progressing", vec![created.clone()])).await.unwrap();
@@ -108,7 +97,7 @@ async fn c_331_c_332_calls_of_a_job_are_one_sealed_record_and_the_last_jobs_are_
 
 #[tokio::test]
 async fn c_332_what_others_have_written_stays_as_it_is_and_is_never_sealed() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let (host, item) = (host(&client, 9), item("item"));
     report(&host, &item, reported("first", "Succeeded", vec![write("create", "a", (ABSENT, "1"))])).await.unwrap();
     let mut records = only(&client).await.spec.records;
@@ -131,7 +120,7 @@ async fn c_332_what_others_have_written_stays_as_it_is_and_is_never_sealed() {
 
 #[tokio::test]
 async fn c_333_what_cannot_be_written_is_kept_and_goes_with_the_next_call() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let (host, item) = (host(&client, 9), item("item"));
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = JobHistory::crd().name_any();
@@ -151,7 +140,7 @@ async fn c_333_what_cannot_be_written_is_kept_and_goes_with_the_next_call() {
 
 #[tokio::test]
 async fn c_334_what_is_done_after_a_job_leaves_how_it_ended() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let (host, item) = (host(&client, 9), item("item"));
     let mut failed = reported("first", "Failed", vec![]);
     failed.content.errors = vec!["ERR_TIMEOUT".to_owned()];
@@ -165,7 +154,7 @@ async fn c_334_what_is_done_after_a_job_leaves_how_it_ended() {
 
 #[tokio::test]
 async fn c_335_limits_job_histories_those_of_items_that_are_gone_stay_and_the_oldest_go() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let host = host(&client, 9);
     let api: Api<JobHistory> = Api::namespaced(client.clone(), "default");
     for number in 0..MOST_ENDED_HISTORIES + 3 {
@@ -182,7 +171,7 @@ async fn c_335_limits_job_histories_those_of_items_that_are_gone_stay_and_the_ol
 
 #[tokio::test]
 async fn c_335_a_history_goes_with_its_item_but_where_that_was_deleted_in_a_job() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let (host, item) = (host(&client, 9), item("item"));
     report(&host, &item, reported("first", "Succeeded", vec![])).await.unwrap();
     assert_eq!(only(&client).await.metadata.owner_references, Some(vec![owner_reference(&item)]));
@@ -206,7 +195,7 @@ async fn c_331_a_digest_tells_nothing_without_the_key_and_is_of_one_item() {
 
 #[tokio::test]
 async fn c_333_a_first_call_that_was_answered_to_nobody_and_writes_of_others_lose_nothing() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let (host, item) = (host(&client, 9), item("item"));
     let [a, b, c] = ["a", "b", "c"].map(|name| write("create", name, (ABSENT, "1")));
     report(&host, &item, reported("first", "Progressing", vec![a.clone()])).await.unwrap();
@@ -226,7 +215,7 @@ async fn c_333_a_first_call_that_was_answered_to_nobody_and_writes_of_others_los
 
 #[tokio::test]
 async fn c_331_a_call_that_has_nothing_to_say_writes_nothing_and_no_job_is_on_record_where_none_is_kept() {
-    let (_server, client) = server().await;
+    let (_server, client) = server(&[JobHistory::crd()]).await;
     let api: Api<JobHistory> = Api::namespaced(client.clone(), "default");
     let without = host(&client, 0);
     report(&without, &item("item"), reported("first", "Succeeded", vec![])).await.unwrap();

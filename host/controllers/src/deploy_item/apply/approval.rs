@@ -13,9 +13,9 @@ use orangery_proposal::{Proposal, executor::ExecutionStep, inventory::Inventory}
 use crate::{
     deploy_item::{
         gather::{GatheredItem, ItemReconciliation},
-        planned::{ItemWrites, PlanVerdict, PlannedRun},
+        planned::{ItemWrites, PlanVerdict},
     },
-    plans::{ItemPlans, JobPlans, PlanTurn},
+    plans::{JobPlans, PlanTurn},
 };
 
 impl ItemReconciliation {
@@ -44,12 +44,8 @@ impl ItemReconciliation {
             self.check_rules(&run)?;
         }
         let Some(known) = known else { return Ok(()) };
-        let next = self.gathered.tried(run, state);
-        let follows = match purpose {
-            Purpose::Install => PlannedRun::default(),
-            Purpose::Uninstall => self.gathered.tried_deletion(state).await?,
-        };
-        self.approve(known, ItemWrites { next, follows }).await
+        let writes = self.gathered.item_writes(purpose, run, state).await?;
+        self.approve(known, writes).await
     }
 
     /// The Plans of the job, where nothing is written without one. They are read before anything is tried out: what counts is how everything
@@ -150,7 +146,7 @@ fn resumed(state: &ItemState) -> Option<&ExecutionStep> {
 /// Where a job has ended, its Plans say so.
 pub(in crate::deploy_item) async fn end_plans(gathered: &GatheredItem, has_ended: bool, awaited_approval: bool) {
     if has_ended && (gathered.requires_approval || awaited_approval) {
-        ItemPlans { host: &gathered.host, item: &gathered.item, job: &gathered.job.id }.end().await;
+        gathered.plans().end().await;
     }
 }
 

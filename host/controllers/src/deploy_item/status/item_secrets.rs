@@ -209,24 +209,16 @@ pub(super) async fn discard(client: &Client, namespace: &Namespace, unneeded: &B
 
 #[cfg(test)]
 mod tests {
-    use kube::{
-        Config,
-        api::{Patch, PatchParams},
-        config::{KubeConfigOptions, Kubeconfig},
-    };
-    use orangery_embedded::{Options, Server, Storage, start};
+    use kube::api::{Patch, PatchParams};
+    use orangery_embedded::Server;
     use serde_json::json;
 
     use super::*;
+    use crate::controller_context::tests::server;
 
     /// A server, its Secrets, and an item whose status names these.
     async fn item(named: &[String]) -> (Server, Client, Api<Secret>, DeployItem) {
-        let clock = std::sync::Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
-        let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
-        let server = start(options).await.unwrap();
-        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let client = Client::try_from(config).unwrap();
+        let (server, client) = server(&[]).await;
         let large = json!({"digest": "sha256:0", "secrets": named});
         let status = json!({"providerStatus": {"orangery": {"large": large}}});
         let item = json!({"metadata": {"namespace": "default", "name": "item", "uid": "0"}, "spec": {"type": "t"},

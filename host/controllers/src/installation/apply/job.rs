@@ -163,20 +163,18 @@ fn manager_of(metadata: &ObjectMeta, path: &[&str]) -> String {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use k8s_openapi::{
-        apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-        apimachinery::pkg::apis::meta::v1::Time,
-    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube::{
-        Client, Config, CustomResourceExt as _,
+        CustomResourceExt as _,
         api::{DeleteParams, Patch, PatchParams, PostParams},
-        config::{KubeConfigOptions, Kubeconfig},
     };
-    use orangery_embedded::{Options, Server, Storage};
     use serde_json::json;
 
     use super::*;
-    use crate::{controller_context::tests::host_on, job_histories::JobHistories};
+    use crate::{
+        controller_context::tests::{host_on, server},
+        job_histories::JobHistories,
+    };
 
     #[test]
     fn c_331_limits_job_histories_a_job_is_asked_for_by_the_manager_that_has_written_the_field_last_or_nobody_knows() {
@@ -200,21 +198,9 @@ mod tests {
         assert_eq!(of(json!([]), path), "");
     }
 
-    async fn server() -> (Server, Client) {
-        let clock = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
-        let options = Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock };
-        let server = orangery_embedded::start(options).await.unwrap();
-        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let client = Client::try_from(config).unwrap();
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        definitions.create(&PostParams::default(), &Installation::crd()).await.unwrap();
-        (server, client)
-    }
-
     #[tokio::test]
     async fn c_331_a_trigger_is_told_as_far_as_the_server_knows_it() {
-        let (_server, client) = server().await;
+        let (_server, client) = server(&[Installation::crd()]).await;
         let api: Api<Installation> = Api::namespaced(client.clone(), "default");
         let by = |manager: &str| PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         let begin = json!({"metadata": {"name": "web"}, "spec": {"blueprint": {}}});
