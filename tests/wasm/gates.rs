@@ -1,6 +1,9 @@
 //! Components that answer gate expressions: what they say is taken over or refused, and what they do costs themselves only.
 
-use orangery_blueprint::{gate::GateResult, plugins::GateQuestion};
+use orangery_blueprint::{
+    gate::GateResult,
+    plugins::{GateQuestion, GateSubject},
+};
 use orangery_core::workflow::{Answer, GateKind};
 use orangery_plugin::{Error, Plugin};
 use serde_json::{Value, json};
@@ -17,7 +20,7 @@ fn question(config: &str) -> GateQuestion {
     GateQuestion {
         namespace: None,
         item: "db".to_owned(),
-        gate: GateKind::Ready,
+        gate: GateSubject::Expression(GateKind::Ready),
         config: json!(config),
         inputs: inputs.as_object().unwrap().clone(),
         now: "2026-11-21T02:10:49Z".parse().unwrap(),

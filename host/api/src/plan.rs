@@ -61,6 +61,9 @@ pub struct PlanContent {
     /// Whether somebody else has to approve it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub requires_other_approver: bool,
+    /// Whether it needs no approval: it is there for rules over the whole job (C-362).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub needs_no_approval: bool,
     /// The component that proposes it, and its version.
     pub plugin: String,
     /// What it was made from: where something of it is another by now, the Plan is stale.
@@ -225,6 +228,9 @@ pub enum PlanDecision {
 
 /// The label of a Plan that was made before it was the turn of its deploy item (C-366).
 pub const PLANNED_AHEAD: &str = "orangery.dev/planned-ahead";
+
+/// The label of a Plan with the digest of the id of its job, which all of a tree has (C-362).
+pub const PLANNED_JOB: &str = "orangery.dev/job";
 
 /// The label of a Plan with the uid of its deploy item.
 pub const PLANNED_ITEM: &str = "orangery.dev/item-uid";

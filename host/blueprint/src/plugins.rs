@@ -9,18 +9,40 @@ use orangery_core::{error::Fault, name::Namespace, plan::plugin::ClaimRank, port
 use orangery_ocm::Artifact;
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
-/// What a gate expression asks of a component.
+/// What a component that evaluates gate expressions is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateSubject {
+    /// A gate expression of an item.
+    Expression(GateKind),
+    /// A rule of a policy over what an item is about to write (C-363).
+    ItemPlan,
+    /// The same over what a whole job is about to write.
+    JobPlan,
+}
+
+impl GateSubject {
+    /// Its word in cases and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expression(kind) => kind.name(),
+            Self::ItemPlan => "itemPlan",
+            Self::JobPlan => "jobPlan",
+        }
+    }
+}
+
+/// What a gate expression, or a rule, asks of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateQuestion {
     /// For which namespace is asked; `None` outside of a cluster. Namespaces take turns (C-43).
     pub namespace: Option<Namespace>,
-    /// The deploy item.
+    /// The deploy item; empty where a whole job is asked about.
     pub item: String,
-    /// Which of its gate expressions.
-    pub gate: GateKind,
-    /// What the condition tells the component.
+    /// Which of its gate expressions, or which rule.
+    pub gate: GateSubject,
+    /// What the gate expression, or the rule, tells the component.
     pub config: Value,
-    /// The values that an expression would have as variables: imports, items, item and objects.
+    /// The values that an expression would have as variables: imports, items, item and objects; of a rule those of rules.
     pub inputs: Map<String, Value>,
     /// When it is asked.
     pub now: jiff::Timestamp,

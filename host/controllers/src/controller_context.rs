@@ -29,6 +29,7 @@ use crate::{
     host_cluster::HostCluster,
     job_deployers::JobDeployers,
     job_histories::JobHistories,
+    job_writes::JobWrites,
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
     planned_ahead::PlannedAhead,
@@ -109,6 +110,8 @@ pub struct ControllerContext {
     pub(crate) corrected_items: CorrectedItems,
     /// Which items have Plans that were made before it was their turn.
     pub(crate) planned_ahead: PlannedAhead,
+    /// What jobs write with all their items, where rules are over that.
+    pub(crate) job_writes: JobWrites,
     /// Which cluster that of the client is.
     pub(crate) host_cluster: HostCluster,
     /// With which component the jobs of items began.
@@ -200,6 +203,7 @@ impl ControllerContext {
             newest_seals: NewestSeals::default(),
             corrected_items: CorrectedItems::default(),
             planned_ahead: PlannedAhead::default(),
+            job_writes: JobWrites::default(),
             host_cluster: HostCluster::default(),
             job_deployers,
             served_types,

@@ -30,7 +30,9 @@ use self::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
-    job, kept_credentials,
+    job,
+    job_writes::forget_ended,
+    kept_credentials,
     namespace_policy::wake_items,
     plugins, refresh, refusal,
     stores::StoredKind,
@@ -75,12 +77,14 @@ impl DeployItemController {
         wake_items(&controller.host, controller.queue.clone());
         plugins::wake_items(&controller.host, controller.queue.clone());
         wake_planned(&controller.host, controller.queue.clone());
+        forget_ended(&controller.host, controller.queue.clone());
         controller
     }
 
     /// Where the job rests, in one write; and when the item is looked at again.
     async fn finish(&self, reconciliation: ItemReconciliation, applied: Applied) -> Result<NextCall, Halt> {
         let Applied { result, now, left } = applied;
+        self.host.job_writes.rest(&reconciliation.gathered.tree_job(), &reconciliation.gathered.key);
         let transition = advance(reconciliation.phase, result);
         let Some(rest) = reconciliation.rest_on_record(&transition).await? else { return Ok(NextCall::Settled) };
         let ItemReconciliation { gathered, phase, mut status, state, awaited_approval, .. } = reconciliation;

@@ -19,7 +19,7 @@ use orangery_api::{
     deploy_item::DeployItem,
     job::Job as _,
     job_history::RecordedPlan,
-    plan::{PLANNED_AHEAD, PLANNED_ITEM, Plan, PlanApproval, PlanContent, PlanDecision, phase},
+    plan::{PLANNED_AHEAD, PLANNED_ITEM, PLANNED_JOB, Plan, PlanApproval, PlanContent, PlanDecision, phase},
 };
 use orangery_core::{
     digest::sha256,
@@ -36,6 +36,10 @@ use crate::{
     object::{beginning_of_name, delete_old, message_of, owner_reference, uid_of},
     object_access::get,
 };
+
+mod of_job;
+
+pub(crate) use of_job::read_job;
 
 /// The most Plans of an item in one job: where what it is about to write changes that often, nobody can approve it (C-317).
 pub(crate) const MOST_PLANS_OF_A_JOB: u32 = 64;
@@ -161,6 +165,7 @@ impl ItemPlans<'_> {
             origin: PlanOrigin { component: spec.made_from.component.clone(), item: spec.made_from.item.clone() },
             writes: planned.writes.into_iter().map(write).collect(),
             decision,
+            needs_no_approval: spec.needs_no_approval,
             is_misdecided: plan.decision().is_some_and(|said| !counts(&said)) && !was_told(),
         })
     }
@@ -193,7 +198,10 @@ impl ItemPlans<'_> {
         let name = format!("{}{number}", self.prefix());
         let mut plan = Plan::new(&name, spec);
         self.host.key.seals().seal_plan(&mut plan.spec);
-        let of_item = [(PLANNED_ITEM.to_owned(), uid_of(self.item).to_owned())];
+        let of_item = [
+            (PLANNED_ITEM.to_owned(), uid_of(self.item).to_owned()),
+            (PLANNED_JOB.to_owned(), of_job::label_of(self.job)),
+        ];
         let ahead = (turn == PlanTurn::Ahead).then(|| (PLANNED_AHEAD.to_owned(), "true".to_owned()));
         plan.metadata = ObjectMeta {
             name: Some(name.clone()),

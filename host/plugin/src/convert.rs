@@ -6,7 +6,7 @@ mod place;
 mod test_case;
 
 use orangery_blueprint::{
-    plugins::GateQuestion,
+    plugins::{GateQuestion, GateSubject},
     rendering::{ExecutionKind, RenderRequest},
 };
 use orangery_core::{
@@ -83,15 +83,17 @@ pub(crate) fn request(of: &RenderRequest) -> template::Request {
     }
 }
 
-/// What a gate expression asks.
+/// What a gate expression, or a rule, asks.
 pub(crate) fn question(of: &GateQuestion) -> gate::GateQuestion {
     gate::GateQuestion {
         item: of.item.clone(),
         gate: match of.gate {
-            GateKind::Activate => gate::GateKind::ActivateWhen,
-            GateKind::When => gate::GateKind::When,
-            GateKind::Ready => gate::GateKind::ReadyWhen,
-            GateKind::Deleted => gate::GateKind::DeletedWhen,
+            GateSubject::Expression(GateKind::Activate) => gate::GateKind::ActivateWhen,
+            GateSubject::Expression(GateKind::When) => gate::GateKind::When,
+            GateSubject::Expression(GateKind::Ready) => gate::GateKind::ReadyWhen,
+            GateSubject::Expression(GateKind::Deleted) => gate::GateKind::DeletedWhen,
+            GateSubject::ItemPlan => gate::GateKind::ItemPlan,
+            GateSubject::JobPlan => gate::GateKind::JobPlan,
         },
         config: of.config.to_string(),
         inputs: Value::Object(of.inputs.clone()).to_string(),

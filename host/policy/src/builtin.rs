@@ -81,6 +81,7 @@ fn open() -> PolicySpec {
         approval: Some(Approval::None),
         plans: PlanRules {
             rules: Some(Vec::new()),
+            job_rules: Some(Vec::new()),
             require_other_approver: Some(false),
             without_approval: Some(Vec::new()),
         },
@@ -133,7 +134,7 @@ mod tests {
             },
             "recordings": {"oneIn": 0},
             "approval": "None",
-            "plans": {"rules": [], "requireOtherApprover": false, "withoutApproval": []},
+            "plans": {"rules": [], "jobRules": [], "requireOtherApprover": false, "withoutApproval": []},
         });
         assert_eq!(serde_json::to_value(Profile::Compatible.spec()).unwrap(), compatible);
         let mut restricted = compatible;

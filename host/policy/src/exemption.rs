@@ -26,7 +26,8 @@ pub struct ApprovalExemption {
 impl ApprovalExemption {
     /// What is wrong with a list of them.
     pub(crate) fn fault_of(exemptions: &[Self]) -> Option<String> {
-        let entries = exemptions.iter().map(|Self { name, expression }| NamedExpression { name, expression });
+        let entries =
+            exemptions.iter().map(|Self { name, expression }| NamedExpression { name, expression: Some(expression) });
         fault("spec.plans.withoutApproval", MOST_EXEMPTIONS, entries, &VARIABLES)
     }
 }

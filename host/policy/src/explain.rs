@@ -110,6 +110,7 @@ mod tests {
                 "spec.dataObjects.secretData \"Encrypted\" (profile restricted)",
                 "spec.egress.networks [] (profile restricted)",
                 "spec.items.types [{\"type\":\"*\"}] (profile restricted)",
+                "spec.plans.jobRules [] (profile restricted)",
                 "spec.plans.requireOtherApprover false (profile restricted)",
                 "spec.plans.rules [] (profile restricted)",
                 "spec.plans.withoutApproval [] (profile restricted)",

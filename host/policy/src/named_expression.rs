@@ -5,7 +5,8 @@ use orangery_expression::{Expression, Type};
 /// An expression of a list, by its name.
 pub(crate) struct NamedExpression<'a> {
     pub(crate) name: &'a str,
-    pub(crate) expression: &'a str,
+    /// `None` where a component answers.
+    pub(crate) expression: Option<&'a str>,
 }
 
 /// What is wrong with the list of a line: it has too many entries, one without a name, or one that can never be used.
@@ -29,7 +30,8 @@ impl NamedExpression<'_> {
         if self.name.is_empty() {
             return Some("has no name; give it one".to_owned());
         }
-        let checked = Expression::compile(self.expression).and_then(|expression| expression.check(variables));
-        checked.err().map(|why| format!("({}) has an expression that cannot be used: {why}", self.name))
+        let compiled = Expression::compile(self.expression?);
+        let unusable = compiled.and_then(|expression| expression.check(variables)).err()?;
+        Some(format!("({}) has an expression that cannot be used: {unusable}", self.name))
     }
 }

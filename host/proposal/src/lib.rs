@@ -30,7 +30,7 @@ pub mod executor;
 pub use planned_object::{PlannedObject, counted};
 
 /// What would become of one object, were a proposal carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// It does not exist, and is created.

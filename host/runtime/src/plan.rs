@@ -1,5 +1,6 @@
 //! `orangery plan`: what the next job of an Installation or of a deploy item would do, as components and clusters answer.
 
+mod job_rules;
 mod observe;
 mod opaque;
 mod rollback;
@@ -20,7 +21,7 @@ use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
     Exit, PlanArguments, Terminal,
     call::{CallError, CallSubject},
-    command::plan::{PlanDocument, PlanSubject, TreePlan},
+    command::plan::{PlanDocument, PlanSubject},
     command_error::CommandError,
     components,
     connection::ConnectionError,
@@ -183,7 +184,7 @@ async fn plan(arguments: &PlanArguments, terminal: &mut Terminal) -> Result<Plan
             } else {
                 planning.jobs(objects, installations).await?
             };
-            let plan = TreePlan::new((namespace, root), plans).with_notes(notes);
+            let plan = planning.with_job_rules(root, plans, notes).await;
             plan.write(arguments, terminal)?;
             let exit = if plan.fails() { Exit::Failed } else { Exit::Ok };
             Ok(PlanExits { exit, detailed_exit: plan.detailed_exit() })

@@ -34,7 +34,7 @@ pub trait GateEngine {
 }
 
 impl GateQuestion {
-    /// What the gate expression tells the component.
+    /// What the gate expression, or the rule, tells the component.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl GateQuestion {
         read(&self.config)
     }
 
-    /// The values: `imports`, `items`, `item` and `objects`.
+    /// The values: `imports`, `items`, `item` and `objects`; of a rule of a policy `objects`, `counts`, and `item` or `items` and `job`.
     ///
     /// # Errors
     ///

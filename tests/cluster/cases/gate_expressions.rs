@@ -7,7 +7,7 @@ use orangery_tests::{
 };
 use serde_json::{Map, Value, json};
 
-mod components;
+pub(crate) mod components;
 mod definitions;
 mod deploy_items;
 mod subinstallations;

@@ -20,6 +20,8 @@ impl Gate for Guest {
             GateKind::When => "When",
             GateKind::ReadyWhen => "ReadyWhen",
             GateKind::DeletedWhen => "DeletedWhen",
+            GateKind::ItemPlan => "ItemPlan",
+            GateKind::JobPlan => "JobPlan",
         };
         let message = [of.item.as_str(), " has ", of.inputs.as_str()].concat();
         Answer { verdict, reason: reason.to_string(), message, details: Some(String::from("{\"level\":3}")) }

@@ -194,7 +194,8 @@ fn why(plan: &Plan) -> String {
 /// The Plans of a namespace of which nobody has said anything.
 async fn open(client: &Client, namespace: &Namespace) -> Result<Vec<Plan>, CommandError> {
     let mut plans = Vec::new();
-    let is_open = |plan: &Plan| plan.phase() == phase::READY && plan.decision().is_none();
+    let is_open =
+        |plan: &Plan| plan.phase() == phase::READY && plan.decision().is_none() && !plan.spec.needs_no_approval;
     let take = |plan: Plan| plans.extend(Some(plan).filter(is_open));
     listed::each(client, Some(namespace), (POLICY_GROUP, PAGE), take).await?;
     Ok(plans)

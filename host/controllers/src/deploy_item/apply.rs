@@ -18,9 +18,10 @@ use orangery_proposal::{
     item::{ItemAction, NextCall, ProposalAction, is_overdue, proposal_action, timed_out},
 };
 
-use super::dependencies;
 use super::{
+    dependencies,
     gather::{GatheredItem, ItemReconciliation},
+    plan_ahead::plan_queued,
     status::{ContentSeal, proposal_cache, provider_status::ReadStatus},
     timeout::in_time,
     trigger::of_an_orphan,
@@ -33,6 +34,7 @@ pub(super) mod approval;
 mod charts;
 pub(super) mod ended;
 pub(super) mod former;
+mod job_rules;
 mod successors;
 mod termination;
 mod uninstall;
@@ -112,7 +114,7 @@ pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemA
     }
     let result = match action {
         ItemAction::Skip => Ok(Verdict::Done),
-        ItemAction::Queue(wait) => Err(Halt::Wait(wait)),
+        ItemAction::Queue(wait) => Err(plan_queued(&reconciliation.gathered, reconciliation.phase, wait).await),
         ItemAction::Fail(failure) => Err(Halt::Stall(failure)),
         ItemAction::Install => return Ok(reconciliation.in_time(Purpose::Install).await),
         ItemAction::Uninstall => return Ok(reconciliation.in_time(Purpose::Uninstall).await),

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::{DryRun, Effect, Outcome, Purpose, dry_run as try_out, dry_run_of_deletion as try_deletion};
+use orangery_apply::{
+    DryRun, Effect, ItemState, Outcome, Purpose, dry_run as try_out, dry_run_of_deletion as try_deletion,
+};
 use orangery_cluster::ClusterPool;
 use orangery_core::{
     error::{Code, Failure, Problem},
@@ -54,7 +56,8 @@ pub async fn dry_run_of_deletion(host: &Arc<ControllerContext>, item: DeployItem
         run.notes.push("what it has deployed stays".to_owned());
         return Ok(run);
     }
-    run.take(&gathered, try_deletion(&gathered.job(Purpose::Uninstall, &|| true), &state).await?);
+    let tried = try_deletion(&gathered.job(Purpose::Uninstall, &|| true), &state).await?;
+    run.take(&gathered, tried, &state).await;
     Ok(run)
 }
 
@@ -68,14 +71,16 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     let state = gathered.state_with_target().await?.state;
     run.notes.extend(gathered.unverified_origin());
     let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
-    run.take(&gathered, try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?);
+    let tried = try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?;
+    run.take(&gathered, tried, &state).await;
     Ok(run)
 }
 
 impl ItemDryRun {
-    fn take(&mut self, gathered: &GatheredItem, DryRun { outcome, effects, notes, former: _ }: DryRun) {
-        let (denies, warns): (Vec<_>, Vec<_>) =
-            gathered.broken_plan_rules(&effects).into_iter().partition(|rule| rule.denies);
+    async fn take(&mut self, gathered: &GatheredItem, run: DryRun, state: &ItemState) {
+        let broken = gathered.broken_plan_rules(&run, state).await;
+        let DryRun { outcome, effects, notes, former: _ } = run;
+        let (denies, warns): (Vec<_>, Vec<_>) = broken.into_iter().partition(|rule| rule.denies);
         self.effects = effects;
         self.notes.extend(notes);
         self.notes.extend(warns.into_iter().map(|rule| rule.message));

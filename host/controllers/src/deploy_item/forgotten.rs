@@ -18,6 +18,7 @@ impl DeployItemController {
                 host.upgrade().into_iter().zip(uid).for_each(|(host, uid)| {
                     host.forget_item(uid);
                     host.planned_ahead.forget(&key);
+                    host.job_writes.release(&key);
                 });
                 pool.release(&waiter(StoredKind::DeployItem, &key));
                 cache.forget(&key);

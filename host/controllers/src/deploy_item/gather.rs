@@ -33,6 +33,7 @@ use orangery_proposal::{
 use orangery_reconcile::Key;
 use orangery_turns::slot;
 
+pub(super) use self::plan_rules::former_cluster;
 use self::request::ItemJob;
 use super::{
     dry_run::remembered::RememberedReads,
@@ -219,7 +220,7 @@ impl GatheredItem {
     pub(super) fn request(&self, call: NextCall, state: &ItemState) -> Item {
         let item = request::item(&self.item, &self.job, call, state.status.as_ref());
         // What is approved today is carried out tomorrow as it was asked for.
-        match request::handed_down(&self.host.stores, &self.item, &self.job.id).filter(|_| self.requires_approval) {
+        match request::handed_down(&self.host.stores, &self.item, &self.job.id).filter(|_| self.has_plans()) {
             Some(time) => Item { now: time.0.to_string(), ..item },
             None => item,
         }

@@ -8,7 +8,12 @@ use orangery_api::{
 };
 use orangery_apply::{Purpose, dry_run};
 use orangery_cluster::ClusterPool;
-use orangery_core::{name::JobId, phase::execution::Execution as Phase, step::Step};
+use orangery_core::{
+    name::JobId,
+    phase::{execution::Execution as Phase, item::Item as ItemPhase},
+    step::{Halt, Step, Wait},
+};
+use orangery_policy::{EffectivePolicy, RuleScope};
 use orangery_proposal::{deployer::Deployer, item::NextCall};
 use orangery_reconcile::{Key, Queue, in_this_slot};
 
@@ -53,14 +58,59 @@ pub(super) async fn between_jobs(
         ItemPlans { host, item, job: noted }.end_all_but(running).await;
         host.planned_ahead.forget(&key);
     }
-    let Some(coming) = coming.filter(|coming| noted.as_ref() != Some(&coming.id)) else { return Ok(()) };
+    // Rules over the whole job may have come since.
+    let has_rules = has_job_rules(&host.policies.of(&key.namespace));
+    let is_known = |of: &ComingJob| !has_rules || host.job_writes.knows(&(key.namespace.clone(), of.id.clone()), &key);
+    let coming = coming.filter(|coming| noted.as_ref() != Some(&coming.id) || !is_known(coming));
+    let Some(coming) = coming else { return Ok(()) };
     host.planned_ahead.note(key.clone(), coming.id.clone());
+    let tree = (key.namespace.clone(), coming.id.clone());
     let planned = in_this_slot(in_time(Some(TIME_TO_PLAN), Box::pin(plan(host, pool, (item, deployer), coming))));
     if let Err(halt) = host.computations.run(&Some(key.namespace.clone()), planned).await {
         // It may need what another item makes first: it is planned when it is its turn.
         tracing::debug!(item = %key, ?halt, "an item is not planned ahead");
+        if has_rules {
+            host.job_writes.note(&tree, &key, None);
+        }
     }
     Ok(())
+}
+
+/// An item that waits for a place is planned, so that rules over the whole job know of it (C-362). What it waits for.
+pub(super) async fn plan_queued(gathered: &GatheredItem, phase: ItemPhase, wait: Wait) -> Halt {
+    let (tree, key) = (gathered.tree_job(), &gathered.key);
+    if gathered.has_job_rules() && !gathered.host.job_writes.knows(&tree, key) {
+        let purpose = if phase == ItemPhase::Deleting { Purpose::Uninstall } else { Purpose::Install };
+        if let Err(halt) = in_time(Some(TIME_TO_PLAN), Box::pin(hold_ahead(gathered, purpose))).await {
+            tracing::debug!(item = %key, ?halt, "an item that waits for a place is not planned");
+            gathered.host.job_writes.note(&tree, key, None);
+        }
+    }
+    Halt::Wait(wait)
+}
+
+/// Other items of the Execution of an item which write something in this job, or will.
+pub(super) fn others_in_job(host: &ControllerContext, item: &DeployItem, job: &JobId) -> Vec<Key> {
+    let own = Key::of(item);
+    let Some(execution) = item.label(label::MANAGED_BY) else { return Vec::new() };
+    let takes_part = |key: &Key| {
+        let Some(other) = host.stores.deploy_items.get(key) else { return false };
+        let is_under_way = other.job_id() == job && !other.job_finished();
+        let is_coming = || coming_job(host, &other).is_some_and(|coming| coming.id == *job);
+        (is_under_way || is_coming()) && host.deployer_of(&other).is_some()
+    };
+    let items = MANAGED_BY.keys(&host.stores.deploy_items, &own.namespace, execution);
+    items.into_iter().filter(|key| *key != own && takes_part(key)).collect()
+}
+
+fn has_job_rules(policy: &Step<Arc<EffectivePolicy>>) -> bool {
+    policy.as_ref().is_ok_and(|policy| policy.has_plan_rules(RuleScope::Job))
+}
+
+/// Whether items of an Installation have Plans: to be approved, or for rules over the whole job.
+fn has_plans(host: &ControllerContext, of: &Key) -> bool {
+    let (policy, installation) = (host.policies.of(&of.namespace), host.stores.installations.get(of));
+    has_job_rules(&policy) || requires_approval(&policy, installation.as_deref())
 }
 
 /// The job that an item will get of its Execution, where what it writes has to be approved and is known: of those that are made or changed
@@ -70,8 +120,7 @@ fn coming_job(host: &ControllerContext, item: &DeployItem) -> Option<ComingJob> 
     let execution = host.stores.executions.get(&key)?;
     let (id, name) = (execution.job_id(), Key::of(item).name);
     let is_coming = !execution.job_finished() && item.job_finished() && item.job_id() != id;
-    let installation = host.stores.installations.get(&key);
-    if !is_coming || !requires_approval(&host.policies.of(&key.namespace), installation.as_deref()) {
+    if !is_coming || !has_plans(host, &key) {
         return None;
     }
     let of = |purpose| Some(ComingJob { id: id.clone(), purpose });
@@ -98,12 +147,21 @@ async fn plan(
     let job = ItemJob { id, begun: host.clock.now(), limit: limit(item).unwrap_or(None) };
     let gathered = GatheredItem::new(host, pool, (Arc::clone(item), cluster), deployer, job);
     gathered.clusters.call().end_in(Some(TIME_TO_PLAN));
+    hold_ahead(&gathered, purpose).await
+}
+
+/// Tries out what an item is about to write, and holds it against its Plans before it is its turn.
+async fn hold_ahead(gathered: &GatheredItem, purpose: Purpose) -> Step<()> {
+    gathered.read_job().await?;
     let known = gathered.plans().known().await?;
     let read = match purpose {
         Purpose::Install => gathered.state_with_target().await?,
         Purpose::Uninstall => gathered.state().await?,
     };
     if read.seal_error.is_some() {
+        if gathered.has_job_rules() {
+            gathered.host.job_writes.note(&gathered.tree_job(), &gathered.key, None);
+        }
         return Ok(());
     }
     let state = read.state;
@@ -114,7 +172,12 @@ async fn plan(
         }
         None => ItemWrites::of(gathered.tried_deletion(&state).await?),
     };
-    gathered.hold_against(known, writes, PlanTurn::Ahead).await.map(drop)
+    let objects = writes.job_objects();
+    gathered.hold_against(known, writes, PlanTurn::Ahead).await?;
+    if gathered.has_job_rules() {
+        gathered.host.job_writes.note(&gathered.tree_job(), &gathered.key, Some(objects));
+    }
+    Ok(())
 }
 
 /// Has the items of an Execution called when its job begins with them, and when it ends.
@@ -127,8 +190,7 @@ pub(super) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
         }
         let Some(host) = weak.upgrade() else { return };
         let key = Key::of(after.as_ref());
-        let installation = host.stores.installations.get(&key);
-        if requires_approval(&host.policies.of(&key.namespace), installation.as_deref()) {
+        if has_plans(&host, &key) {
             let items = MANAGED_BY.keys(&host.stores.deploy_items, &key.namespace, &key.name);
             items.into_iter().for_each(|item| queue.wake(item));
         }

@@ -11,14 +11,19 @@ use orangery_apply::{DryRun, Effect, ItemState, Purpose, dry_run_of_deletion};
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
-    plan::approval::{ApprovalStep, PlanOrigin, ProposedWrites, StalePlan, WriteDigest, approval_step},
+    plan::approval::{
+        ApprovalDecision, ApprovalStep, KnownPlan, PlanOrigin, ProposedWrites, StalePlan, WriteDigest, approval_step,
+    },
     step::{Halt, Step},
 };
 use orangery_proposal::{Action, ObjectKey, counted, inventory::Inventory};
 use serde_json::json;
 
-use super::gather::GatheredItem;
-use crate::plans::{ItemPlans, JobPlans, PlanTurn, digest};
+use super::gather::{GatheredItem, former_cluster};
+use crate::{
+    job_writes::JobObject,
+    plans::{ItemPlans, JobPlans, PlanTurn, digest},
+};
 
 /// The most bytes of the name of whoever has made a change (C-367).
 const LONGEST_AUTHOR: usize = 1024;
@@ -30,6 +35,8 @@ pub(super) struct PlannedRun {
     pub(super) notes: Vec<String>,
     /// What lies in former clusters, and goes.
     pub(super) former: BTreeSet<WriteDigest>,
+    /// The same for rules over the whole job.
+    pub(super) former_objects: BTreeSet<JobObject>,
 }
 
 /// The same with what follows it in the job.
@@ -43,6 +50,20 @@ impl ItemWrites {
     /// Nothing follows.
     pub(super) fn of(next: PlannedRun) -> Self {
         Self { next, follows: PlannedRun::default() }
+    }
+
+    /// What rules over the whole job are over (C-362).
+    pub(super) fn job_objects(&self) -> BTreeSet<JobObject> {
+        let runs = [&self.next, &self.follows];
+        let object = |effect: &Effect| JobObject {
+            action: effect.action,
+            cluster: effect.located.on.to_string(),
+            key: effect.located.key.clone(),
+            ephemeral: effect.ephemeral,
+        };
+        let written =
+            runs.iter().flat_map(|run| run.effects.iter().filter(|effect| effect.action.writes()).map(object));
+        written.chain(runs.iter().flat_map(|run| run.former_objects.iter().cloned())).collect()
     }
 }
 
@@ -78,15 +99,22 @@ impl GatheredItem {
     /// `known` is the state that was tried from: what has moved to a former cluster in the dry run counts as well.
     pub(super) fn tried(&self, run: DryRun, known: &ItemState) -> PlannedRun {
         let DryRun { effects, mut notes, former, .. } = run;
-        let mut writes = BTreeSet::new();
+        let (mut writes, mut former_objects) = (BTreeSet::new(), BTreeSet::new());
         for (uid, left) in known.former.iter().chain(&former) {
             // All of them: what is not shown is not approved.
             let objects: Vec<String> = left.0.keys().map(|located| located.key.to_string()).collect();
             let objects = objects.join(", ");
-            notes.push(format!("in the former cluster whose kube-system has the uid {uid} are deleted: {objects}"));
+            let cluster = former_cluster(uid);
+            notes.push(format!("in {cluster} are deleted: {objects}"));
             writes.extend(self.former_writes(uid, left));
+            former_objects.extend(left.0.keys().map(|located| JobObject {
+                action: Action::Delete,
+                cluster: cluster.clone(),
+                key: located.key.clone(),
+                ephemeral: false,
+            }));
         }
-        PlannedRun { effects, notes, former: writes }
+        PlannedRun { effects, notes, former: writes, former_objects }
     }
 
     pub(super) fn former_writes(&self, uid: &str, left: &Inventory) -> BTreeSet<WriteDigest> {
@@ -132,6 +160,7 @@ impl GatheredItem {
         writes: ItemWrites,
         turn: PlanTurn,
     ) -> Step<PlanVerdict> {
+        let known = self.as_they_count(known);
         let next = self.writes(&writes.next);
         let whole = next.iter().cloned().chain(self.writes(&writes.follows)).collect();
         let proposed = ProposedWrites { origin: self.origin(), next, whole };
@@ -151,15 +180,29 @@ impl GatheredItem {
                     let why = format!("{why}; Plan {plan} has taken its place");
                     self.plans().tell(&name, phase::STALE, ("Changed", &why)).await;
                 }
-                Ok(PlanVerdict::WaitFor(plan))
+                Ok(if self.requires_approval { PlanVerdict::WaitFor(plan) } else { PlanVerdict::GoOn(Some(plan)) })
             }
         }
+    }
+
+    /// What Plans count for: where nobody has to approve anything they are there for rules over the whole job, and go on unless somebody
+    /// has rejected them (C-362).
+    fn as_they_count(&self, known: Vec<KnownPlan>) -> Vec<KnownPlan> {
+        let of = |plan: KnownPlan| match plan.decision {
+            ApprovalDecision::Open if !self.requires_approval => {
+                KnownPlan { decision: ApprovalDecision::Approved, ..plan }
+            }
+            // Nobody was asked to look at it.
+            _ if self.requires_approval && plan.needs_no_approval => KnownPlan { is_stale: true, ..plan },
+            _ => plan,
+        };
+        known.into_iter().map(of).collect()
     }
 
     /// By whom the change was made that the job carries out, and whether somebody else has to approve it.
     fn author(&self) -> Step<(String, bool)> {
         let root = self.root_installation();
-        let requires_other_approver = self.requires_other_approver();
+        let requires_other_approver = self.requires_approval && self.requires_other_approver();
         let author = named_author(root.as_deref().and_then(|root| root.annotation(CHANGED_BY)));
         if author.is_some() || !requires_other_approver {
             return Ok((author.unwrap_or_default().to_owned(), requires_other_approver));
@@ -209,6 +252,7 @@ impl GatheredItem {
             number,
             author,
             requires_other_approver,
+            needs_no_approval: !self.requires_approval,
             plugin: identity.to_string(),
             made_from: PlanInputs { component: proposed.origin.component.clone(), item: proposed.origin.item.clone() },
             summary: summary(planned.objects.iter().map(|object| object.action)),

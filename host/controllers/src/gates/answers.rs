@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
     gate::{self, ComponentGate, Definition, GateExpression, GateResult, NamedObject, Test},
-    plugins::GateQuestion,
+    plugins::{GateQuestion, GateSubject},
 };
 use orangery_cluster::Observed;
 use orangery_core::{
@@ -96,7 +96,7 @@ impl<T: Sync> Evaluator<'_, T> {
         let question = GateQuestion {
             namespace: Some(self.namespace.clone()),
             item: item.name.clone(),
-            gate,
+            gate: GateSubject::Expression(gate),
             config: component.config.clone(),
             inputs,
             now: self.host.clock.now(),

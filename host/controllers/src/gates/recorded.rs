@@ -93,6 +93,7 @@ pub(super) fn answer(result: &GateResult) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use orangery_blueprint::plugins::GateSubject;
     use orangery_core::workflow::GateKind;
     use orangery_turns::SharedBytes;
     use serde_json::Map;
@@ -103,12 +104,19 @@ mod tests {
     fn c_348_a_call_of_a_gate_is_written_as_its_cases_are() {
         let inputs = Map::from_iter([("imports".to_owned(), json!({"a": 1}))]);
         let (namespace, now) = (Some("ns".into()), jiff::Timestamp::UNIX_EPOCH);
-        let asked = [GateKind::Activate, GateKind::When, GateKind::Ready, GateKind::Deleted].map(|gate| {
-            let config = json!({"least": 3});
-            let (namespace, inputs) = (namespace.clone(), inputs.clone());
-            request(&GateQuestion { namespace, item: "db".to_owned(), gate, config, inputs, now })
-        });
-        let expected = ["activateWhen", "when", "readyWhen", "deletedWhen"].map(|gate| {
+        let expressions = [GateKind::Activate, GateKind::When, GateKind::Ready, GateKind::Deleted];
+        let rules = [GateSubject::ItemPlan, GateSubject::JobPlan];
+        let asked: Vec<Value> = expressions
+            .map(GateSubject::Expression)
+            .into_iter()
+            .chain(rules)
+            .map(|gate| {
+                let config = json!({"least": 3});
+                let (namespace, inputs) = (namespace.clone(), inputs.clone());
+                request(&GateQuestion { namespace, item: "db".to_owned(), gate, config, inputs, now })
+            })
+            .collect();
+        let expected = ["activateWhen", "when", "readyWhen", "deletedWhen", "itemPlan", "jobPlan"].map(|gate| {
             json!({"question": {"item": "db", "gate": gate, "config": {"least": 3}, "inputs": {"imports": {"a": 1}}}})
         });
         assert_eq!(asked, expected);
@@ -128,7 +136,8 @@ mod tests {
             let text = "x".repeat(usize::try_from(bytes).unwrap());
             let inputs = Map::from_iter([("imports".to_owned(), Value::String(text))]);
             let (namespace, now) = (Some("ns".into()), jiff::Timestamp::UNIX_EPOCH);
-            GateQuestion { namespace, item: "db".to_owned(), gate: GateKind::When, config: Value::Null, inputs, now }
+            let gate = GateSubject::Expression(GateKind::When);
+            GateQuestion { namespace, item: "db".to_owned(), gate, config: Value::Null, inputs, now }
         };
         let together = SharedBytes::new(64 << 20);
         let held = || together.none_of(&Some("ns".into()));

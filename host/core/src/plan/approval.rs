@@ -69,6 +69,8 @@ pub struct KnownPlan {
     pub decision: ApprovalDecision,
     /// Whether somebody said something of it who may not, and was not told yet (C-367).
     pub is_misdecided: bool,
+    /// Whether it was made for rules over the whole job, and nobody was asked (C-362).
+    pub needs_no_approval: bool,
 }
 
 /// A Plan that does not count any more.
@@ -166,6 +168,7 @@ mod tests {
             writes: writes(of),
             decision,
             is_misdecided: false,
+            needs_no_approval: false,
         }
     }
 

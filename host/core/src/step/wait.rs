@@ -84,6 +84,8 @@ pub enum Until {
     Room,
     /// Somebody approves it.
     Approved,
+    /// It is known what it is about to write.
+    Planned,
 }
 
 impl fmt::Display for Until {
@@ -96,13 +98,22 @@ impl fmt::Display for Until {
             Until::Met => "to be met",
             Until::Room => "to have room",
             Until::Approved => "to be approved",
+            Until::Planned => "to be planned",
         })
     }
 }
 
 impl Until {
-    const ALL: [Until; 7] =
-        [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met, Until::Room, Until::Approved];
+    const ALL: [Until; 8] = [
+        Until::Exists,
+        Until::Ready,
+        Until::Finished,
+        Until::Gone,
+        Until::Met,
+        Until::Room,
+        Until::Approved,
+        Until::Planned,
+    ];
 
     /// The word of `until` in a status.
     pub fn as_str(self) -> &'static str {
@@ -114,6 +125,7 @@ impl Until {
             Until::Met => "Met",
             Until::Room => "Room",
             Until::Approved => "Approved",
+            Until::Planned => "Planned",
         }
     }
 

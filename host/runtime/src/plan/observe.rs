@@ -125,7 +125,7 @@ impl ObservedNamespace<'_> {
             let (versions, namespace) = (Arc::clone(self.versions), self.namespace.clone());
             let planning = TreePlanning { host, versions, namespace, live };
             plans.push(match planning.jobs(objects, vec![root]).await {
-                Ok(plans) => Ok(TreePlan::new((self.namespace.clone(), name), plans).with_notes(notes)),
+                Ok(plans) => Ok(planning.with_job_rules(name, plans, notes).await),
                 Err(PlanError::Refused(why)) => Err((name, why)),
                 Err(error) => return Err(error),
             });

@@ -27,7 +27,6 @@ use orangery_cli::{
     call::{CallError, CallSubject},
     command::{
         approve::caller,
-        plan::TreePlan,
         reconcile::{Reconcile, Request},
         rollback::RollbackPlan,
     },
@@ -81,13 +80,13 @@ pub async fn roll_back(arguments: RollbackArguments, terminal: &mut Terminal) ->
     installation.spec = recorded.definition.spec.clone().into_owned();
     let planning = TreePlanning { host, versions, namespace: namespace.clone(), live };
     let plans = planning.jobs(objects, vec![installation]).await?;
-    let plan = TreePlan::new((namespace.clone(), arguments.name.clone()), plans).with_notes(notes);
+    let plan = planning.with_job_rules(arguments.name.clone(), plans, notes).await;
     let plan = RollbackPlan::new((recorded.job.clone(), arguments.imports), &restoration, plan);
     if arguments.output.is_none() {
         plan.show(arguments.brief, terminal)?;
     }
     if plan.fails() {
-        let why = "an item would fail, so nothing was changed; mend what it says, or go back to another job";
+        let why = "an item, or the whole job, would fail, so nothing was changed; mend what it says, or go back to another job";
         return not_written(plan, &arguments, terminal).and(Err(PlanError::Refused(why.to_owned())));
     }
     if !arguments.yes {

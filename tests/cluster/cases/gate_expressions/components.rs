@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{config_map, failure, item, over_metric, says, tree, want};
 
 /// A folder with a component that answers gate expressions of type `example.org/judges`.
-fn judges() -> tempfile::TempDir {
+pub(crate) fn judges() -> tempfile::TempDir {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let component = std::path::Path::new(env!("OUT_DIR")).join("judges.wasm");
     std::fs::copy(component, folder.path().join("judges.wasm")).expect("the guest was built");

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use orangery_blueprint::{gate::GateResult, plugins::GateQuestion};
+use orangery_blueprint::{
+    gate::GateResult,
+    plugins::{GateQuestion, GateSubject},
+};
 use orangery_core::workflow::{Answer, GateKind};
 use orangery_plugin::Plugin;
 use serde::{Deserialize, Serialize};
@@ -29,7 +32,7 @@ struct RecordedQuestion {
     inputs: Map<String, Value>,
 }
 
-/// The gate expressions of an item by the names of their fields.
+/// The gate expressions of an item by the names of their fields, and rules of policies.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum RecordedGateKind {
@@ -37,6 +40,8 @@ enum RecordedGateKind {
     When,
     ReadyWhen,
     DeletedWhen,
+    ItemPlan,
+    JobPlan,
 }
 
 /// The answer of a case.
@@ -82,10 +87,12 @@ pub(super) async fn run(case: &mut Case<'_>, plugin: &Plugin, log: &Arc<CallLog>
 fn asked(question: RecordedQuestion) -> GateQuestion {
     let RecordedQuestion { item, gate, config, inputs } = question;
     let gate = match gate {
-        RecordedGateKind::ActivateWhen => GateKind::Activate,
-        RecordedGateKind::When => GateKind::When,
-        RecordedGateKind::ReadyWhen => GateKind::Ready,
-        RecordedGateKind::DeletedWhen => GateKind::Deleted,
+        RecordedGateKind::ActivateWhen => GateSubject::Expression(GateKind::Activate),
+        RecordedGateKind::When => GateSubject::Expression(GateKind::When),
+        RecordedGateKind::ReadyWhen => GateSubject::Expression(GateKind::Ready),
+        RecordedGateKind::DeletedWhen => GateSubject::Expression(GateKind::Deleted),
+        RecordedGateKind::ItemPlan => GateSubject::ItemPlan,
+        RecordedGateKind::JobPlan => GateSubject::JobPlan,
     };
     GateQuestion { namespace: None, item, gate, config, inputs, now: Timestamp::UNIX_EPOCH }
 }

@@ -85,6 +85,9 @@ pub struct TreePlan {
     /// The first one that is planned.
     installation: ItemName,
     installations: Vec<InstallationPlan>,
+    /// Rules over the whole job that do not hold, each as a sentence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -161,6 +164,7 @@ impl TreePlan {
             kind: Kind::from_static("Plan"),
             installation: ItemName { namespace, name },
             installations,
+            failures: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -168,6 +172,11 @@ impl TreePlan {
     /// The same with what else is to be said, one sentence each.
     pub fn with_notes(self, notes: Vec<String>) -> Self {
         Self { notes, ..self }
+    }
+
+    /// The same where rules over the whole job do not hold, so that it fails before it writes anything (C-362).
+    pub fn with_failures(self, failures: Vec<String>) -> Self {
+        Self { failures, ..self }
     }
 
     /// Whether the job would write anything but that it has run.
@@ -180,9 +189,10 @@ impl TreePlan {
         self.installations.iter().any(of)
     }
 
-    /// Whether an item would fail.
+    /// Whether an item would fail, or the whole job.
     pub fn fails(&self) -> bool {
-        self.installations.iter().flat_map(|one| &one.items).any(|item| item.failure.is_some())
+        !self.failures.is_empty()
+            || self.installations.iter().flat_map(|one| &one.items).any(|item| item.failure.is_some())
     }
 
     /// The exit code of a command line that asks for one with the plan in it (C-307).
@@ -213,6 +223,7 @@ impl TreePlan {
         for installation in &self.installations {
             lines.extend(installation.lines(ink, brief)?);
         }
+        lines.extend(self.failures.iter().map(|why| ink.paint(Paint::Bad, &format!("! the job fails: {why}"))));
         lines.extend(self.notes.iter().map(|note| ink.paint(Paint::Bad, &format!("! {note}"))));
         lines.push(String::new());
         lines.push(ink.paint(Paint::Plain, &self.summary()));
@@ -232,6 +243,9 @@ impl TreePlan {
         let failing = items().filter(|item| item.failure.is_some()).count();
         if later > 0 {
             summary.push_str(&format!("; decided later: {later} of {} installations", self.installations.len()));
+        }
+        if !self.failures.is_empty() {
+            summary.push_str("; the job fails by rules");
         }
         if failing > 0 {
             summary.push_str(&format!("; failing: {failing} of {} items", items().count()));
@@ -313,7 +327,7 @@ mod tests {
             warnings: vec!["w".to_owned()],
             ..installation("web", ObjectAction::Run, vec![full])
         };
-        let most = plan(vec![most]).with_notes(vec!["n".to_owned()]);
+        let most = plan(vec![most]).with_notes(vec!["n".to_owned()]).with_failures(vec!["f".to_owned()]);
         let (least, most) = (serde_json::to_value(least).unwrap(), serde_json::to_value(most).unwrap());
         let tree = &schema["oneOf"][1];
         let of_installation = &tree["properties"]["installations"]["items"];
@@ -392,5 +406,20 @@ mod tests {
             (plan(vec![run(vec![still])]).fails(), failing.fails(), failing.detailed_exit()),
             (false, true, Exit::Failed)
         );
+    }
+
+    #[test]
+    fn c_362_a_plan_fails_by_a_rule_over_the_whole_job() {
+        let run = || plan(vec![installation("web", ObjectAction::Run, Vec::new())]);
+        assert!(!run().fails());
+        let failing = run().with_failures(vec!["rule few of NamespacePolicy p: at most 50".to_owned()]);
+        assert!(failing.fails());
+        let expected = [
+            "  installation web",
+            "! the job fails: rule few of NamespacePolicy p: at most 50",
+            "",
+            "installation team/web: nothing to do; the job fails by rules",
+        ];
+        assert_eq!(failing.lines(Ink::Plain, false).unwrap(), expected);
     }
 }

@@ -8,6 +8,7 @@ use orangery_core::{
     plan::approval::{ApprovalStep, ProposedWrites, approval_step},
     step::{Halt, Step, Until, Waiting},
 };
+use orangery_policy::BrokenRule;
 use orangery_proposal::{Proposal, executor::ExecutionStep, inventory::Inventory};
 
 use crate::{
@@ -29,8 +30,11 @@ impl ItemReconciliation {
         proposal: &Proposal,
         state: &ItemState,
     ) -> Step<()> {
-        let has_rules = self.gathered.has_plan_rules() && resumed(state).is_none();
-        if !self.gathered.requires_approval && !has_rules {
+        let is_new = resumed(state).is_none();
+        let has_rules = self.gathered.has_plan_rules() && is_new;
+        // What a proposal comes to when it is gone on with, rules over the whole job have seen at its begin.
+        let has_job_rules = self.gathered.has_job_rules() && is_new;
+        if !self.gathered.requires_approval && !has_rules && !has_job_rules {
             return Ok(());
         }
         let known = self.known_plans().await?;
@@ -41,17 +45,21 @@ impl ItemReconciliation {
             run.effects.retain(|effect| !reached.contains(&effect.located));
         }
         if has_rules {
-            self.check_rules(&run)?;
+            self.check_rules(&run, state).await?;
         }
         let Some(known) = known else { return Ok(()) };
         let writes = self.gathered.item_writes(purpose, run, state).await?;
         self.approve(known, writes).await
     }
 
-    /// The Plans of the job, where nothing is written without one. They are read before anything is tried out: what counts is how everything
+    /// The Plans of the item in the job, where nothing is written without one. They are read before anything is tried out: what counts is how everything
     /// is after somebody has approved it.
     async fn known_plans(&self) -> Step<Option<JobPlans>> {
-        if self.gathered.requires_approval { self.gathered.plans().known().await.map(Some) } else { Ok(None) }
+        if !self.gathered.has_plans() {
+            return Ok(None);
+        }
+        self.gathered.read_job().await?;
+        self.gathered.plans().known().await.map(Some)
     }
 
     /// Whether the deletion of what the item has deployed is approved.
@@ -73,12 +81,16 @@ impl ItemReconciliation {
             return Ok(());
         }
         let run = dry_run_of_deletion(&self.gathered.job(Purpose::Uninstall, &|| true), state).await?;
-        self.check_rules(&run)
+        self.check_rules(&run, state).await
     }
 
     /// Rules over what is written are held against each proposal before the first write of it (C-318).
-    fn check_rules(&self, run: &DryRun) -> Step<()> {
-        let broken = self.gathered.broken_plan_rules(&run.effects);
+    async fn check_rules(&self, run: &DryRun, state: &ItemState) -> Step<()> {
+        self.refuse_broken(self.gathered.broken_plan_rules(run, state).await)
+    }
+
+    /// An item fails by rules that deny, and tells of those that warn.
+    pub(super) fn refuse_broken(&self, broken: Vec<BrokenRule>) -> Step<()> {
         let (denies, warns): (Vec<_>, Vec<_>) = broken.into_iter().partition(|rule| rule.denies);
         if !warns.is_empty() {
             let told: Vec<String> = warns.into_iter().map(|rule| rule.message).collect();
@@ -121,7 +133,11 @@ impl ItemReconciliation {
 
     async fn approve(&mut self, known: JobPlans, writes: ItemWrites) -> Step<()> {
         let gathered = &self.gathered;
-        match gathered.hold_against(known, writes, PlanTurn::Now).await? {
+        let objects = writes.job_objects();
+        let verdict = gathered.hold_against(known, writes, PlanTurn::Now).await?;
+        // Nobody is asked about what rules deny.
+        Box::pin(self.check_job_rules(objects)).await?;
+        match verdict {
             PlanVerdict::GoOn(None) => Ok(()),
             PlanVerdict::GoOn(Some(plan)) => {
                 gathered.plans().tell(&plan, phase::APPLYING, ("Approved", "it is being carried out")).await;
@@ -145,7 +161,7 @@ fn resumed(state: &ItemState) -> Option<&ExecutionStep> {
 
 /// Where a job has ended, its Plans say so.
 pub(in crate::deploy_item) async fn end_plans(gathered: &GatheredItem, has_ended: bool, awaited_approval: bool) {
-    if has_ended && (gathered.requires_approval || awaited_approval) {
+    if has_ended && (gathered.has_plans() || awaited_approval) {
         gathered.plans().end().await;
     }
 }

@@ -1,24 +1,56 @@
-//! What rules of policies say of what a deploy item is about to write (C-318).
+//! What rules of policies say of what a deploy item is about to write (C-318, C-362).
+
+use std::collections::BTreeSet;
 
 use orangery_api::marks::Marks as _;
-use orangery_apply::Effect;
-use orangery_policy::BrokenRule;
-use orangery_proposal::Action;
+use orangery_apply::{DryRun, Effect, ItemState};
+use orangery_core::digest::sha256;
+use orangery_policy::{BrokenRule, RuleScope};
+use orangery_proposal::{Action, ObjectKey, inventory::Inventory};
 use serde_json::{Map, Value, json};
 
 use super::GatheredItem;
+use crate::{job_writes::TreeJob, plan_rules::RuleQuestion};
 
 impl GatheredItem {
-    /// Whether there are any.
+    /// Whether there are any over the item alone.
     pub(in crate::deploy_item) fn has_plan_rules(&self) -> bool {
-        self.policy.as_ref().is_ok_and(|policy| policy.has_plan_rules())
+        self.has_rules(RuleScope::Item)
     }
 
-    /// The rules that do not hold.
-    pub(in crate::deploy_item) fn broken_plan_rules(&self, effects: &[Effect]) -> Vec<BrokenRule> {
+    /// Whether there are any over the whole job.
+    pub(in crate::deploy_item) fn has_job_rules(&self) -> bool {
+        self.has_rules(RuleScope::Job)
+    }
+
+    fn has_rules(&self, scope: RuleScope) -> bool {
+        self.policy.as_ref().is_ok_and(|policy| policy.has_plan_rules(scope))
+    }
+
+    /// Whether there is a Plan of what it is about to write: to be approved, or for rules over the whole job.
+    pub(in crate::deploy_item) fn has_plans(&self) -> bool {
+        self.requires_approval || self.has_job_rules()
+    }
+
+    /// Its job, with the whole tree.
+    pub(in crate::deploy_item) fn tree_job(&self) -> TreeJob {
+        (self.key.namespace.clone(), self.job.id.clone())
+    }
+
+    /// By what it is known whether rules over jobs are the same as before.
+    pub(in crate::deploy_item) fn job_rules_digest(&self) -> String {
+        let rules = self.policy.iter().flat_map(|policy| policy.plan_rules(RuleScope::Job));
+        sha256(rules.map(|rule| format!("{rule:?};")).collect::<String>().as_bytes())
+    }
+
+    /// The rules that do not hold of a run from this state.
+    pub(in crate::deploy_item) async fn broken_plan_rules(&self, run: &DryRun, state: &ItemState) -> Vec<BrokenRule> {
         let Ok(policy) = &self.policy else { return Vec::new() };
         let item = self.item_variable();
-        policy.broken_plan_rules(&variables(effects, item))
+        let former = former_objects(state.former.iter().chain(&run.former));
+        let (namespace, scope, name) = (&self.key.namespace, RuleScope::Item, &self.key.name);
+        let asked = RuleQuestion { host: &self.host, namespace, scope, item: name };
+        asked.broken(policy, &variables(&run.effects, &former, item)).await
     }
 
     /// What somebody has to approve of what is written: the rest needs no approval by the policies (C-370).
@@ -54,21 +86,44 @@ fn object(effect: &Effect) -> Value {
     })
 }
 
-/// What expressions are over: what is written and deleted, how much of it, and the item.
-fn variables(effects: &[Effect], item: Value) -> Map<String, Value> {
+/// What lies in former clusters, each with the uid of its cluster.
+fn former_objects<'a>(former: impl Iterator<Item = (&'a String, &'a Inventory)>) -> BTreeSet<(&'a str, &'a ObjectKey)> {
+    former.flat_map(|(uid, left)| left.0.keys().map(move |located| (uid.as_str(), &located.key))).collect()
+}
+
+/// What is deleted in a cluster that the target named before. Nobody looks at it first.
+fn former_object(uid: &str, key: &ObjectKey) -> Value {
+    json!({
+        "action": Action::Delete, "cluster": former_cluster(uid), "apiVersion": key.api_version, "group": key.group(), "kind": key.kind,
+        "namespace": key.namespace.as_deref().map_or("", |namespace| namespace), "name": key.name, "stage": "", "ephemeral": false,
+        "before": Value::Null, "after": Value::Null,
+    })
+}
+
+/// A cluster that the target named before, in words.
+pub(in crate::deploy_item) fn former_cluster(uid: &str) -> String {
+    format!("the former cluster whose kube-system has the uid {uid}")
+}
+
+/// What expressions are over: what is written and deleted, also in former clusters, how much of it, and the item.
+fn variables(effects: &[Effect], former: &BTreeSet<(&str, &ObjectKey)>, item: Value) -> Map<String, Value> {
     let written: Vec<&Effect> = effects.iter().filter(|effect| effect.action.writes()).collect();
+    let left: Vec<Value> = former.iter().map(|(uid, key)| former_object(uid, key)).collect();
     let count = |action: Action| written.iter().filter(|effect| effect.action == action).count();
     let counts = json!({
         "create": count(Action::Create), "change": count(Action::Change), "replace": count(Action::Replace),
-        "delete": count(Action::Delete),
+        "delete": count(Action::Delete) + left.len(),
     });
-    let objects = Value::Array(written.iter().map(|effect| object(effect)).collect());
+    let objects = Value::Array(written.iter().map(|effect| object(effect)).chain(left).collect());
     Map::from_iter([("objects".to_owned(), objects), ("counts".to_owned(), counts), ("item".to_owned(), item)])
 }
 
 #[cfg(test)]
 mod tests {
-    use orangery_proposal::{ClusterRef, ObjectKey, inventory::LocatedObject};
+    use orangery_proposal::{
+        ClusterRef,
+        inventory::{InventoryEntry, LocatedObject},
+    };
 
     use super::*;
 
@@ -101,7 +156,7 @@ mod tests {
             effect(Action::Delete, "old", None),
             effect(Action::Delete, "older", None),
         ];
-        let variables = variables(&effects, json!({"name": "item"}));
+        let variables = variables(&effects, &BTreeSet::new(), json!({"name": "item"}));
         assert_eq!(variables["item"], json!({"name": "item"}));
         assert_eq!(variables["counts"], json!({"create": 1, "change": 1, "replace": 0, "delete": 2}));
         let old = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"value": "old"}});
@@ -120,5 +175,22 @@ mod tests {
             object("delete", "older", "", old, Value::Null),
         ]);
         assert_eq!(variables["objects"], expected);
+    }
+
+    #[test]
+    fn c_318_what_goes_in_a_cluster_that_the_target_named_before_is_deleted_as_anything_else() {
+        let effects = [effect(Action::Delete, "old", Some("n"))];
+        let located = effects[0].located.clone();
+        let left = Inventory([(located, InventoryEntry::default())].into());
+        let (uid, known) = ("u1".to_owned(), [&left, &left]);
+        let former = former_objects(known.into_iter().map(|left| (&uid, left)));
+        let variables = variables(&effects, &former, Value::Null);
+        assert_eq!(variables["counts"]["delete"], 2);
+        let expected = json!({
+            "action": "delete", "cluster": "the former cluster whose kube-system has the uid u1", "apiVersion": "apps/v1",
+            "group": "apps", "kind": "Deployment", "namespace": "n", "name": "old", "stage": "", "ephemeral": false,
+            "before": null, "after": null,
+        });
+        assert_eq!(variables["objects"][1], expected);
     }
 }
