@@ -88,12 +88,34 @@ impl<K: Watched> Writer<K> {
         self.patch(before, after, WrittenPart::Main).await
     }
 
-    /// The same for the status, through the status subresource: everything else is left out.
+    /// The same for the status, through the status subresource: everything else is left out. What somebody has changed meanwhile beside
+    /// the status is as if it had come right after this write, which is done once more (C-364): else a job would begin anew with a spec
+    /// that is not the one with which it has come to its objects already.
     ///
     /// # Errors
     /// [`WriteError`]
     pub async fn update_status(&self, before: &K, after: &K) -> Result<Arc<K>, WriteError> {
-        self.patch(before, after, WrittenPart::Status).await
+        let written = self.patch(before, after, WrittenPart::Status).await;
+        if let Err(WriteError::Conflict { .. }) = &written
+            && let Some((newest, after)) = self.with_same_status(before, after)?
+        {
+            return self.patch(&newest, &after, WrittenPart::Status).await;
+        }
+        written
+    }
+
+    /// The object as the store knows it now, and the same with another status; `None` where it is another object by now, or its status is
+    /// not the one that was read.
+    fn with_same_status(&self, before: &K, after: &K) -> Result<Option<(Arc<K>, K)>, WriteError> {
+        let Some(newest) = self.store.get(&Key::of(before)) else { return Ok(None) };
+        let (mut document, read, mut written) = (document(newest.as_ref())?, document(before)?, document(after)?);
+        let is_same = newest.meta().uid == before.meta().uid && document.get("status") == read.get("status");
+        let (true, Some(members)) = (is_same, document.as_object_mut()) else { return Ok(None) };
+        members.remove("status");
+        if let Some(status) = written.get_mut("status") {
+            members.insert("status".to_owned(), status.take());
+        }
+        Ok(serde_json::from_value(document).ok().map(|after| (newest, after)))
     }
 
     /// Deletes an object, its dependents in the background, if it still is as it was read: of that uid and that resource

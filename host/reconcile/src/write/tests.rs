@@ -332,3 +332,48 @@ async fn c_153_an_object_that_has_become_too_deep_and_has_another_owner_is_not_d
     let refused = writer.delete(&before).await;
     assert!(matches!(refused, Err(WriteError::Unreadable { .. })), "{refused:?}");
 }
+
+/// A Pod with a status, of a version, with an annotation that others write.
+fn pod(version: u64, uid: &str, note: &str, status: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "status": {"message": status}, "metadata": {"namespace": "ns", "name": "a", "uid": uid,
+        "resourceVersion": version.to_string(), "annotations": {"note": note}}})
+}
+
+fn read_pod(document: Value) -> Pod {
+    serde_json::from_value(document).unwrap()
+}
+
+#[tokio::test]
+async fn c_364_a_status_is_written_over_what_somebody_has_changed_meanwhile_beside_it() {
+    let newest = pod(7, "u", "theirs", "old");
+    let server = Server::new([refusal(409, "Conflict"), (200, newest), (200, pod(8, "u", "theirs", "new"))]);
+    let writer = server.writer::<Pod>();
+    let (before, after) = (read_pod(pod(1, "u", "ours", "old")), read_pod(pod(1, "u", "ours", "new")));
+    let answer = writer.update_status(&before, &after).await.unwrap();
+    assert_eq!(*answer, read_pod(pod(8, "u", "theirs", "new")));
+    let patch = |version: &str| {
+        let body = json!({"metadata": {"resourceVersion": version}, "status": {"message": "new"}});
+        format!("PATCH /api/v1/namespaces/ns/pods/a/status {body}")
+    };
+    assert_eq!(server.asked(), [patch("1"), "GET /api/v1/namespaces/ns/pods/a".to_owned(), patch("7")]);
+}
+
+#[tokio::test]
+async fn c_364_a_status_that_somebody_else_has_written_and_one_of_another_object_stay() {
+    for newest in [pod(7, "u", "ours", "theirs"), pod(7, "other", "ours", "old")] {
+        let server = Server::new([refusal(409, "Conflict"), (200, newest)]);
+        let writer = server.writer::<Pod>();
+        let (before, after) = (read_pod(pod(1, "u", "ours", "old")), read_pod(pod(1, "u", "ours", "new")));
+        let refused = writer.update_status(&before, &after).await;
+        assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
+        assert_eq!(server.asked().len(), 2);
+    }
+    // It is done once more, and no more often.
+    let newest = || (200, pod(7, "u", "theirs", "old"));
+    let server = Server::new([refusal(409, "Conflict"), newest(), refusal(409, "Conflict"), newest()]);
+    let writer = server.writer::<Pod>();
+    let (before, after) = (read_pod(pod(1, "u", "ours", "old")), read_pod(pod(1, "u", "ours", "new")));
+    let refused = writer.update_status(&before, &after).await;
+    assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
+    assert_eq!(server.asked().len(), 4);
+}
