@@ -30,9 +30,8 @@ use self::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
-    job,
-    job_writes::forget_ended,
-    kept_credentials,
+    ended_jobs::forget_ended,
+    job, kept_credentials,
     namespace_policy::wake_items,
     plugins, refresh, refusal,
     stores::StoredKind,

@@ -5,14 +5,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use orangery_api::{job::Job as _, label, marks::Marks as _};
 use orangery_core::name::{JobId, Namespace};
 use orangery_proposal::{Action, ClusterRef, ObjectKey, PlannedObject};
 use orangery_reconcile::{Key, Queue};
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
-
-use crate::controller_context::ControllerContext;
 
 /// The most objects of a job that rules are over (C-362): of more nobody can tell whether they hold, which denies.
 const MOST_OBJECTS_OF_A_JOB: usize = 100_000;
@@ -110,13 +107,13 @@ pub(crate) type TreeJob = (Namespace, JobId);
 #[derive(Default)]
 pub(crate) struct JobWrites {
     /// Protects the jobs. Held for one look-up or one change.
-    jobs: Mutex<BTreeMap<TreeJob, KnownJob>>,
+    jobs: Mutex<BTreeMap<TreeJob, PlannedJob>>,
     /// Where items are called.
     queue: OnceLock<Queue>,
 }
 
 #[derive(Default)]
-struct KnownJob {
+struct PlannedJob {
     /// Set when what another process knew of it has been read.
     read: Arc<OnceCell<()>>,
     items: BTreeMap<Key, KnownItem>,
@@ -142,9 +139,9 @@ struct KnownItem {
     next: BTreeSet<JobObject>,
 }
 
-impl KnownJob {
+impl PlannedJob {
     /// Nobody waits for an item any more. Items that only waited for this one are answered.
-    fn settle(&mut self, item: &Key) -> BTreeSet<Key> {
+    fn end_wait(&mut self, item: &Key) -> BTreeSet<Key> {
         let mut goes_on = BTreeSet::new();
         self.waits.retain(|_, wait| {
             wait.awaited.remove(item);
@@ -173,7 +170,7 @@ impl JobWrites {
             known.version += 1;
             of_item.next = next;
         }
-        let goes_on = known.settle(item);
+        let goes_on = known.end_wait(item);
         drop(jobs);
         self.call(goes_on);
     }
@@ -190,7 +187,7 @@ impl JobWrites {
     pub(crate) fn release(&self, item: &Key) {
         let mut jobs = self.lock();
         let of_namespace = jobs.iter_mut().filter(|((namespace, _), _)| *namespace == item.namespace);
-        let goes_on: BTreeSet<Key> = of_namespace.flat_map(|(_, known)| known.settle(item)).collect();
+        let goes_on: BTreeSet<Key> = of_namespace.flat_map(|(_, known)| known.end_wait(item)).collect();
         drop(jobs);
         self.call(goes_on);
     }
@@ -236,7 +233,8 @@ impl JobWrites {
 
     /// Whether rules of this digest have held of all that is known now.
     pub(crate) fn has_passed(&self, job: &TreeJob, rules: &str) -> bool {
-        let held = |known: &KnownJob| known.passed.as_ref().is_some_and(|(of, at)| of == rules && *at == known.version);
+        let held =
+            |known: &PlannedJob| known.passed.as_ref().is_some_and(|(of, at)| of == rules && *at == known.version);
         self.lock().get(job).is_some_and(held)
     }
 
@@ -256,8 +254,13 @@ impl JobWrites {
         (known.items.iter().map(item).collect(), known.version)
     }
 
+    /// Where items are called, from now on.
+    pub(crate) fn call_in(&self, queue: Queue) {
+        self.queue.get_or_init(|| queue);
+    }
+
     /// The job has ended. What waits is called, should there be any.
-    fn forget(&self, job: &TreeJob) {
+    pub(crate) fn forget(&self, job: &TreeJob) {
         let Some(known) = self.lock().remove(job) else { return };
         self.call(known.waits.into_values().flat_map(|wait| wait.waiting));
     }
@@ -269,52 +272,14 @@ impl JobWrites {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TreeJob, KnownJob>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TreeJob, PlannedJob>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What is known of a job goes with it: with that of its root, of an Execution that has no Installation, and of an item that has no
-/// Execution.
-/// Items are called in this queue.
-pub(crate) fn forget_ended(host: &Arc<ControllerContext>, queue: Queue) {
-    host.job_writes.queue.get_or_init(|| queue);
-    let weak = Arc::downgrade(host);
-    host.stores.installations.subscribe(move |change| {
-        let Some(of) = change.after.or(change.before).filter(|of| of.is_root()) else { return };
-        if change.after.is_none_or(|after| after.job_finished())
-            && let Some(host) = weak.upgrade()
-        {
-            host.job_writes.forget(&(Key::of(of.as_ref()).namespace, of.job_id().clone()));
-        }
-    });
-    let weak = Arc::downgrade(host);
-    host.stores.executions.subscribe(move |change| {
-        let Some(of) = change.after.or(change.before) else { return };
-        let Some(host) = weak.upgrade() else { return };
-        let key = Key::of(of.as_ref());
-        let is_alone = host.stores.installations.get(&key).is_none();
-        if is_alone && change.after.is_none_or(|after| after.job_finished()) {
-            host.job_writes.forget(&(key.namespace, of.job_id().clone()));
-        }
-    });
-    let weak = Arc::downgrade(host);
-    host.stores.deploy_items.subscribe(move |change| {
-        let Some(of) = change.after.or(change.before) else { return };
-        let is_alone = of.label(label::MANAGED_BY).is_none();
-        if is_alone
-            && change.after.is_none_or(|after| after.job_finished())
-            && let Some(host) = weak.upgrade()
-        {
-            host.job_writes.forget(&(Key::of(of.as_ref()).namespace, of.job_id().clone()));
-        }
-    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller_context::tests::host;
 
     fn object(action: Action, name: &str) -> JobObject {
         let key = ObjectKey {
@@ -328,7 +293,7 @@ mod tests {
 
     fn writes() -> (JobWrites, Queue) {
         let (writes, queue) = (JobWrites::default(), Queue::default());
-        writes.queue.get_or_init(|| queue.clone());
+        writes.call_in(queue.clone());
         (writes, queue)
     }
 
@@ -427,49 +392,5 @@ mod tests {
         writes.forget(&job());
         assert_eq!(queue.queued(), [key.clone()], "nothing waits for ever");
         assert_eq!((known(), writes.knows(&job(), &key)), (Vec::new(), false));
-    }
-
-    #[tokio::test]
-    async fn c_362_what_is_known_of_a_job_goes_when_it_has_ended_at_its_root() {
-        let host = host();
-        let of = Key::new("n", "item");
-        forget_ended(&host, Queue::default());
-        let status = |finished: &str| json!({"jobID": "j", "jobIDFinished": finished});
-        let metadata = |name: &str| json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
-        let is_known = || host.job_writes.knows(&job(), &of);
-        let installation = |name: &str, owner: Option<&str>, finished: &str| {
-            let mut metadata = metadata(name);
-            if let Some(owner) = owner {
-                metadata["ownerReferences"] = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
-                    "name": owner, "uid": owner, "controller": true}]);
-                metadata["labels"] = json!({(label::ENCOMPASSED_BY): owner});
-            }
-            let object = json!({"metadata": metadata, "spec": {"blueprint": {}}, "status": status(finished)});
-            drop(host.stores.installations.upsert(serde_json::from_value(object).unwrap()));
-        };
-        let execution = |name: &str| {
-            let object = json!({"metadata": metadata(name), "spec": {}, "status": status("j")});
-            drop(host.stores.executions.upsert(serde_json::from_value(object).unwrap()));
-        };
-        let item = |name: &str, labels: Value| {
-            let mut metadata = metadata(name);
-            metadata["labels"] = labels;
-            let object = json!({"metadata": metadata, "spec": {"type": "t"}, "status": status("j")});
-            drop(host.stores.deploy_items.upsert(serde_json::from_value(object).unwrap()));
-        };
-        installation("web", None, "");
-        host.job_writes.note(&job(), &of, None);
-        installation("below", Some("web"), "j");
-        execution("web");
-        item("item", json!({(label::MANAGED_BY): "web"}));
-        assert!(is_known(), "the root is under way");
-        installation("web", None, "j");
-        assert!(!is_known());
-        host.job_writes.note(&job(), &of, None);
-        execution("alone");
-        assert!(!is_known());
-        host.job_writes.note(&job(), &of, None);
-        item("alone", json!({}));
-        assert!(!is_known());
     }
 }

@@ -35,6 +35,7 @@ mod default_context;
 mod dependencies;
 mod dependency;
 mod encryption;
+mod ended_jobs;
 mod event;
 mod exported_memory;
 mod gates;

@@ -4,7 +4,7 @@ use orangery_blueprint::{
     gate::GateResult,
     plugins::{GateQuestion, GateSubject},
 };
-use orangery_core::{listing, name::Namespace, step::Step, workflow::Answer};
+use orangery_core::{error::Fault, listing, name::Namespace, step::Step, workflow::Answer};
 use orangery_policy::{BrokenRule, EffectivePolicy, RuleComponent, RuleScope};
 use serde_json::{Map, Value};
 
@@ -92,15 +92,53 @@ impl RuleQuestion<'_> {
             now: self.host.clock.now(),
         };
         let answer = engine.evaluate(&question).await;
-        let masked =
-            |text: &str| self.host.secrets.masker(self.namespace).mask(text).chars().take(LONGEST_ANSWER).collect();
-        let GateResult { answer, message, .. } =
-            answer.map_err(|fault| masked(&format!("component {}", fault.problem())))?;
-        let message: String = masked(&message);
-        Ok(match answer {
-            Answer::Met => (Ok(true), message),
-            Answer::NotMet => (Ok(false), message),
-            Answer::Unknown => (Err(format!("{} does not know: {message}", component.type_)), String::new()),
-        })
+        let masker = self.host.secrets.masker(self.namespace);
+        verdict_of(&component.type_, answer, |text| masker.mask(text).into_owned())
+    }
+}
+
+/// What a component has answered: whether a rule holds, or why it does not know, and what it says. The error is why there is no answer.
+fn verdict_of(
+    type_: &str,
+    answer: Result<GateResult, Fault>,
+    mask: impl Fn(&str) -> String,
+) -> Result<(Result<bool, String>, String), String> {
+    let masked = |text: &str| mask(text).chars().take(LONGEST_ANSWER).collect();
+    let GateResult { answer, message, .. } =
+        answer.map_err(|fault| -> String { masked(&format!("component {}", fault.problem())) })?;
+    let message: String = masked(&message);
+    Ok(match answer {
+        Answer::Met => (Ok(true), message),
+        Answer::NotMet => (Ok(false), message),
+        Answer::Unknown => (Err(format!("{type_} does not know: {message}")), String::new()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(answer: Answer, message: &str) -> Result<(Result<bool, String>, String), String> {
+        let result = GateResult { answer, reason: "R".to_owned(), message: message.to_owned(), details: None };
+        verdict_of("example.org/rules", Ok(result), |text| text.replace("secret", "***"))
+    }
+
+    #[test]
+    fn c_363_a_component_says_yes_no_or_that_it_does_not_know_and_shows_no_secret() {
+        assert_eq!(answered(Answer::Met, "all is well"), Ok((Ok(true), "all is well".to_owned())));
+        assert_eq!(answered(Answer::NotMet, "of a secret"), Ok((Ok(false), "of a ***".to_owned())));
+        let unknown = "example.org/rules does not know: too early".to_owned();
+        assert_eq!(answered(Answer::Unknown, "too early"), Ok((Err(unknown), String::new())));
+        let fault = verdict_of("t", Err(Fault::denied("the secret crashed")), |text| text.replace("secret", "***"));
+        assert_eq!(fault, Err("component the *** crashed".to_owned()));
+    }
+
+    #[test]
+    fn c_363_limits_rules_what_a_component_says_is_cut() {
+        let long = "ä".repeat(600);
+        let cut = "ä".repeat(512);
+        assert_eq!(answered(Answer::NotMet, &long), Ok((Ok(false), cut)));
+        let fault = verdict_of("t", Err(Fault::denied(long)), str::to_owned).unwrap_err();
+        assert_eq!(fault.chars().count(), 512);
     }
 }

@@ -188,7 +188,7 @@ mod tests {
     fn the_default_counts_where_no_policy_does_and_one_that_cannot_be_used_says_why() {
         let default = explained(json!({}));
         assert_eq!(default.first().unwrap(), "the default policy: spec.approval \"None\" (policy)");
-        assert_eq!(default.len(), 30);
+        assert_eq!(default.len(), 31);
         let networks = "the default policy: spec.egress.networks [\"0.0.0.0/0\",\"::/0\"] (policy)".to_owned();
         assert!(default.contains(&networks), "{default:?}");
         let broken = explained(json!({"namespaces": {"names": ["a"]}, "quotas": 5}));

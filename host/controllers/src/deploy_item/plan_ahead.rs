@@ -305,4 +305,95 @@ mod tests {
             assert_ne!(standing(&other), standing(&first));
         }
     }
+
+    /// Items of the Execution `web`, whose job is `two`, and what they wait for of each other.
+    fn others(host: &ControllerContext, items: &[(&str, &str, Value)]) -> Vec<String> {
+        let status = json!({"jobID": "two", "jobIDFinished": "one", "phase": "Progressing", "deployItemCache": {"activeDIs":
+            items.iter().map(|(name, ..)| json!({"specName": name, "objectName": name})).collect::<Vec<_>>()}});
+        let metadata = |name: &str| json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
+        let execution = json!({"metadata": metadata("web"), "spec": {}, "status": status});
+        drop(host.stores.executions.upsert(serde_json::from_value(execution).unwrap()));
+        for (name, of_execution, status) in items {
+            let mut item = json!({"metadata": metadata(name), "spec": {"type": "t"}, "status": status});
+            item["metadata"]["labels"] = json!({(label::MANAGED_BY): of_execution});
+            drop(host.stores.deploy_items.upsert(serde_json::from_value(item).unwrap()));
+        }
+        let own = host.stores.deploy_items.get(&Key::new("n", items[0].0)).unwrap();
+        others_in_job(host, &own, &"two".into()).into_iter().map(|key| key.name.to_string()).collect()
+    }
+
+    /// A host with a deployer for each type that begins with `t`, and rules over whole jobs.
+    fn host_with_rules() -> Arc<ControllerContext> {
+        let mut host = Arc::into_inner(host()).unwrap();
+        host.plugins = Arc::new(Deploying);
+        let rules = json!([{"name": "few", "expression": "counts.delete < 9"}]);
+        let lines = json!({"profile": "compatible", "namespaces": {"names": ["*"]}, "plans": {"jobRules": rules}});
+        host.policies.put_policy("p".to_owned(), orangery_policy::Policy::read("p", &lines));
+        Arc::new(host)
+    }
+
+    struct Deploying;
+
+    impl orangery_blueprint::plugins::Plugins for Deploying {
+        fn deployer(&self, item_type: &str, _: &orangery_core::name::Namespace) -> Option<Arc<dyn Deployer>> {
+            let identity = orangery_proposal::deployer::PluginIdentity {
+                name: "p".into(),
+                version: "1".into(),
+                digest: "sha256:0".into(),
+                is_pinned: false,
+            };
+            let deployer = || Arc::new(crate::silent_deployer::SilentDeployer::new(identity)) as Arc<dyn Deployer>;
+            item_type.starts_with('t').then(deployer)
+        }
+
+        fn template_engine(
+            &self,
+            _: &str,
+            _: Option<&orangery_core::name::Namespace>,
+        ) -> Option<Arc<dyn orangery_blueprint::template_engine::TemplateEngine>> {
+            None
+        }
+
+        fn bundled_engine(
+            &self,
+            name: &str,
+            _: Arc<dyn orangery_ocm::Artifact>,
+        ) -> Arc<dyn orangery_blueprint::template_engine::TemplateEngine> {
+            unreachable!("{name}: no template is rendered here")
+        }
+
+        fn template_types(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[tokio::test]
+    async fn c_362_an_item_waits_for_those_of_its_execution_that_write_in_the_job_or_will() {
+        let host = host_with_rules();
+        let at = |job: &str, finished: &str| json!({"jobID": job, "jobIDFinished": finished});
+        let items = [
+            ("own", "web", at("two", "one")),
+            ("runs", "web", at("two", "one")),
+            ("comes", "web", at("one", "one")),
+            ("ended", "web", at("two", "two")),
+            ("elsewhere", "other", at("two", "one")),
+        ];
+        assert_eq!(others(&host, &items), ["comes", "runs"]);
+        let mut external = serde_json::to_value(host.stores.deploy_items.get(&Key::new("n", "runs")).unwrap()).unwrap();
+        external["metadata"]["resourceVersion"] = json!("2");
+        external["spec"]["type"] = json!("external");
+        drop(host.stores.deploy_items.upsert(serde_json::from_value(external).unwrap()));
+        let own = host.stores.deploy_items.get(&Key::new("n", "own")).unwrap();
+        let left: Vec<_> = others_in_job(&host, &own, &"two".into()).into_iter().map(|key| key.name).collect();
+        assert_eq!(left, ["comes"], "what external deployers write nobody knows");
+        assert_eq!(others_in_job(&host, &own, &"three".into()), [], "of another job");
+    }
+
+    #[tokio::test]
+    async fn c_362_items_have_plans_where_rules_are_over_whole_jobs() {
+        let host = host_with_rules();
+        assert!(has_plans(&host, &Key::new("n", "web")));
+        assert!(!has_plans(&self::host(), &Key::new("n", "web")));
+        assert!(has_job_rules(&host.policies.of(&"n".into())));
+    }
 }

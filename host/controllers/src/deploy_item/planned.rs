@@ -160,7 +160,7 @@ impl GatheredItem {
         writes: ItemWrites,
         turn: PlanTurn,
     ) -> Step<PlanVerdict> {
-        let known = self.as_they_count(known);
+        let known = as_they_count(known, self.requires_approval);
         let next = self.writes(&writes.next);
         let whole = next.iter().cloned().chain(self.writes(&writes.follows)).collect();
         let proposed = ProposedWrites { origin: self.origin(), next, whole };
@@ -183,20 +183,6 @@ impl GatheredItem {
                 Ok(if self.requires_approval { PlanVerdict::WaitFor(plan) } else { PlanVerdict::GoOn(Some(plan)) })
             }
         }
-    }
-
-    /// What Plans count for: where nobody has to approve anything they are there for rules over the whole job, and go on unless somebody
-    /// has rejected them (C-362).
-    fn as_they_count(&self, known: Vec<KnownPlan>) -> Vec<KnownPlan> {
-        let of = |plan: KnownPlan| match plan.decision {
-            ApprovalDecision::Open if !self.requires_approval => {
-                KnownPlan { decision: ApprovalDecision::Approved, ..plan }
-            }
-            // Nobody was asked to look at it.
-            _ if self.requires_approval && plan.needs_no_approval => KnownPlan { is_stale: true, ..plan },
-            _ => plan,
-        };
-        known.into_iter().map(of).collect()
     }
 
     /// By whom the change was made that the job carries out, and whether somebody else has to approve it.
@@ -263,6 +249,18 @@ impl GatheredItem {
     }
 }
 
+/// What Plans count for: where nobody has to approve anything they are there for rules over the whole job, and go on unless somebody
+/// has rejected them (C-362).
+fn as_they_count(known: Vec<KnownPlan>, requires_approval: bool) -> Vec<KnownPlan> {
+    let of = |plan: KnownPlan| match plan.decision {
+        ApprovalDecision::Open if !requires_approval => KnownPlan { decision: ApprovalDecision::Approved, ..plan },
+        // Nobody was asked to look at it.
+        _ if requires_approval && plan.needs_no_approval => KnownPlan { is_stale: true, ..plan },
+        _ => plan,
+    };
+    known.into_iter().map(of).collect()
+}
+
 /// The name of whoever has made a change; one that is too long is none.
 fn named_author(name: Option<&str>) -> Option<&str> {
     name.filter(|name| !name.is_empty() && name.len() <= LONGEST_AUTHOR)
@@ -275,6 +273,8 @@ fn summary(actions: impl Iterator<Item = Action>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use orangery_proposal::{ClusterRef, inventory::LocatedObject};
+
     use super::*;
 
     #[test]
@@ -291,5 +291,79 @@ mod tests {
         for nobody in [None, Some(String::new()), Some("a".repeat(1025))] {
             assert_eq!(named_author(nobody.as_deref()), None);
         }
+    }
+
+    fn known(decision: ApprovalDecision, needs_no_approval: bool) -> KnownPlan {
+        KnownPlan {
+            name: "p".to_owned(),
+            is_applied: false,
+            is_stale: false,
+            is_ended: false,
+            origin: PlanOrigin { component: "c".to_owned(), item: "i".to_owned() },
+            writes: BTreeSet::new(),
+            decision,
+            is_misdecided: false,
+            needs_no_approval,
+        }
+    }
+
+    #[test]
+    fn c_362_plans_that_are_there_for_rules_go_on_unless_somebody_has_rejected_them() {
+        let of = |plan: KnownPlan, requires_approval| {
+            let [plan] = as_they_count(vec![plan], requires_approval).try_into().unwrap();
+            let KnownPlan { decision, is_stale, .. } = plan;
+            (decision, is_stale)
+        };
+        let rejected = || ApprovalDecision::Rejected { by: "anna".to_owned(), reason: String::new() };
+        assert_eq!(of(known(ApprovalDecision::Open, true), false), (ApprovalDecision::Approved, false));
+        assert_eq!(of(known(rejected(), true), false), (rejected(), false));
+        assert_eq!(of(known(ApprovalDecision::Open, false), true), (ApprovalDecision::Open, false));
+        // Where an approval is required since, nobody was asked to look at it.
+        assert_eq!(of(known(ApprovalDecision::Open, true), true), (ApprovalDecision::Open, true));
+        assert_eq!(of(known(ApprovalDecision::Approved, true), true), (ApprovalDecision::Approved, true));
+        assert_eq!(of(known(ApprovalDecision::Approved, false), true), (ApprovalDecision::Approved, false));
+    }
+
+    #[test]
+    fn c_362_rules_over_jobs_have_what_is_written_what_follows_and_what_lies_in_former_clusters() {
+        let key = |name: &str| ObjectKey {
+            api_version: "v1".into(),
+            kind: "Secret".into(),
+            namespace: Some("n".into()),
+            name: name.into(),
+        };
+        let effect = |action: Action, name: &str| Effect {
+            located: LocatedObject { on: ClusterRef::Target, key: key(name) },
+            cluster: None,
+            action,
+            before: None,
+            after: None,
+            stage: "one".to_owned(),
+            ephemeral: name == "hook",
+        };
+        let object = |action, cluster: &str, name: &str, ephemeral| JobObject {
+            action,
+            cluster: cluster.to_owned(),
+            key: key(name),
+            ephemeral,
+        };
+        let former = object(Action::Delete, "the former cluster whose kube-system has the uid u", "left", false);
+        let next = PlannedRun {
+            effects: vec![
+                effect(Action::Create, "hook"),
+                effect(Action::None, "same"),
+                effect(Action::Foreign, "theirs"),
+            ],
+            former_objects: [former.clone()].into(),
+            ..PlannedRun::default()
+        };
+        let follows = PlannedRun { effects: vec![effect(Action::Delete, "old")], ..PlannedRun::default() };
+        let expected = [
+            object(Action::Create, "the target cluster", "hook", true),
+            object(Action::Delete, "the target cluster", "old", false),
+            former,
+        ];
+        assert_eq!(ItemWrites { next, follows }.job_objects(), expected.into());
+        assert_eq!(ItemWrites::of(PlannedRun::default()).job_objects(), BTreeSet::new());
     }
 }

@@ -191,8 +191,14 @@ async fn c_270_an_order_of_another_origin_keeps_what_selects_objects_of_the_item
 
 /// An item below an Installation, with what the policy of its namespace and `spec.approval` say of approvals.
 fn below(policy: &str, approval: Option<&str>) -> GatheredItem {
+    below_with(json!({"approval": policy}), approval)
+}
+
+/// The same with these lines in the policy.
+fn below_with(lines: Value, approval: Option<&str>) -> GatheredItem {
     let host = host();
-    let policy = json!({"profile": "compatible", "namespaces": {"names": ["*"]}, "approval": policy});
+    let mut policy = json!({"profile": "compatible", "namespaces": {"names": ["*"]}});
+    orangery_proposal::overlay::overlay(&mut policy, &lines);
     host.policies.put_policy("p".to_owned(), Policy::read("p", &policy));
     let installation = |name: &str, metadata: Value| {
         let mut whole = json!({"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"});
@@ -232,4 +238,50 @@ async fn c_49_c_311_an_approval_is_required_by_the_policy_or_the_installation_an
         let expected = if required { "2026-01-01T00:00:00Z" } else { "1970-01-01T00:00:00Z" };
         assert_eq!(now, expected, "{policy} {approval:?}");
     }
+}
+
+#[tokio::test]
+async fn c_318_c_362_rules_are_over_an_item_or_over_its_job_and_these_have_plans() {
+    let rule = |expression: &str| json!([{"name": "r", "expression": expression}]);
+    let facts = |plans: Value, approval: Option<&str>| {
+        let gathered = below_with(json!({"plans": plans}), approval);
+        let rules = (gathered.has_plan_rules(), gathered.has_job_rules());
+        (rules, gathered.requires_approval, gathered.has_plans())
+    };
+    assert_eq!(facts(json!({}), None), ((false, false), false, false));
+    assert_eq!(facts(json!({"rules": rule("true")}), None), ((true, false), false, false));
+    assert_eq!(facts(json!({"jobRules": rule("true")}), None), ((false, true), false, true));
+    assert_eq!(facts(json!({}), Some("Required")), ((false, false), true, true));
+    let digest =
+        |expression: &str| below_with(json!({"plans": {"jobRules": rule(expression)}}), None).job_rules_digest();
+    assert_eq!(digest("counts.delete < 9"), digest("counts.delete < 9"));
+    assert_ne!(digest("counts.delete < 9"), digest("counts.delete < 8"));
+    let gathered = below_with(json!({"plans": {"jobRules": rule("true")}}), None);
+    assert_eq!(gathered.tree_job(), ("n".into(), "job".into()));
+    let now = gathered.request(NextCall::default(), &ItemState::default()).now;
+    assert_eq!(now, "2026-01-01T00:00:00Z", "what is planned ahead is asked as of the job");
+}
+
+#[tokio::test]
+async fn c_318_rules_of_an_item_are_held_against_what_is_deleted_in_former_clusters() {
+    let few = json!([{"name": "few", "expression": "counts.delete <= 1"}]);
+    let gathered = below_with(json!({"plans": {"rules": few}}), None);
+    let located = |name: &str| {
+        let key = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": name});
+        let key = serde_json::from_value(key).unwrap();
+        orangery_proposal::inventory::LocatedObject { on: orangery_proposal::ClusterRef::Target, key }
+    };
+    let left = |names: &[&str]| {
+        let entries = names.iter().map(|name| (located(name), Default::default())).collect();
+        [("u".to_owned(), orangery_proposal::inventory::Inventory(entries))].into()
+    };
+    let broken = async |known: &[&str], run: &[&str]| {
+        let run = orangery_apply::DryRun { former: left(run), ..orangery_apply::DryRun::nothing() };
+        let state = ItemState { former: left(known), ..ItemState::default() };
+        gathered.broken_plan_rules(&run, &state).await.len()
+    };
+    assert_eq!(broken(&[], &[]).await, 0);
+    assert_eq!(broken(&["a"], &["a"]).await, 0, "it is the same object");
+    assert_eq!(broken(&["a"], &["b"]).await, 1);
+    assert_eq!(broken(&[], &["a", "b"]).await, 1);
 }
