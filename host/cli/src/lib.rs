@@ -25,6 +25,7 @@ pub mod file_events;
 pub mod folder;
 pub mod form;
 mod listed;
+pub mod narrowed_chart;
 pub mod offline;
 mod operators;
 pub mod record_flags;

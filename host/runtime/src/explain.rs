@@ -40,7 +40,7 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use self::{
-    chart::release_text,
+    chart::{NarrowedChart, release_text},
     inputs::RootInputs,
     item::{ExplainedSource, RenderedItem},
     search::{FieldSearch, Found},
@@ -151,18 +151,20 @@ impl ObjectExplanation<'_> {
         let (place, object) = self.object_of(&proposed, &holder)?;
         let (all, is_complete) = fields(&object.object);
         notes.extend((!is_complete).then(|| "the object has more fields than are looked at".to_owned()));
+        let release = release_text(&proposals, &rendered.item, &proposed).await;
         let search = FieldSearch {
             source: &source,
             proposals: &proposals,
             key: &object.key,
             place,
+            narrowed: NarrowedChart::of(&proposals, (&rendered.item, object), release.as_ref()).await,
             rendered: &rendered,
             wanted: &self.wanted(&all, &object.key)?,
         };
         let found = FoundOrigins {
             inputs: search.inputs(&RootInputs::of(&source).map_err(|why| self.refused(&why))?).await,
             config: search.config(&object.object).await,
-            release: release_text(&proposals, &rendered.item, &proposed).await,
+            release,
             shown: display(&object.object),
             live: self.live_object(&proposals, &rendered, object, &mut notes).await,
         };

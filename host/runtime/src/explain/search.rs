@@ -15,7 +15,7 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use super::{
-    chart::RAW,
+    chart::{NarrowedChart, RAW},
     inputs::{RootInputs, others},
     item::{ExplainedSource, RenderedItem},
 };
@@ -72,6 +72,8 @@ pub(super) struct FieldSearch<'a> {
     pub(super) key: &'a ObjectKey,
     /// The number of the object among those that are proposed.
     pub(super) place: usize,
+    /// With what of its chart it is made, where that is enough.
+    pub(super) narrowed: Option<NarrowedChart>,
     pub(super) rendered: &'a RenderedItem,
     pub(super) wanted: &'a [&'a ObjectField],
 }
@@ -143,7 +145,11 @@ impl FieldSearch<'_> {
         if item.spec == self.rendered.item.spec {
             return ChangeOutcome::Differs(BTreeSet::new());
         }
-        let proposal = match self.proposals.of(item).await {
+        let proposed = match &self.narrowed {
+            Some(narrowed) => narrowed.proposed(self.proposals, item).await,
+            None => self.proposals.of(item).await,
+        };
+        let proposal = match proposed {
             Ok(proposal) => proposal,
             Err(halt) => return ChangeOutcome::Fails(refusal(&halt)),
         };
@@ -156,7 +162,8 @@ impl FieldSearch<'_> {
     /// The object among those that are proposed: it may have another name, and stands in its place then.
     fn object<'p>(&self, objects: &'p [ProposedObject]) -> Option<&'p Value> {
         let same = objects.iter().find(|of| of.key == *self.key);
-        let renamed = || objects.get(self.place).filter(|of| of.key.kind == self.key.kind);
+        let place = self.narrowed.as_ref().map_or(self.place, |narrowed| narrowed.place);
+        let renamed = || objects.get(place).filter(|of| of.key.kind == self.key.kind);
         same.or_else(renamed).map(|of| &of.object)
     }
 
