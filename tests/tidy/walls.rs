@@ -48,6 +48,11 @@ mod tests {
             never: &["kube", "k8s-openapi", "wasmtime", "anyhow"],
         },
         Wall {
+            name: "orangery-figures",
+            ours: &[],
+            never: &["kube", "k8s-openapi", "tokio", "wasmtime", "anyhow", "prometheus-client"],
+        },
+        Wall {
             name: "orangery-ocm",
             ours: &["orangery-core"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
@@ -79,12 +84,12 @@ mod tests {
         },
         Wall {
             name: "orangery-reconcile",
-            ours: &["orangery-core", "orangery-turns"],
+            ours: &["orangery-core", "orangery-figures", "orangery-turns"],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Wall {
             name: "orangery-cluster",
-            ours: &["orangery-core", "orangery-egress", "orangery-proposal", "orangery-turns"],
+            ours: &["orangery-core", "orangery-egress", "orangery-figures", "orangery-proposal", "orangery-turns"],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Wall {
@@ -111,7 +116,14 @@ mod tests {
         },
         Wall {
             name: "orangery-plugin",
-            ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-proposal", "orangery-turns"],
+            ours: &[
+                "orangery-blueprint",
+                "orangery-core",
+                "orangery-figures",
+                "orangery-ocm",
+                "orangery-proposal",
+                "orangery-turns",
+            ],
             never: &["kube", "k8s-openapi", "anyhow", "axum"],
         },
         Wall {
@@ -161,6 +173,7 @@ mod tests {
                 "orangery-controllers",
                 "orangery-core",
                 "orangery-embedded",
+                "orangery-figures",
                 "orangery-ocm",
                 "orangery-plugin",
                 "orangery-policy",
@@ -224,6 +237,7 @@ mod tests {
         ("bindgen!", &["host/plugin/src/bindings.rs"]),
         ("redb::", &["host/embedded/"]),
         ("hyper_rustls::", &["host/registry/src/oci/connection.rs"]),
+        ("prometheus_client::", &["host/runtime/src/metrics"]),
         ("axum::", &["host/embedded/", "host/runtime/"]),
         ("minijinja::", &["plugins/jinja/"]),
         ("anyhow::", &["host/runtime/", "host/src/"]),

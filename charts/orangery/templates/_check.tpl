@@ -1,8 +1,16 @@
 {{/* What no schema tells: values that do not go together, and releases that would be in each other's way. What is in the cluster
      is known where Helm installs or upgrades, and not where it only renders. */}}
 {{- define "orangery.check" -}}
-{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) }}
-{{- fail "metrics.serviceMonitor.enabled asks for figures that metrics.enabled turns off; say metrics.enabled=true, too" }}
+{{- range list "serviceMonitor" "podMonitor" "prometheusRule" "dashboard" }}
+{{- if and (get $.Values.metrics .).enabled (not $.Values.metrics.enabled) }}
+{{- fail (printf "metrics.%s.enabled asks for figures that metrics.enabled turns off; say metrics.enabled=true, too" .) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.metrics.podMonitor.enabled (eq .Values.metrics.authentication "token") (not .Values.metrics.podMonitor.tokenSecret) }}
+{{- fail "metrics.podMonitor.enabled has Prometheus ask without a token; say which Secret has one by metrics.podMonitor.tokenSecret" }}
+{{- end }}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled }}
+{{- fail "metrics.serviceMonitor and metrics.podMonitor are both enabled, and each figure would be fetched twice; turn one of them off" }}
 {{- end }}
 {{- range .Values.extraEnv }}
 {{- if has .name (list "ORANGERY_LOG" "XDG_CACHE_HOME" "MIMALLOC_ARENA_EAGER_COMMIT" "POD_NAME" "POD_UID") }}

@@ -20,6 +20,7 @@ use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
 use orangery_turns::{HeldBytes, SharedBytes};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use self::{
     discovery::Discovery,
@@ -32,6 +33,7 @@ use crate::{
     Call, Error,
     object_memory::{HeldObject, KeptObjects, MOST_OBJECT_BYTES, share_of},
     path::segment,
+    request_figures::RequestFigures,
     shares::ClusterShares,
     watch::{Feeds, PAGE, Wake, Watches},
 };
@@ -66,6 +68,7 @@ struct ApiServer {
     watches: Watches,
     feeds: Feeds,
     objects: Arc<SharedBytes>,
+    figures: Arc<RequestFigures>,
 }
 
 /// Which object a delete is meant for: one that is another by now, or has changed, is left as it is.
@@ -129,8 +132,8 @@ impl Cluster {
     ) -> Self {
         let (requests, discovery) = (RequestGate::of(server), Discovery::default());
         let (watches, feeds) = (Watches::new(wake, shares.clone()), Feeds::new(shares));
-        let objects = Arc::clone(&shares.objects);
-        let server = ApiServer { client, address, requests, discovery, watches, feeds, objects };
+        let (objects, figures) = (Arc::clone(&shares.objects), Arc::clone(&shares.requests));
+        let server = ApiServer { client, address, requests, discovery, watches, feeds, objects, figures };
         Self { server: Arc::new(server), call: Call::default(), newest: None }
     }
 
@@ -392,6 +395,7 @@ impl ApiServer {
             return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
         }
         let attempt = self.requests.attempt(call.tenant()).map_err(|error| error.about(key))?;
+        let (method, begun) = (request.method().clone(), Instant::now());
         let answer = call.wait(limit, self.requests.send(&attempt, (&self.client, &self.objects), request)).await;
         if let (Err(_elapsed), Some(left)) = (&answer, self.requests.left_alone_for(&attempt)) {
             let (cluster, key) = (self.address.clone(), Box::new(key.clone()));
@@ -401,6 +405,7 @@ impl ApiServer {
             return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
         }
         let answer = answer.map_or_else(|_elapsed| Err(self.unanswered(key, limit)), |answer| answer.map_err(classify));
+        self.figures.count(&method, &answer, begun.elapsed());
         match &answer {
             Err(error @ (Error::Unreachable { .. } | Error::Unanswered { .. })) => attempt.failed(error),
             Ok(_) | Err(_) => attempt.answered(),

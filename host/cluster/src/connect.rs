@@ -19,6 +19,7 @@ use crate::{
     impersonation::in_the_name_of,
     kubeconfig,
     object_watcher::ObjectWatcher,
+    request_figures::RequestCounts,
     shares::ClusterShares,
     watch::{Waiter, Wake},
 };
@@ -33,6 +34,23 @@ pub struct ClusterPool {
     clusters: Mutex<Clusters>,
     handles: Arc<WatchHandles>,
     shares: ClusterShares,
+}
+
+/// The figures of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFigures {
+    /// Clusters that are kept, by credentials.
+    pub kept: usize,
+    /// API servers that they are on.
+    pub servers: usize,
+    /// Those of them that did not answer somebody lately.
+    pub silent: usize,
+    /// Watches that are open, those of feeds among them.
+    pub watches: u64,
+    /// Bytes of memory that objects take.
+    pub object_bytes: u64,
+    /// The requests, by method.
+    pub requests: Vec<RequestCounts>,
 }
 
 #[derive(Default)]
@@ -88,6 +106,23 @@ impl ClusterPool {
     /// Bytes of memory that objects of all clusters take now: those of watches, of lists under way and of what is worked with.
     pub fn object_bytes(&self) -> u64 {
         self.shares.objects.taken()
+    }
+
+    /// What there is and what was counted, for metrics.
+    pub fn figures(&self) -> ClusterFigures {
+        let (kept, servers) = {
+            let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+            let servers: Vec<_> = clusters.servers.values().filter_map(Weak::upgrade).collect();
+            (clusters.by_key.len(), servers)
+        };
+        ClusterFigures {
+            kept,
+            servers: servers.len(),
+            silent: servers.iter().filter(|server| server.is_silent()).count(),
+            watches: self.shares.watches.taken(),
+            object_bytes: self.shares.objects.taken(),
+            requests: self.shares.requests.counts(),
+        }
     }
 
     /// The cluster of a kubeconfig, for those who may connect to these networks. `tenant` is who asks: the name of the server is
@@ -218,6 +253,16 @@ mod tests {
         let again = pool.connect(&kubeconfig("http://127.0.0.1:1"), &all, &None).await.unwrap();
         let other = pool.connect(&kubeconfig("http://127.0.0.1:2"), &all, &None).await.unwrap();
         assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
+    }
+
+    #[tokio::test]
+    async fn figures_tell_what_there_is_and_name_no_cluster() {
+        let pool = pool();
+        let all = Arc::default();
+        for port in [1, 1, 2] {
+            pool.connect(&kubeconfig(&format!("http://127.0.0.1:{port}")), &all, &None).await.unwrap();
+        }
+        assert_eq!(pool.figures(), ClusterFigures { kept: 2, servers: 2, ..ClusterFigures::default() });
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ mod object_watcher;
 mod pace;
 mod path;
 mod program_content;
+mod request_figures;
 mod set;
 mod shares;
 mod watch;
@@ -34,7 +35,7 @@ pub use crate::{
     answer::MOST_ANSWER_BYTES,
     call::Call,
     cluster::{Cluster, Deletion, MOST_PAGES, MOST_REQUESTS, Precondition, is_being_deleted},
-    connect::ClusterPool,
+    connect::{ClusterFigures, ClusterPool},
     connections::Connections,
     error::{Error, NOT_SERVED, TERMINATING, UNLOCATED, code, unreached},
     guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
@@ -43,6 +44,7 @@ pub use crate::{
     kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, in_use, server_at, server_of},
     object_memory::{HeldObject, KeptObjects, MOST_OBJECT_BYTES},
     object_watcher::{MOST_APART, ObjectWatcher},
+    request_figures::RequestCounts,
     set::{ClusterSet, unobserved},
     shares::{MOST_WATCHES, SMALL_COMPARISON},
     watch::{

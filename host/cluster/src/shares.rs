@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orangery_turns::{HeldBytes, SharedBytes, Tenant, Turn, Turns};
 
-use crate::pace::EventPaces;
+use crate::{pace::EventPaces, request_figures::RequestFigures};
 
 /// The most watches on all clusters together, those of feeds among them: each is a connection that stays open, here and at its
 /// server. One namespace has at most half of them, and no more than are left (C-164).
@@ -26,6 +26,8 @@ pub(crate) struct ClusterShares {
     pub(crate) watches: Arc<SharedBytes>,
     /// How fast watches take in what they are told.
     pub(crate) paces: Arc<EventPaces>,
+    /// What requests came to.
+    pub(crate) requests: Arc<RequestFigures>,
     /// The turns of comparisons.
     comparisons: Arc<Turns>,
 }
@@ -37,6 +39,7 @@ impl ClusterShares {
             objects: SharedBytes::new(objects),
             watches: SharedBytes::new(MOST_WATCHES),
             paces: Arc::default(),
+            requests: Arc::default(),
             comparisons: Turns::new(MOST_COMPARISONS),
         }
     }

@@ -104,6 +104,20 @@ pub enum BudgetLimit {
 }
 
 impl BudgetLimit {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Cpu,
+        Self::Wall,
+        Self::Memory,
+        Self::TableElements,
+        Self::Handles,
+        Self::HostCalls,
+        Self::HostCallBytes,
+        Self::Output,
+        Self::LogLines,
+        Self::LogBytes,
+    ];
+
     /// The field of `limits` in a registration.
     pub fn field(self) -> &'static str {
         match self {

@@ -129,6 +129,13 @@ impl Recent {
         loaded.map(|known| known.slot.code() as u64)
     }
 
+    /// Bytes of the code of all that are loaded, and how many they may have.
+    pub(crate) fn all_code(&self) -> (u64, u64) {
+        let loaded =
+            self.slots().iter().filter(|known| known.slot.is_known()).map(|known| known.slot.code() as u64).sum();
+        (loaded, self.most_code as u64)
+    }
+
     fn slots(&self) -> MutexGuard<'_, Vec<RecentSlot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,11 +11,12 @@ use orangery_proposal::{
     grant::Grants,
 };
 use orangery_turns::Tenant;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use wasmtime::component::ResourceTable;
 
 use crate::{
     budget::{Budget, BudgetLimit},
+    call_figures::CallFigures,
     capability::{Capabilities, Guest, locked, postponed::Postponed, randomness::RandomnessState},
     component::CallPlace,
     error::Error,
@@ -35,6 +36,8 @@ pub(crate) struct ComponentCall<'a> {
     pub(crate) turns: Tenant,
     /// Which component it is, for messages.
     pub(crate) by: &'a PluginIdentity,
+    /// Where it is counted.
+    pub(crate) figures: &'a CallFigures,
     pub(crate) budget: &'a Budget,
     pub(crate) grants: Arc<Grants>,
     pub(crate) reach: CallImports,
@@ -56,8 +59,20 @@ pub(crate) enum CallImports {
     Gate(u64),
 }
 
-/// Calls an export of the component, in a fresh instance. Nothing of the instance outlives the answer.
+/// Calls an export of the component, in a fresh instance, and counts it. Nothing of the instance outlives the answer.
 pub(crate) async fn run(
+    sandbox: &Sandbox,
+    component: &HeldComponent,
+    call: ComponentCall<'_>,
+    request: ExportRequest,
+) -> Result<ExportAnswer, Error> {
+    let (figures, begun) = (call.figures, Instant::now());
+    let answer = Box::pin(answer(sandbox, component, call, request)).await;
+    figures.count(&answer, begun.elapsed());
+    answer
+}
+
+async fn answer(
     sandbox: &Sandbox,
     component: &HeldComponent,
     call: ComponentCall<'_>,
@@ -72,7 +87,7 @@ pub(crate) async fn run(
         Ok((room, place))
     };
     let _entered = component.waited_for(entered).await?;
-    let ComponentCall { tenant, turns: _, by: _, budget, grants, reach, now, postponed, transcript } = call;
+    let ComponentCall { tenant, turns: _, by: _, figures: _, budget, grants, reach, now, postponed, transcript } = call;
     let (randomness, reads, context, rng) = match reach {
         CallImports::Deployer(reads, seed) => (Randomness::Number(seed), Some(reads), None, None),
         CallImports::Template(context, rng) => (Randomness::of_chance(&rng), None, Some(context), Some(rng)),

@@ -9,6 +9,7 @@ mod budget;
 mod bundled;
 mod cache;
 mod call;
+mod call_figures;
 mod capability;
 mod claim;
 mod compile;
@@ -37,6 +38,7 @@ mod wasi;
 mod worker;
 
 pub use budget::{Budget, BudgetLimit};
+pub use call_figures::{CallCounts, CallResult};
 pub use compile::{compile_counting_worker_main, compile_worker_main};
 pub use component::Component;
 pub use contract::{LEVEL, WIT, contract_versions};
@@ -50,6 +52,7 @@ pub use registration::{
 };
 pub use reload::{ReloadOutcome, Reloaded};
 pub use sandbox::{
-    Allocator, CacheShares, CallIsolation, MemoryShares, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION,
+    Allocator, CacheShares, CallIsolation, MemoryShares, Occupancy, Sandbox, SandboxConfig, SandboxFigures,
+    WASMTIME_VERSION,
 };
 pub use worker::{WorkerCommand, call_worker_main, read_worker_frame};

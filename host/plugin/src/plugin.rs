@@ -29,6 +29,7 @@ use crate::{
     budget::Budget,
     bundled::BundledTerms,
     call::{self, CallImports, ComponentCall},
+    call_figures::{CallFigures, OF_BLUEPRINTS},
     capability::{locked, postponed::Postponed, randomness::RandomnessState},
     component::{Component, Slot},
     convert,
@@ -47,6 +48,8 @@ pub struct Plugin {
     name: Arc<str>,
     grants: Arc<Grants>,
     budget: Budget,
+    /// Where its calls are counted.
+    figures: Arc<CallFigures>,
     ownership_labels: Vec<String>,
     /// What its registration says under `configuration`.
     configuration: Option<Value>,
@@ -77,6 +80,7 @@ impl Plugin {
         let spec = registration.spec;
         Self {
             configuration: spec.configuration,
+            figures: sandbox.call_figures().of(&name),
             grants: Arc::new(spec.grants),
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
@@ -104,6 +108,7 @@ impl Plugin {
         // A file of the blueprint is read for it.
         let digest = off_the_executor(|| component.digest().to_owned());
         Self {
+            figures: sandbox.call_figures().of(OF_BLUEPRINTS),
             grants: terms.grants.clone(),
             budget: terms.budget.clone(),
             ownership_labels: Vec::new(),
@@ -297,6 +302,7 @@ impl Plugin {
             turns: tenant.clone().filter(|_| !self.is_candidate),
             tenant,
             by: &self.identity,
+            figures: &self.figures,
             budget: &self.budget,
             grants: self.grants.clone(),
             reach,

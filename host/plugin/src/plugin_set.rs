@@ -20,7 +20,7 @@ use crate::{
     installed::{InstalledTable, RegisteredPlugin, TypeClaims},
     plugin::Plugin,
     registration::Registered,
-    sandbox::{Occupancy, Sandbox},
+    sandbox::{Sandbox, SandboxFigures},
 };
 
 /// The components of a host.
@@ -115,9 +115,9 @@ impl PluginSet {
         self.installed.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What calls of components hold at the moment.
-    pub fn occupancy(&self) -> Occupancy {
-        self.sandbox.occupancy()
+    /// What was counted of calls of components, and what they hold at the moment.
+    pub fn figures(&self) -> SandboxFigures {
+        self.sandbox.figures()
     }
 
     /// Compiles and loads all of them, one after the other; a call meanwhile waits for its own. To be spawned at the start,

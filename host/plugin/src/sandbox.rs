@@ -14,6 +14,7 @@ use std::{
 };
 
 use orangery_blueprint::plugins::CallQuotas;
+use orangery_figures::ByName;
 use orangery_proposal::deployer::PluginIdentity;
 use orangery_turns::{SharedBytes, Tenant, Turn, Turns, lending};
 use wasmtime::{Engine, component::Linker};
@@ -28,6 +29,7 @@ use crate::{
     budget::Budget,
     bundled::Recent,
     cache::CompilationCache,
+    call_figures::{CallCounts, CallFigures},
     capability::{self, Guest},
     compile::SlowCompilations,
     component::Slot,
@@ -105,6 +107,19 @@ pub struct Occupancy {
     pub bytes: usize,
 }
 
+/// What was counted of calls, and what they hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxFigures {
+    /// What calls hold at the moment.
+    pub occupancy: Occupancy,
+    /// Bytes of linear memory that all calls together may have.
+    pub memory_limit: u64,
+    /// Bytes of machine code of components of blueprints that stay loaded, and how many there may be.
+    pub code: (u64, u64),
+    /// The calls of each component by the name of its plugin, sorted; a bounded number of them (C-390).
+    pub calls: Vec<(Arc<str>, CallCounts)>,
+}
+
 /// Loads components and gives their calls room. One per process: engines of one process share nothing.
 pub struct Sandbox {
     engine: Engine,
@@ -112,6 +127,9 @@ pub struct Sandbox {
     ticker: Ticker,
     linker: Linker<Guest>,
     memory: Arc<SharedMemory>,
+    memory_limit: u64,
+    /// The calls by the name of their plugin.
+    call_figures: ByName<CallFigures>,
     rooms: Arc<Turns>,
     /// Of these rooms, those for calls that may take much memory.
     large_rooms: Arc<Turns>,
@@ -222,6 +240,8 @@ impl Sandbox {
             engine,
             allocator,
             memory: Arc::new(SharedMemory::new(memory)),
+            memory_limit: memory as u64,
+            call_figures: CallFigures::by_name(),
             rooms: Turns::new(calls as usize),
             large_rooms: Turns::new(large_rooms(calls, memory)),
             workers: Workers::new(worker.clone(), MemoryShares::workers_in(memory)),
@@ -259,6 +279,17 @@ impl Sandbox {
             },
             None => Occupancy { calls, bytes, ..Occupancy::default() },
         }
+    }
+
+    /// What was counted of calls so far, and what they hold at the moment.
+    pub fn figures(&self) -> SandboxFigures {
+        let calls = self.call_figures.all().into_iter().map(|(name, figures)| (name, figures.counts())).collect();
+        let code = self.recent.all_code();
+        SandboxFigures { occupancy: self.occupancy(), memory_limit: self.memory_limit, code, calls }
+    }
+
+    pub(crate) fn call_figures(&self) -> &ByName<CallFigures> {
+        &self.call_figures
     }
 
     /// Where the registered component of this digest is kept, whoever asks for it.

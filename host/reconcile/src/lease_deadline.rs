@@ -56,6 +56,14 @@ impl LeaseDeadline {
         self.lock().is_some_and(|end| now.here < end.here && now.everywhere < end.everywhere)
     }
 
+    /// How long this process may still write: on the clock by which that is shorter.
+    pub fn left(&self) -> Duration {
+        let now = self.now();
+        let Some(end) = *self.lock() else { return Duration::ZERO };
+        let everywhere = Duration::try_from(end.everywhere.duration_since(now.everywhere)).unwrap_or_default();
+        end.here.saturating_duration_since(now.here).min(everywhere)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Moment>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,6 +102,17 @@ mod tests {
         assert!(deadline.clone().lasts());
         deadline.clone().end();
         assert!(!deadline.lasts());
+    }
+
+    #[test]
+    fn what_is_left_of_a_term_is_told_by_the_clock_on_which_it_ends_first() {
+        let (deadline, clock) = deadline();
+        assert_eq!(deadline.left(), Duration::ZERO);
+        deadline.extend(deadline.now(), LONG);
+        *clock.0.lock().unwrap() += Duration::from_secs(3000);
+        assert_eq!(deadline.left(), Duration::from_secs(600));
+        *clock.0.lock().unwrap() += LONG;
+        assert_eq!(deadline.left(), Duration::ZERO);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::{
 };
 
 use orangery_core::name::{Namespace, ObjectName};
+use orangery_figures::DurationCounts;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -65,10 +66,10 @@ pub struct QueueCounts {
     pub by_time: u64,
     /// Calls of objects that waited and heard nothing for long (C-11).
     pub by_stale_watch: u64,
-    /// Time spent in calls, all together.
-    pub busy: Duration,
-    /// Time that keys waited for their call, all together.
-    pub waited: Duration,
+    /// Time spent in calls.
+    pub busy: DurationCounts,
+    /// Time that keys waited for their call.
+    pub waited: DurationCounts,
 }
 
 /// How a call ended, for the counts.
@@ -283,7 +284,7 @@ impl CallPlan {
         let entry = self.entries.entry(key.clone()).or_default();
         let mut by = CallCause::Event;
         if let KeyState::Queued { since, cause } = entry.state {
-            self.counts.waited += now.saturating_duration_since(since);
+            self.counts.waited.add(now.saturating_duration_since(since));
             by = cause;
         }
         entry.state = KeyState::Running { since: now, woken: false };
@@ -308,7 +309,7 @@ impl CallPlan {
                 self.running.remove(&key.namespace);
             }
         }
-        self.counts.busy += now.saturating_duration_since(since);
+        self.counts.busy.add(now.saturating_duration_since(since));
         *match ended {
             Ended::Settled => &mut self.counts.settled,
             Ended::Conflict => &mut self.counts.conflicts,

@@ -1,34 +1,46 @@
-//! The figures of an operator as Prometheus text (`docs/rules.md`, Metrics), and the endpoint that serves them.
+//! The figures of an operator as metrics of Prometheus (`docs/metrics.md`), and the endpoint that serves them.
 //!
-//! Counted where it happens (queues, clients) or from what is known (stores) at the moment of asking; nothing is
-//! collected in between. Low cardinality: controllers, kinds and verbs, never objects.
+//! Counted where it happens (queues, clients, calls of components) or from what is known (stores) at the moment of asking; nothing
+//! is collected in between. Labels have values of closed sets, or a bounded number of them (C-390).
 
 use std::{
-    collections::BTreeMap,
-    fmt::{self, Write},
+    fmt,
     net::SocketAddr,
     sync::{Arc, OnceLock},
 };
 
 use axum::{
     Router,
-    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderMap, StatusCode,
+        header::{ACCEPT, CONTENT_TYPE},
+    },
     response::IntoResponse as _,
     routing::get,
 };
-use orangery_api::condition::Condition;
+use orangery_cluster::ClusterFigures;
 use orangery_controllers::Stores;
-use orangery_core::condition;
-use orangery_plugin::Occupancy;
-use orangery_reconcile::{Queue, QueueCounts};
+use orangery_plugin::{MemoryShares, SandboxFigures};
+use orangery_reconcile::{LeaseDeadline, Queue};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, prometheus_text, text},
+    registry::Registry,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::bounded::BoundedListener;
 pub use self::reader::MetricsReaders;
+use self::{bounded::BoundedListener, jobs::JobFigures, page::MetricsPage};
 use crate::{operator::Operator, requests::Requests};
 
 mod bounded;
+mod families;
+mod family;
+mod jobs;
+mod objects;
+mod page;
+mod process;
 mod reader;
 
 /// Where figures come from. Clones show the same.
@@ -37,7 +49,9 @@ pub struct Figures {
     /// Not there as long as this process waits for its lease.
     active: Arc<OnceLock<Active>>,
     requests: Requests,
-    occupancy: Arc<dyn Fn() -> Occupancy + Send + Sync>,
+    sandbox: Arc<dyn Fn() -> SandboxFigures + Send + Sync>,
+    /// Memory that the process may have, in bytes; 0 where nothing says it.
+    memory_limit: u64,
 }
 
 /// What an active operator has.
@@ -45,6 +59,14 @@ struct Active {
     stores: Stores,
     queues: Vec<(&'static str, Queue)>,
     writes_of_others: Box<dyn Fn() -> u64 + Send + Sync>,
+    clusters: Box<dyn Fn() -> ClusterFigures + Send + Sync>,
+    /// Bytes of memory that objects of clusters may take.
+    object_memory: u64,
+    /// Bytes of memory that answers of executions take, and may take.
+    rendered: Box<dyn Fn() -> (u64, u64) + Send + Sync>,
+    /// Until when it may write; `None` for ever.
+    term: Option<LeaseDeadline>,
+    jobs: JobFigures,
 }
 
 /// Why the endpoint cannot be served.
@@ -56,17 +78,25 @@ pub struct ServeError {
 }
 
 impl Figures {
-    /// Those of a client, of components by what their calls hold, and soon of an operator.
-    pub fn new(requests: Requests, occupancy: impl Fn() -> Occupancy + Send + Sync + 'static) -> Self {
-        Self { active: Arc::default(), requests, occupancy: Arc::new(occupancy) }
+    /// Those of a client, of calls of components, and soon of an operator.
+    pub fn new(requests: Requests, sandbox: impl Fn() -> SandboxFigures + Send + Sync + 'static) -> Self {
+        let memory_limit = MemoryShares::of_machine().total.unwrap_or_default();
+        Self { active: Arc::default(), requests, sandbox: Arc::new(sandbox), memory_limit }
     }
 
     /// From now on the figures of the operator are shown, and it has to be ready. There is one in a process.
     pub fn show(&self, operator: &Operator) {
+        let jobs = JobFigures::default();
+        jobs.follow(operator.stores());
         let active = Active {
             stores: operator.stores().clone(),
             queues: operator.queues().to_vec(),
             writes_of_others: Box::new(operator.writes_of_others()),
+            clusters: Box::new(operator.cluster_figures()),
+            object_memory: operator.object_memory(),
+            rendered: Box::new(operator.rendered()),
+            term: operator.lease_deadline(),
+            jobs,
         };
         drop(self.active.set(active));
     }
@@ -97,7 +127,10 @@ impl Figures {
         let health = self.clone().health();
         let text = move |headers: HeaderMap| async move {
             match readers.check(&headers).await {
-                Ok(()) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], self.text()).into_response(),
+                Ok(()) => {
+                    let format = TextFormat::accepted(&headers);
+                    ([(CONTENT_TYPE, format.content_type())], self.text(format)).into_response()
+                }
                 Err(refused) => refused.into_response(),
             }
         };
@@ -137,44 +170,52 @@ impl Figures {
         }
     }
 
-    /// All figures, in the text format of Prometheus.
-    pub fn text(&self) -> String {
-        let mut page = MetricsText::default();
-        // Writing to a string cannot fail.
-        let _ = self.write(&mut page);
-        page.text
+    /// All figures, in a format.
+    fn text(&self, format: TextFormat) -> String {
+        let (mut registry, mut page) = (Registry::default(), String::new());
+        registry.register_collector(Box::new(self.clone()));
+        let written = match format {
+            TextFormat::Prometheus => prometheus_text::encode(&mut page, &registry),
+            TextFormat::OpenMetrics => text::encode(&mut page, &registry),
+        };
+        // Writing to a string cannot fail, and half a page would be taken for a whole one.
+        if written.is_err() { String::new() } else { page }
+    }
+}
+
+impl fmt::Debug for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Figures").field("is_active", &self.active.get().is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Collector for Figures {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.write(&mut MetricsPage(encoder))
+    }
+}
+
+/// The formats that figures are answered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextFormat {
+    /// The text format of Prometheus, for whoever names no other.
+    Prometheus,
+    /// OpenMetrics, which tells units, for whoever names it.
+    OpenMetrics,
+}
+
+impl TextFormat {
+    fn accepted(headers: &HeaderMap) -> Self {
+        let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut names = accepts.flat_map(|value| value.split([',', ';'])).map(str::trim);
+        if names.any(|name| name == "application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    fn write(&self, page: &mut MetricsText) -> fmt::Result {
-        let active = self.active.get();
-        let queues = active.map_or(&[][..], |active| &active.queues);
-        let counts: Vec<(&str, QueueCounts)> = queues.iter().map(|(name, queue)| (*name, queue.counts())).collect();
-        page.family("orangery_lease_held", "gauge", "Whether this operator is the active one.")?;
-        page.sample("orangery_lease_held", &[], u8::from(active.is_some()))?;
-        let help = "Writes of a status by operators with other Leases while this one is active.";
-        page.family("orangery_other_operators_writes_total", "counter", help)?;
-        page.sample(
-            "orangery_other_operators_writes_total",
-            &[],
-            active.map_or(0, |active| (active.writes_of_others)()),
-        )?;
-        write_reconciles(page, &counts)?;
-        write_queues(page, &counts)?;
-        page.family("orangery_resource_condition", "gauge", "Objects by kind, condition and its status.")?;
-        let conditions = active.map(|active| conditions(&active.stores)).unwrap_or_default();
-        for ((kind, condition, status), count) in conditions {
-            let labels = [("kind", kind), ("type", condition), ("status", status)];
-            page.sample("orangery_resource_condition", &labels, count)?;
+    fn content_type(self) -> &'static str {
+        match self {
+            TextFormat::Prometheus => prometheus_text::CONTENT_TYPE,
+            TextFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
-        write_occupancy(page, (self.occupancy)())?;
-        page.family("orangery_api_requests_total", "counter", "Requests to the API server by verb, kind and answer.")?;
-        for (asked, count) in self.requests.counts() {
-            let code = asked.status.to_string();
-            let labels = [("verb", asked.verb), ("kind", asked.resource.as_str()), ("code", code.as_str())];
-            page.sample("orangery_api_requests_total", &labels, count)?;
-        }
-        page.family("orangery_build_info", "gauge", "The version; always 1.")?;
-        page.sample("orangery_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1)
     }
 }
 
@@ -190,118 +231,6 @@ async fn listen(pages: Router, address: SocketAddr, stop: CancellationToken) -> 
         }
     });
     Ok(bound)
-}
-
-/// What waits holds nothing: between two calls there is no instance of a component.
-fn write_occupancy(page: &mut MetricsText, held: Occupancy) -> fmt::Result {
-    page.family("orangery_plugin_calls", "gauge", "Calls of components that run.")?;
-    page.sample("orangery_plugin_calls", &[], held.calls)?;
-    page.family("orangery_plugin_memory_bytes", "gauge", "Linear memory that calls of components hold.")?;
-    page.sample("orangery_plugin_memory_bytes", &[], held.bytes)
-}
-
-/// What stands for all conditions that the host does not make.
-const OTHER: &str = "other";
-
-/// The conditions that have a series of their own.
-const SHOWN_CONDITIONS: [&str; 6] = {
-    let [ready, reconciling, stalled, progressing] = condition::OWNED;
-    [ready, reconciling, stalled, progressing, condition::DRIFTED, condition::OVERWRITE]
-};
-
-fn conditions(stores: &Stores) -> BTreeMap<(&'static str, &'static str, &'static str), usize> {
-    let mut counts = BTreeMap::new();
-    let mut count = |kind: &'static str, conditions: &[Condition]| {
-        for Condition { type_, status, .. } in conditions {
-            // Whoever may write a status may write any of them, and each would be a series of its own.
-            let known = SHOWN_CONDITIONS.iter().find(|shown| *shown == type_).copied();
-            let status = ["True", "False", "Unknown"].into_iter().find(|known| known == status);
-            *counts.entry((kind, known.unwrap_or(OTHER), status.unwrap_or(OTHER))).or_default() += 1;
-        }
-    };
-    stores.installations.for_each(|object| {
-        count("Installation", object.status.as_ref().map_or(&[], |status| &status.conditions));
-    });
-    stores.executions.for_each(|object| {
-        count("Execution", object.status.as_ref().map_or(&[], |status| &status.conditions));
-    });
-    stores.deploy_items.for_each(|object| {
-        count("DeployItem", object.status.as_ref().map_or(&[], |status| &status.conditions));
-    });
-    counts
-}
-
-fn write_reconciles(page: &mut MetricsText, counts: &[(&str, QueueCounts)]) -> fmt::Result {
-    page.family("orangery_reconcile_total", "counter", "Calls of a controller by how they ended.")?;
-    for (controller, counts) in counts {
-        let results = [
-            ("settled", counts.settled),
-            ("conflict", counts.conflicts),
-            ("retry", counts.retried),
-            ("stalled", counts.stalled),
-            ("panic", counts.panicked),
-        ];
-        for (result, count) in results {
-            page.sample("orangery_reconcile_total", &[("controller", controller), ("result", result)], count)?;
-        }
-    }
-    page.family("orangery_reconcile_called_total", "counter", "Calls of a controller by what made them.")?;
-    for (controller, counts) in counts {
-        let causes = [("event", counts.by_event), ("timer", counts.by_time), ("silence", counts.by_stale_watch)];
-        for (by, count) in causes {
-            page.sample("orangery_reconcile_called_total", &[("controller", controller), ("by", by)], count)?;
-        }
-    }
-    page.family("orangery_reconcile_duration_seconds", "summary", "Time spent in calls of a controller.")?;
-    for (controller, counts) in counts {
-        let labels = [("controller", *controller)];
-        page.sample("orangery_reconcile_duration_seconds_sum", &labels, counts.busy.as_secs_f64())?;
-        page.sample("orangery_reconcile_duration_seconds_count", &labels, calls(counts))?;
-    }
-    page.family("orangery_reconcile_running", "gauge", "Calls of a controller that are under way.")?;
-    counts.iter().try_for_each(|(controller, counts)| {
-        page.sample("orangery_reconcile_running", &[("controller", controller)], counts.running)
-    })
-}
-
-fn write_queues(page: &mut MetricsText, counts: &[(&str, QueueCounts)]) -> fmt::Result {
-    page.family("orangery_queue_depth", "gauge", "Objects that wait for a call of their controller.")?;
-    for (controller, counts) in counts {
-        page.sample("orangery_queue_depth", &[("controller", controller)], counts.queued)?;
-    }
-    page.family("orangery_queue_wait_seconds", "summary", "Time that objects waited for a call of their controller.")?;
-    counts.iter().try_for_each(|(controller, counts)| {
-        let labels = [("controller", *controller)];
-        page.sample("orangery_queue_wait_seconds_sum", &labels, counts.waited.as_secs_f64())?;
-        page.sample("orangery_queue_wait_seconds_count", &labels, calls(counts) + counts.running as u64)
-    })
-}
-
-fn calls(counts: &QueueCounts) -> u64 {
-    counts.settled + counts.conflicts + counts.retried + counts.stalled + counts.panicked
-}
-
-/// Prometheus text as it grows.
-#[derive(Default)]
-struct MetricsText {
-    text: String,
-}
-
-impl MetricsText {
-    fn family(&mut self, name: &str, sort: &str, help: &str) -> fmt::Result {
-        write!(self.text, "# HELP {name} {help}\n# TYPE {name} {sort}\n")
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) -> fmt::Result {
-        self.text.push_str(name);
-        for (number, (label, value)) in labels.iter().enumerate() {
-            let open = if number == 0 { '{' } else { ',' };
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            write!(self.text, "{open}{label}=\"{value}\"")?;
-        }
-        let close = if labels.is_empty() { "" } else { "}" };
-        writeln!(self.text, "{close} {value}")
-    }
 }
 
 #[cfg(test)]

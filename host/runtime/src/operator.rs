@@ -12,6 +12,7 @@ use std::{
 use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
+use orangery_cluster::{ClusterFigures, ClusterPool};
 use orangery_controllers::{
     ActingAccounts, CacheMemory, CallRecords, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey,
     HostKeyError, JobHistories, NamespaceCalls, NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, Recordings,
@@ -153,6 +154,8 @@ pub struct Operator {
     host: Arc<ControllerContext>,
     authors: Option<Arc<StatusAuthors>>,
     queues: Vec<(&'static str, Queue)>,
+    /// The clusters that it has connected to.
+    clusters: Option<Arc<ClusterPool>>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
     /// How long running reconciles may take to end once it is told to stop.
@@ -171,9 +174,8 @@ impl Operator {
         config.definitions.ensure(&config.client).await?;
         let namespace = Namespace::from(config.client.default_namespace());
         let key = HostKey::ensure(&config.client, &namespace, config.rng.as_ref()).await?;
-        let (plugins, components) = (config.plugins, config.components);
+        let (plugins, components, rng) = (config.plugins, config.components, Arc::clone(&config.rng));
         let (crashes, written) = Crashes::new(config.client.clone(), &config.pod, Arc::clone(&config.clock));
-        let rng = Arc::clone(&config.rng);
         let mut host = ControllerContext::new((config.client, stores()), plugins, components, config.clock, rng, key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
@@ -195,6 +197,7 @@ impl Operator {
             host: Arc::clone(&host),
             authors,
             queues: Vec::new(),
+            clusters: None,
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
             grace: config.grace,
@@ -253,6 +256,28 @@ impl Operator {
         &self.queues
     }
 
+    /// What there is of clusters, and what was counted of requests to them.
+    pub fn cluster_figures(&self) -> impl Fn() -> ClusterFigures + Send + Sync + 'static {
+        let clusters = self.clusters.clone();
+        move || clusters.as_ref().map(|clusters| clusters.figures()).unwrap_or_default()
+    }
+
+    /// Until when it may write; `None` for ever.
+    pub fn lease_deadline(&self) -> Option<LeaseDeadline> {
+        self.host.term.clone()
+    }
+
+    /// What objects of clusters may take of memory, in bytes.
+    pub fn object_memory(&self) -> u64 {
+        self.host.memory.objects
+    }
+
+    /// Bytes of memory that answers of executions of blueprints take, and may take.
+    pub fn rendered(&self) -> impl Fn() -> (u64, u64) + Send + Sync + 'static {
+        let rendered = Arc::clone(&self.host.rendered);
+        move || (rendered.taken(), 2 * rendered.most_of_one())
+    }
+
     /// Waits until the first lists are in: from now on everything that changes is worked on.
     pub async fn ready(&self) {
         tokio::join!(synced(&self.stores), self.host.policies.synced(), self.host.plugins_known());
@@ -304,6 +329,7 @@ impl Operator {
         let stores = self.stores.clone();
         wire(&stores, &queues);
         let pool = clusters(&queues, host.memory.objects);
+        self.clusters = Some(Arc::clone(&pool));
         let controller = InstallationController::new(Arc::clone(host), Arc::clone(&pool), queues.installations.clone());
         self.control(controller, stores.installations, queues.installations.clone(), options);
         let controller = ExecutionController::new(

@@ -11,6 +11,8 @@ use std::{
 
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
+use orangery_figures::{DurationCounts, Durations};
+use tokio::time::Instant;
 use tower::{Layer, Service, timeout::TimeoutLayer};
 
 use crate::lease::Fence;
@@ -47,12 +49,27 @@ pub struct RequestRecord {
 pub struct Requests {
     /// Protects the counts; held for one increment or one copy.
     counts: Arc<Mutex<BTreeMap<RequestRecord, u64>>>,
+    durations: Arc<[Durations; VERBS.len()]>,
 }
+
+/// The verbs that durations are counted by; the last one stands for all others.
+const VERBS: [&str; 9] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", OTHER];
 
 impl Requests {
     /// The counts so far.
     pub fn counts(&self) -> BTreeMap<RequestRecord, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How long it took until answers began, by verb: those verbs that were used.
+    pub fn durations(&self) -> Vec<(&'static str, DurationCounts)> {
+        let counts = VERBS.into_iter().zip(self.durations.iter().map(Durations::counts));
+        counts.filter(|(_, counts)| counts.count() > 0).collect()
+    }
+
+    fn took(&self, verb: &str, duration: Duration) {
+        let at = VERBS.iter().position(|known| *known == verb).unwrap_or(VERBS.len() - 1);
+        self.durations.get(at).into_iter().for_each(|durations| durations.add(duration));
     }
 
     /// Definitions and roles decide what is asked for: each resource would be a series of its own.
@@ -98,11 +115,12 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (verb, resource) = parse(request.method(), request.uri().path(), request.uri().query().unwrap_or_default());
-        let requests = self.requests.clone();
+        let (requests, begun) = (self.requests.clone(), Instant::now());
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await;
             let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+            requests.took(verb, begun.elapsed());
             requests.count(RequestRecord { verb, resource, status });
             answer
         })
@@ -275,5 +293,7 @@ mod tests {
         assert_eq!(api.get_opt("a").await.unwrap(), None);
         let asked = RequestRecord { verb: "get", resource: "namespaces".to_owned(), status: 404 };
         assert_eq!(requests.counts(), BTreeMap::from([(asked, 1)]));
+        let durations: Vec<_> = requests.durations().into_iter().map(|(verb, of)| (verb, of.count())).collect();
+        assert_eq!(durations, [("get", 1)]);
     }
 }

@@ -94,7 +94,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     let own_address = Some(own_address(&cluster));
     let components = arguments.repositories.open(&[])?;
     let (requests, held) = (Requests::default(), plugins.clone());
-    let (figures, metrics) = (Figures::new(requests.clone(), move || held.occupancy()), CancellationToken::new());
+    let (figures, metrics) = (Figures::new(requests.clone(), move || held.figures()), CancellationToken::new());
     let _served_until_the_end = metrics.clone().drop_guard();
     if let Some(address) = arguments.health_address {
         let bound = figures.clone().serve_health(address, metrics.clone()).await?;

@@ -16,6 +16,7 @@ async fn the_chart_renders_what_is_kept_for_each_set_of_values() {
     let sets = [
         "all",
         "metrics",
+        "monitoring",
         "namespaces",
         "open-metrics",
         "own-account",
@@ -121,6 +122,18 @@ async fn c_232_values_of_the_wrong_sort_are_refused_with_a_sentence_that_names_t
         (
             "metrics.serviceMonitor.enabled=true",
             "metrics.serviceMonitor.enabled asks for figures that metrics.enabled turns off; say metrics.enabled=true, too",
+        ),
+        (
+            "metrics.dashboard.enabled=true",
+            "metrics.dashboard.enabled asks for figures that metrics.enabled turns off; say metrics.enabled=true, too",
+        ),
+        (
+            "metrics.enabled=true,metrics.podMonitor.enabled=true",
+            "metrics.podMonitor.enabled has Prometheus ask without a token; say which Secret has one by metrics.podMonitor.tokenSecret",
+        ),
+        (
+            r#"{"metrics":{"enabled":true,"authentication":"none","serviceMonitor":{"enabled":true},"podMonitor":{"enabled":true}}}"#,
+            "metrics.serviceMonitor and metrics.podMonitor are both enabled, and each figure would be fetched twice; turn one of them off",
         ),
         (
             r#"extraEnv=[{"name":"ORANGERY_LOG","value":"debug"}]"#,

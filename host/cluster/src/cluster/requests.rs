@@ -104,6 +104,12 @@ impl Default for ServerGate {
 }
 
 impl ServerGate {
+    /// Whether it is known that the server does not answer somebody.
+    pub(crate) fn is_silent(&self) -> bool {
+        let now = Instant::now();
+        self.health().outages.values().any(|outage| outage.is_tried || now < outage.until + REST_CEILING)
+    }
+
     fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -395,6 +401,7 @@ mod tests {
         fails_after(&requests, OUTAGE_AFTER / 2).await;
         assert!(requests.attempt(&None).is_ok(), "what fails fast may be asked again");
         fails_after(&requests, OUTAGE_AFTER).await;
+        assert!(requests.server.is_silent());
         assert_eq!(requests.attempt(&None).err().map(|error| error.to_string()), Some(silent().to_string()));
         advance(FIRST_REST).await;
         let trying = requests.attempt(&None).unwrap();

@@ -17,9 +17,11 @@ use super::{
     *,
 };
 use crate::{
+    bundled::BundledTerms,
     component::{CallPlace, Component, UncheckedCode},
     inspect,
     meter::MemorySource as _,
+    plugin::Plugin,
     registration::{ReadBytes, StoredBytes},
     worker::CompiledCode,
 };
@@ -470,4 +472,22 @@ async fn c_302_limits_components_memory_waits_so_long_for_the_turn_of_a_call() {
     assert_eq!(begun.elapsed(), LONGEST_ROOM);
     let registered = HeldComponent::registered(component);
     assert!(tokio::time::timeout(100 * LONGEST_ROOM, registered.waited_for(never())).await.is_err());
+}
+
+/// Whoever has blueprints chooses what they bring along, and whoever installs Plugins their names.
+#[tokio::test]
+async fn c_390_components_of_blueprints_are_counted_together_and_a_hundred_others_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = compiling(&folder.path().join("cache"));
+    let (component, terms) = (Arc::new(CountedComponent::new(&component(1))), BundledTerms::default());
+    for number in 0..10_000 {
+        drop(Plugin::of_blueprint(&format!("engine-{number}"), component.clone(), &terms, sandbox.clone()));
+    }
+    let names = || sandbox.figures().calls.into_iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(), ["of-blueprint"]);
+    for number in 0..10_000 {
+        sandbox.call_figures().of(&format!("plugin-{number}"));
+    }
+    assert_eq!(names().len(), orangery_figures::MOST_NAMES + 1);
+    assert!(names().contains(&"other".to_owned()) && !names().contains(&"plugin-5000".to_owned()));
 }

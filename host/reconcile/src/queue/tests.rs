@@ -152,7 +152,8 @@ async fn the_tally_counts_what_happened() {
         queue.finish(&called, ended);
     }
     queue.next(|_| false).await;
-    let counted = QueueCounts { busy: Duration::ZERO, waited: Duration::ZERO, ..queue.counts() };
+    let counted = QueueCounts { busy: DurationCounts::default(), waited: DurationCounts::default(), ..queue.counts() };
+    assert_eq!((queue.counts().busy.count(), queue.counts().waited.count()), (5, 6));
     let expected = QueueCounts {
         queued: 1,
         running: 1,

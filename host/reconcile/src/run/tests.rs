@@ -12,6 +12,7 @@ use orangery_core::{
     name::JobId,
     step::{Until, Wait},
 };
+use orangery_figures::DurationCounts;
 use orangery_turns::slot;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
@@ -181,7 +182,7 @@ async fn counts_after(queue: &Queue, calls: u64) -> QueueCounts {
         loop {
             let counts = queue.counts();
             if counts.settled + counts.conflicts + counts.retried + counts.stalled + counts.panicked >= calls {
-                return QueueCounts { busy: Duration::ZERO, waited: Duration::ZERO, ..counts };
+                return QueueCounts { busy: DurationCounts::default(), waited: DurationCounts::default(), ..counts };
             }
             tokio::task::yield_now().await;
         }

@@ -1,6 +1,11 @@
-//! Readers of metrics: they show a bearer token whose user may get `/metrics`, as the API server says (C-147).
+//! Readers of metrics: they show a bearer token whose user may get `/metrics`, as the API server says (C-147). What it says is remembered for a short
+//! time (C-391).
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::http::{
     HeaderMap, StatusCode,
@@ -12,7 +17,8 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::sync::Semaphore;
+use orangery_core::digest::sha256;
+use tokio::{sync::Semaphore, time::Instant};
 
 /// The most tokens that the API server is asked about at once.
 pub(super) const MOST_REVIEWS: usize = 4;
@@ -29,11 +35,30 @@ pub enum MetricsReaders {
     Authorized(TokenReviewer),
 }
 
+/// How long the answer counts that a user may read: a right that was taken away holds for so long (C-391).
+pub(super) const LONGEST_REMEMBERED: Duration = Duration::from_secs(60);
+
+/// How long the answer counts that a user may not: who is given the right waits for so long (C-391).
+pub(super) const LONGEST_REFUSED: Duration = Duration::from_secs(5);
+
+/// The most tokens whose answers are remembered; the one that was asked about first leaves (C-391).
+pub(super) const MOST_REMEMBERED: usize = 64;
+
 /// Asks the API server about tokens.
 #[derive(Clone)]
 pub struct TokenReviewer {
     client: Client,
     turns: Arc<Semaphore>,
+    /// Protects what was answered about known users, the oldest first, by digests of their tokens. Held for one look or one change.
+    remembered: Arc<Mutex<VecDeque<RememberedAnswer>>>,
+}
+
+/// What was answered about a known user.
+struct RememberedAnswer {
+    /// Of the token.
+    digest: String,
+    asked: Instant,
+    answer: Result<(), RefusedReader>,
 }
 
 /// Why metrics are not shown.
@@ -50,7 +75,11 @@ pub(super) enum RefusedReader {
 impl MetricsReaders {
     /// Those whom the API server of this client lets read `/metrics`.
     pub fn authorized(client: Client) -> Self {
-        Self::Authorized(TokenReviewer { client, turns: Arc::new(Semaphore::new(MOST_REVIEWS)) })
+        Self::Authorized(TokenReviewer {
+            client,
+            turns: Arc::new(Semaphore::new(MOST_REVIEWS)),
+            remembered: Arc::default(),
+        })
     }
 
     /// Whether whoever sends these headers may read metrics.
@@ -71,12 +100,41 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 
 impl TokenReviewer {
     async fn check(&self, token: &str) -> Result<(), RefusedReader> {
+        let digest = sha256(token.as_bytes());
+        if let Some(answer) = self.remembered(&digest) {
+            return answer;
+        }
         let _turn = self.turns.acquire().await.map_err(|_| RefusedReader::Unanswered)?;
+        // Another request with the token may have had its answer meanwhile.
+        if let Some(answer) = self.remembered(&digest) {
+            return answer;
+        }
         let answer = self.review(token).await;
-        answer.unwrap_or_else(|error| {
+        let answer = answer.unwrap_or_else(|error| {
             tracing::warn!(%error, "the API server does not say who may read metrics; see the rules of the chart");
             Err(RefusedReader::Unanswered)
-        })
+        });
+        self.remember(digest, answer);
+        answer
+    }
+
+    fn remembered(&self, digest: &str) -> Option<Result<(), RefusedReader>> {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered
+            .retain(|of| of.asked.elapsed() < if of.answer.is_ok() { LONGEST_REMEMBERED } else { LONGEST_REFUSED });
+        remembered.iter().find(|of| of.digest == digest).map(|of| of.answer)
+    }
+
+    /// Of tokens that nobody has, whoever tries some could fill the memory; and what was not answered is asked again.
+    fn remember(&self, digest: String, answer: Result<(), RefusedReader>) {
+        if matches!(answer, Err(RefusedReader::Unknown | RefusedReader::Unanswered)) {
+            return;
+        }
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= MOST_REMEMBERED {
+            remembered.pop_front();
+        }
+        remembered.push_back(RememberedAnswer { digest, asked: Instant::now(), answer });
     }
 
     async fn review(&self, token: &str) -> kube::Result<Result<(), RefusedReader>> {

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation};
 use serde_json::{Value, json};
 use tokio::{
@@ -11,6 +9,9 @@ use tokio::{
 use axum::http::header::AUTHORIZATION;
 use tokio::sync::Semaphore;
 
+mod families;
+mod readers;
+
 use super::{
     bounded::{LONGEST_CONNECTION, MOST_CONNECTIONS},
     reader::{LONGEST_TOKEN, MOST_REVIEWS, RefusedReader},
@@ -18,11 +19,32 @@ use super::{
 };
 
 fn figures() -> Figures {
-    let figures = Figures::new(Requests::default(), Occupancy::default);
-    let queues = vec![("installation", Queue::new())];
-    let active = Active { stores: Stores::new(), queues, writes_of_others: Box::new(|| 3) };
+    active_with(SandboxFigures::default, ClusterFigures::default)
+}
+
+fn active_with(
+    sandbox: impl Fn() -> SandboxFigures + Send + Sync + 'static,
+    clusters: impl Fn() -> ClusterFigures + Send + Sync + 'static,
+) -> Figures {
+    let figures = Figures::new(Requests::default(), sandbox);
+    let (stores, jobs) = (Stores::new(), JobFigures::default());
+    jobs.follow(&stores);
+    let active = Active {
+        stores,
+        queues: vec![("installation", Queue::new())],
+        writes_of_others: Box::new(|| 3),
+        clusters: Box::new(clusters),
+        object_memory: 7,
+        rendered: Box::new(|| (8, 9)),
+        term: Some(LeaseDeadline::new(std::sync::Arc::new(crate::machine::SystemClock))),
+        jobs,
+    };
     assert!(figures.active.set(active).is_ok());
     figures
+}
+
+fn text(figures: &Figures) -> String {
+    figures.text(TextFormat::Prometheus)
 }
 
 fn active(figures: &Figures) -> &Active {
@@ -31,13 +53,13 @@ fn active(figures: &Figures) -> &Active {
 
 #[test]
 fn a_host_that_waits_for_the_lease_is_ready_and_says_that_another_is_active() {
-    let waiting = Figures::new(Requests::default(), Occupancy::default);
+    let waiting = Figures::new(Requests::default(), SandboxFigures::default);
     assert_eq!(waiting.ready(), (StatusCode::OK, "waits for the lease"));
-    assert_eq!(samples(&waiting.text(), "orangery_lease_held"), ["orangery_lease_held 0"]);
-    assert_eq!(samples(&figures().text(), "orangery_lease_held"), ["orangery_lease_held 1"]);
+    assert_eq!(samples(&text(&waiting), "orangery_lease_held"), ["orangery_lease_held 0"]);
+    assert_eq!(samples(&text(&figures()), "orangery_lease_held"), ["orangery_lease_held 1"]);
     let others = "orangery_other_operators_writes_total";
-    assert_eq!(samples(&waiting.text(), others), [format!("{others} 0")], "C-330");
-    assert_eq!(samples(&figures().text(), others), [format!("{others} 3")], "C-330");
+    assert_eq!(samples(&text(&waiting), others), [format!("{others} 0")], "C-330");
+    assert_eq!(samples(&text(&figures()), others), [format!("{others} 3")], "C-330");
 }
 
 fn object<K: serde::de::DeserializeOwned>(name: &str, ready: &str) -> K {
@@ -72,7 +94,7 @@ fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
         active(&figures).stores.deploy_items.upsert(strange);
     }
     assert_eq!(
-        samples(&figures.text(), "orangery_resource_condition"),
+        samples(&text(&figures), "orangery_resource_condition"),
         [
             r#"orangery_resource_condition{kind="DeployItem",type="Ready",status="Unknown"} 1"#,
             r#"orangery_resource_condition{kind="DeployItem",type="other",status="other"} 100"#,
@@ -83,44 +105,15 @@ fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
 }
 
 #[test]
-fn what_calls_of_components_hold_is_told_as_it_is_at_the_moment_of_asking() {
-    let figures = Figures::new(Requests::default(), || Occupancy { calls: 2, bytes: 65_536, ..Occupancy::default() });
-    assert_eq!(
-        samples(&figures.text(), "orangery_plugin"),
-        ["orangery_plugin_calls 2", "orangery_plugin_memory_bytes 65536"]
-    );
-}
-
-#[test]
 fn a_waiting_object_shows_in_the_depth_of_its_queue() {
     let figures = figures();
     for (_, queue) in &active(&figures).queues {
         queue.wake(orangery_reconcile::Key::new("ns", "a"));
     }
     assert_eq!(
-        samples(&figures.text(), "orangery_queue_depth"),
+        samples(&text(&figures), "orangery_queue_depth"),
         [r#"orangery_queue_depth{controller="installation"} 1"#]
     );
-}
-
-#[test]
-fn every_family_is_described_once_and_every_sample_has_a_value() {
-    let text = figures().text();
-    let described: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    assert_eq!(described.iter().collect::<BTreeSet<_>>().len(), described.len(), "{described:?}");
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (name, value) = line.rsplit_once(' ').unwrap();
-        assert!(value.parse::<f64>().is_ok(), "{line}");
-        assert!(described.iter().any(|family| name.starts_with(family)), "{line}");
-    }
-}
-
-#[test]
-fn label_values_are_escaped() {
-    let mut page = MetricsText::default();
-    page.sample("x", &[("a", "quote \" backslash \\ line \n"), ("b", "")], 1).unwrap();
-    assert_eq!(page.text, "x{a=\"quote \\\" backslash \\\\ line \\n\",b=\"\"} 1\n");
 }
 
 #[tokio::test]
