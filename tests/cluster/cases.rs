@@ -25,6 +25,7 @@ mod rollbacks;
 pub(crate) mod secrets;
 pub(crate) mod signed_items;
 mod takeover;
+mod target_syncs;
 mod waiting;
 mod warnings;
 
