@@ -12,6 +12,7 @@ use orangery_core::{
 };
 use orangery_proposal::deployer::ApiResource;
 use orangery_turns::lending;
+use tokio::time::Instant;
 
 use super::{
     SyncCall,
@@ -34,10 +35,8 @@ pub(super) fn shoots() -> ApiResource {
 /// What is told of a credential that was not issued.
 pub(super) fn unissued(fault: &Fault, what: &str) -> Halt {
     let message = format!("{what}: {fault}");
-    match fault {
-        Fault::Later(_) => retry("NotIssued", message),
-        Fault::Invalid(_) | Fault::Denied(_) => stall("NotIssued", message),
-    }
+    // Also what was refused may be allowed later: a shoot that is being made has no control plane yet.
+    retry("NotIssued", message)
 }
 
 impl SyncCall<'_> {
@@ -57,12 +56,19 @@ impl SyncCall<'_> {
             self.outcome.is_due(due);
             return self.put_target(name, own_secret(name), None).await;
         }
+        if let Some(why) = self.memory.failed_lately(&self.key, name, Instant::now()) {
+            return Err(retry("NotIssued", why));
+        }
         if self.outcome.asked == ISSUED_AT_ONCE {
             self.outcome.again = true;
             return Ok(());
         }
         self.outcome.asked += 1;
-        let text = self.issued(Subject::ShootAdmin, name, SHOOT_SECONDS, reference).await?;
+        let issued = self.issued(Subject::ShootAdmin, name, SHOOT_SECONDS, reference).await;
+        if let Some(failure) = issued.as_ref().err().and_then(Halt::failure) {
+            self.memory.failed(&self.key, name, &failure.message, Instant::now());
+        }
+        let text = issued?;
         server_of(&text)
             .map_err(|why| stall("NotIssued", format!("what was issued for shoot {name} is not used: {why}")))?;
         self.put_secret(name, &text, own, others).await?;

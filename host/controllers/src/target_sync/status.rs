@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{annotation, marks::Marks as _, sync::TargetSync};
 use orangery_core::{plan::target_sync::messages, step::Halt};
 use orangery_reconcile::NextCall;
@@ -9,6 +11,9 @@ use tokio::time::Instant;
 
 use super::SyncCall;
 use crate::object::generation_of;
+
+/// How long the words of a server stay in a status while it is asked again and again.
+const BETWEEN_WORDS: SignedDuration = SignedDuration::from_secs(30);
 
 impl SyncCall<'_> {
     /// Says what was not well, answers what was asked by annotations, and says when to come again.
@@ -29,14 +34,15 @@ impl SyncCall<'_> {
             self.tell().await?;
             self.answer().await?;
         }
+        // Others have their turn before what has failed is tried again.
+        if self.outcome.again {
+            return Ok(NextCall::Again);
+        }
         if let Some(failure) = self.outcome.retry {
             return Err(Halt::Retry(failure));
         }
         if let Some(wait) = self.outcome.wait {
             return Err(wait);
-        }
-        if self.outcome.again {
-            return Ok(NextCall::Again);
         }
         Ok(self.outcome.due.map_or(NextCall::Settled, |due| {
             let left = Duration::try_from(due.duration_since(self.host.clock.now()));
@@ -62,6 +68,17 @@ impl SyncCall<'_> {
             return Ok(());
         }
         let now = self.host.now();
+        // A server may say another thing each time, and a status that is written calls again at once.
+        let is_recent = |last: &Time| now.0.duration_since(last.0) < BETWEEN_WORDS && now.0 >= last.0;
+        let is_same_sort =
+            !status.last_errors.is_empty() && !errors.is_empty() && status.observed_generation == generation;
+        if !is_news
+            && self.outcome.retry.is_some()
+            && is_same_sort
+            && status.last_update_time.as_ref().is_some_and(is_recent)
+        {
+            return Ok(());
+        }
         status.observed_generation = generation;
         status.last_errors = errors;
         if self.outcome.rotated {

@@ -25,6 +25,13 @@ const TOKEN: &str = "a-token-of-the-garden";
 
 const MARK: &str = "landscaper.gardener.cloud/targetsync";
 
+/// What a list is asked with.
+#[derive(Deserialize)]
+struct ListQuery {
+    #[serde(default)]
+    watch: String,
+}
+
 /// A kubeconfig that a Target can use.
 fn kubeconfig(server: &str, user: &Value) -> String {
     json!({
@@ -284,11 +291,6 @@ async fn c_375_the_token_of_a_target_sync_is_renewed_and_a_target_leads_to_its_c
 
 /// A garden with the shoots `red` and `blue`, which issues a kubeconfig for the first alone.
 async fn a_garden() -> String {
-    #[derive(Deserialize)]
-    struct ListQuery {
-        #[serde(default)]
-        watch: String,
-    }
     let list = |Query(asked): Query<ListQuery>| async move {
         if asked.watch == "true" || asked.watch == "1" {
             return Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>()).into_response();
