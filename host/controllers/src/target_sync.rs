@@ -221,7 +221,8 @@ impl<'a> SyncCall<'a> {
     /// The maker of an object.
     fn maker_of(&self, object: &Value) -> ObjectMaker {
         let metadata = &object["metadata"];
-        let is_marked = metadata["labels"][label::TARGET_SYNC] == label::TARGET_SYNC_OK;
+        let is_marked =
+            metadata["labels"].get(label::TARGET_SYNC).and_then(Value::as_str) == Some(label::TARGET_SYNC_OK);
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
         ObjectMaker::of(is_marked, owners.filter_map(|owner| owner["uid"].as_str()), uid_of(self.sync.as_ref()))
     }
@@ -257,7 +258,7 @@ fn all_of(resource: &ApiResource, namespace: &Namespace, labels: Option<String>)
 }
 
 fn name_of(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
+    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn stall(reason: &str, message: String) -> Halt {

@@ -126,7 +126,9 @@ impl SyncCall<'_> {
             return Ok(());
         }
         let mut secret = Value::clone(live);
-        secret["data"] = data;
+        if let Some(fields) = secret.as_object_mut() {
+            fields.insert("data".to_owned(), data);
+        }
         match self.here.replace(&secrets(), &key, &secret).await {
             Ok(_) => {
                 self.outcome.wrote = true;
@@ -227,7 +229,7 @@ impl SyncCall<'_> {
             self.outcome.wrote = true;
         }
         let secret = own.get(name).filter(|secret| self.maker_of(secret) == ObjectMaker::Own);
-        let is_going = |secret: &Value| !secret["metadata"]["deletionTimestamp"].is_null();
+        let is_going = |secret: &Value| secret.pointer("/metadata/deletionTimestamp").is_some();
         if let Some(secret) = secret.filter(|secret| !is_going(secret)) {
             self.here.delete(&secrets(), &self.secret_key(name), &Precondition::of(secret), None).await?;
             self.outcome.wrote = true;

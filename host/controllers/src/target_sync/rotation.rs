@@ -38,9 +38,13 @@ impl SyncCall<'_> {
         let Some(token) = token else {
             return Err(retry("NotRotated", format!("what was issued for service account {account} has no token")));
         };
-        kubeconfig["users"][0]["user"]["token"] = token.clone();
+        if let Some(user) = kubeconfig.pointer_mut("/users/0/user").and_then(Value::as_object_mut) {
+            user.insert("token".to_owned(), token.clone());
+        }
         let mut secret = Value::clone(&reference.secret);
-        secret["data"][&reference.key] = json!(BASE64.encode(kubeconfig.to_string().as_bytes()));
+        if let Some(data) = secret.get_mut("data").and_then(Value::as_object_mut) {
+            data.insert(reference.key.clone(), json!(BASE64.encode(kubeconfig.to_string().as_bytes())));
+        }
         let key = ObjectKey {
             api_version: "v1".into(),
             kind: "Secret".into(),
@@ -62,7 +66,7 @@ impl SyncCall<'_> {
 fn only_user(kubeconfig: &Value) -> Option<(String, Option<TokenLife>)> {
     match kubeconfig["users"].as_array().map(Vec::as_slice) {
         Some([user]) => {
-            let token = user["user"]["token"].as_str()?;
+            let token = user.pointer("/user/token")?.as_str()?;
             Some((user["name"].as_str()?.to_owned(), TokenLife::of(token)))
         }
         _ => None,

@@ -22,6 +22,9 @@ use crate::{secret_values::SecretSource, target_kubeconfig::TargetKubeconfig};
 /// The key of a Secret that holds a kubeconfig, where nothing else is said.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 
+/// Where it is in a Secret.
+const COPIED: &str = "/data/kubeconfig";
+
 /// The kubeconfig that a TargetSync names.
 pub(super) struct ReferencedKubeconfig {
     pub(super) text: String,
@@ -158,8 +161,7 @@ fn take(
             .ok_or_else(|| format!("has no text under the key {KUBECONFIG}; add the kubeconfig there"))
             .and_then(|text| {
                 // What is copied already was read then.
-                let is_known =
-                    || own.get(name).is_some_and(|copy| copy["data"][KUBECONFIG] == object["data"][KUBECONFIG]);
+                let is_known = || own.get(name).is_some_and(|copy| copy.pointer(COPIED) == object.pointer(COPIED));
                 let usable = if is_known() { Ok(()) } else { server_of(&text).map(drop) };
                 usable.map(|()| text).map_err(|why| format!("is not copied: {why}"))
             });
@@ -172,7 +174,7 @@ fn take(
 
 /// The text under a key of a Secret, as the server has it.
 pub(super) fn text_in(secret: &Value, key: &str) -> Option<String> {
-    let encoded = secret["data"][key].as_str()?;
+    let encoded = secret.get("data")?.get(key)?.as_str()?;
     String::from_utf8(BASE64.decode(encoded.as_bytes()).ok()?).ok()
 }
 
@@ -181,6 +183,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_text_under_a_key_is_that_of_base64_which_is_utf_8() {
+        let secret = json!({"data": {"text": "YQ==", "binary": "/w==", "clear": "::", "number": 1, "a/b": "Yg=="}});
+        assert_eq!(text_in(&secret, "text"), Some("a".to_owned()));
+        assert_eq!(text_in(&secret, "a/b"), Some("b".to_owned()));
+        for key in ["binary", "clear", "number", "missing", ""] {
+            assert_eq!(text_in(&secret, key), None, "{key}");
+        }
+        assert_eq!(text_in(&json!({"data": "text"}), "text"), None);
+        assert_eq!(text_in(&json!({}), "text"), None);
+    }
 
     #[test]
     fn c_371_what_no_target_could_use_is_told_and_not_copied() {

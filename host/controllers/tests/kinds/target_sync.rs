@@ -291,17 +291,27 @@ async fn c_375_the_token_of_a_target_sync_is_renewed_and_a_target_leads_to_its_c
 
 /// A garden with the shoots `red` and `blue`, which issues a kubeconfig for the first alone.
 async fn a_garden() -> String {
-    let list = |Query(asked): Query<ListQuery>| async move {
-        if asked.watch == "true" || asked.watch == "1" {
-            return Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>()).into_response();
-        }
-        let shoot = |name: &str| {
-            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+    garden_of(&["red", "blue", "../red"]).await
+}
+
+/// A garden with these shoots, which issues a kubeconfig for `red` alone.
+async fn garden_of(shoots: &[&str]) -> String {
+    let names: Vec<String> = shoots.iter().map(|name| (*name).to_owned()).collect();
+    let list = move |Query(asked): Query<ListQuery>| {
+        let names = names.clone();
+        async move {
+            if asked.watch == "true" || asked.watch == "1" {
+                return Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>())
+                    .into_response();
+            }
+            let shoot = |name: &str| {
+                json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
                    "metadata": {"name": name, "namespace": "garden", "uid": name, "resourceVersion": "1"}})
-        };
-        Json(json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ShootList", "metadata": {"resourceVersion": "1"},
-                    "items": [shoot("red"), shoot("blue"), shoot("../red")]}))
+            };
+            Json(json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ShootList", "metadata": {"resourceVersion": "1"},
+                    "items": names.iter().map(|name| shoot(name)).collect::<Vec<_>>()}))
         .into_response()
+        }
     };
     let issue = || async {
         let status = json!({"kubeconfig": BASE64.encode(usable("red").as_bytes()), "expirationTimestamp": "2027-01-01T00:00:00Z"});
@@ -316,7 +326,7 @@ async fn a_garden() -> String {
     };
     let shoots = "/apis/core.gardener.cloud/v1beta1/namespaces/garden/shoots";
     let app = Router::new().route(shoots, get(list)).route(&format!("{shoots}/red/adminkubeconfig"), post(issue));
-    let app = app.route(&format!("{shoots}/blue/adminkubeconfig"), post(refuse));
+    let app = app.route(&format!("{shoots}/{{shoot}}/adminkubeconfig"), post(refuse));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -575,4 +585,66 @@ async fn c_371_a_cluster_that_refuses_takes_nothing_away_and_another_one_is_foll
     world.gone("Secret", "a").await;
     assert!(world.find("Target", "b").await.is_some());
     tells(&world, "sync", &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_376_shoots_for_which_nothing_is_issued_keep_no_other_from_its_turn() {
+    let world = World::new().await;
+    let refused: Vec<String> = (0..20).map(|number| format!("blue-{number:02}")).collect();
+    let shoots: Vec<&str> = refused.iter().map(String::as_str).chain(["red"]).collect();
+    access(&world, &garden_of(&shoots).await).await;
+    world.apply(&sync("sync", &json!({"shootNameExpression": "*"}))).await;
+    // It comes after all that fail.
+    holds(&world, "red", &usable("red")).await;
+    world.expect("Target", "red", |_| true).await;
+    let is_whole = |sync: &Value| {
+        let told = sync["status"]["lastErrors"].as_array().cloned().unwrap_or_default();
+        told.len() == 17 && told[16] == "and 4 more"
+    };
+    world.expect("TargetSync", "sync", is_whole).await;
+    let targets: Vec<Value> =
+        world.list("Target").await.iter().map(|target| target["metadata"]["name"].clone()).collect();
+    assert_eq!(targets, [json!("red")]);
+    // What was not issued is said again, and nothing is written for it.
+    let writes = || world.asked_about("/targetsyncs/sync/status").len();
+    let before = writes();
+    let config = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": "mine"}});
+    for name in ["one", "two", "three"] {
+        world.apply(&object("Target", name, &config)).await;
+        let seen = async || {
+            let key = orangery_reconcile::Key::new("default", name);
+            world.host.as_ref().unwrap().stores.targets.get(&key)
+        };
+        world.wait("the Target is not known", seen).await;
+    }
+    assert_eq!(writes(), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_372_the_target_of_the_other_cluster_is_not_taken_from_others() {
+    let world = synced(World::new().await, &["a.kubeconfig"]).await;
+    let config = json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": "mine"}});
+    let mine = object("Target", "garden", &config);
+    world.apply(&mine).await;
+    world.patch("TargetSync", "sync", &json!({"spec": {"createTargetToSource": true}})).await;
+    let why = "Target default/garden was not made by TargetSync sync and stays as it is; delete it, or have the expression leave out \
+               garden";
+    tells(&world, "sync", &[why]).await;
+    assert_eq!(world.find("Target", "garden").await.unwrap()["spec"], mine["spec"]);
+    // Under a name of its own it is made.
+    world.patch("TargetSync", "sync", &json!({"spec": {"targetToSourceName": "garden-itself"}})).await;
+    let made = world.expect("Target", "garden-itself", |_| true).await;
+    assert_eq!(made["spec"]["secretRef"], json!({"name": "access", "key": "kubeconfig"}));
+    tells(&world, "sync", &[]).await;
+    // A name that no object can have is told.
+    world.patch("TargetSync", "sync", &json!({"spec": {"targetToSourceName": "No Name"}})).await;
+    tells(&world, "sync", &["spec.targetToSourceName \"No Name\" is no name; correct it"]).await;
+    assert!(world.find("Target", "garden-itself").await.is_some());
+    // The key of the Secret that is named counts for it as well.
+    let data = json!({"admin.conf": BASE64.encode(world.kubeconfig().as_bytes())});
+    world.patch("Secret", "access", &json!({"data": data})).await;
+    let spec = json!({"targetToSourceName": "garden-itself", "secretRef": {"name": "access", "key": "admin.conf"}});
+    world.patch("TargetSync", "sync", &json!({"spec": spec})).await;
+    let is_moved = |target: &Value| target["spec"]["secretRef"]["key"] == "admin.conf";
+    world.expect("Target", "garden-itself", is_moved).await;
 }
