@@ -26,6 +26,7 @@ mod rollbacks;
 pub(crate) mod secrets;
 pub(crate) mod signed_items;
 mod takeover;
+mod target_syncs;
 mod waiting;
 mod warnings;
 

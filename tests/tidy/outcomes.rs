@@ -16,7 +16,7 @@ mod tests {
     const OF_THE_OUTCOME: [&str; 3] = ["conditions", "last_error", "observed_generation"];
 
     /// The one file of that, and others that set a field for something else than an outcome.
-    const SETS: [(&str, &str, &str); 11] = [
+    const SETS: [(&str, &str, &str); 12] = [
         ("host/controllers/src/job.rs", "", "the last step"),
         ("host/controllers/src/deploy_item/drift.rs", "conditions", "drift is no outcome of a job"),
         ("host/controllers/src/deploy_item/status.rs", "conditions", "with its job the drift of an item is unknown"),
@@ -36,6 +36,7 @@ mod tests {
         ("host/controllers/src/namespace_policy/follow.rs", "observed_generation", "a policy has no jobs"),
         ("host/controllers/src/plugins/status.rs", "conditions", "a Plugin has no jobs"),
         ("host/controllers/src/plugins/status.rs", "observed_generation", "a Plugin has no jobs"),
+        ("host/controllers/src/target_sync/status.rs", "observed_generation", "a TargetSync has no jobs"),
     ];
 
     /// Methods that change what they are called on.

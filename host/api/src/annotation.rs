@@ -74,6 +74,10 @@ pub const OPERATOR_LEASE: &str = "orangery.dev/operator";
 
 /// By whom the spec was changed last, as they say themselves; an admission policy of the chart has it be true (C-367).
 pub const CHANGED_BY: &str = "orangery.dev/changed-by";
+/// On a TargetSync: the token in its Secret is renewed at once. Removed then.
+pub const ROTATE_TOKEN: &str = "landscaper.gardener.cloud/rotate-token";
+/// On a Target that a TargetSync has made for a shoot: when its kubeconfig was issued, RFC 3339.
+pub const LAST_TARGET_SYNC: &str = "landscaper.gardener.cloud/lasttargetsync";
 
 #[cfg(test)]
 mod tests {

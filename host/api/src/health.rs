@@ -1,9 +1,10 @@
-//! LsHealthCheck, which is served and not yet acted on, and CriticalProblems (`docs/wire.md` §1.5, §7.6).
+//! LsHealthCheck and CriticalProblems (`docs/wire.md` §1.5, §7.6).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::schema;
 
@@ -33,6 +34,57 @@ pub struct LsHealthCheckContent {
     pub last_update_time: Time,
     /// What is wrong.
     pub description: String,
+}
+
+/// What the looks of an operator come to (C-377).
+#[derive(Clone, Debug, Default)]
+pub struct HealthHistory {
+    /// Whether the last look failed.
+    has_failed: bool,
+}
+
+/// What is told after a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HealthWord {
+    /// All is well.
+    Ok,
+    /// It is not, and why.
+    Failed(String),
+    /// What was told before, if anything: a failure counts when the look before has failed as well.
+    AsBefore,
+}
+
+impl HealthHistory {
+    /// What is told after one more, which was well or failed for a reason.
+    pub fn add(&mut self, found: Result<(), String>) -> HealthWord {
+        let had_failed = std::mem::replace(&mut self.has_failed, found.is_err());
+        match found {
+            Ok(()) => HealthWord::Ok,
+            Err(why) if had_failed => HealthWord::Failed(why),
+            Err(_) => HealthWord::AsBefore,
+        }
+    }
+}
+
+impl HealthWord {
+    /// What changes in an object that is there: the time in any case.
+    pub fn patch(&self, now: &Time) -> Value {
+        match self {
+            HealthWord::AsBefore => json!({"lastUpdateTime": now}),
+            HealthWord::Ok | HealthWord::Failed(_) => json!(self.content(now)),
+        }
+    }
+
+    /// The content of one that is made.
+    pub fn content(&self, now: &Time) -> LsHealthCheckContent {
+        let (health, description) = match self {
+            HealthWord::Ok => ("Ok", "ok"),
+            HealthWord::Failed(why) => ("Failed", why.as_str()),
+            HealthWord::AsBefore => ("Init", "ok"),
+        };
+        let (health, description) = (health.to_owned(), description.to_owned());
+        LsHealthCheckContent { health, last_update_time: now.clone(), description }
+    }
 }
 
 /// The name of the one object of kind [`CriticalProblems`], in the operator's own namespace (`docs/wire.md` §2.4).
@@ -122,5 +174,32 @@ mod tests {
             spec.add(crash);
         }
         assert_eq!(spec.critical_problem, [crash("q", 2, "a"), crash("p", 3, "b"), crash("p", 4, "a")]);
+    }
+
+    #[test]
+    fn c_377_a_failure_counts_when_two_looks_have_failed_and_a_success_at_once() {
+        let mut history = HealthHistory::default();
+        let mut add = |found: Result<(), &str>| history.add(found.map_err(str::to_owned));
+        let failed = |why: &str| HealthWord::Failed(why.to_owned());
+        assert_eq!(add(Ok(())), HealthWord::Ok);
+        assert_eq!(add(Err("a")), HealthWord::AsBefore);
+        assert_eq!(add(Ok(())), HealthWord::Ok);
+        assert_eq!(add(Err("a")), HealthWord::AsBefore);
+        assert_eq!(add(Err("b")), failed("b"));
+        assert_eq!(add(Err("c")), failed("c"));
+        assert_eq!(add(Ok(())), HealthWord::Ok);
+        assert_eq!(add(Err("d")), HealthWord::AsBefore);
+    }
+
+    #[test]
+    fn c_377_the_time_goes_on_whatever_is_told() {
+        let now = Time(jiff::Timestamp::UNIX_EPOCH);
+        let time = "1970-01-01T00:00:00Z";
+        let failed = HealthWord::Failed("why".to_owned());
+        let content = |status: &str, description: &str| json!({"status": status, "lastUpdateTime": time, "description": description});
+        assert_eq!(HealthWord::Ok.patch(&now), content("Ok", "ok"));
+        assert_eq!(failed.patch(&now), content("Failed", "why"));
+        assert_eq!(HealthWord::AsBefore.patch(&now), json!({"lastUpdateTime": time}));
+        assert_eq!(json!(HealthWord::AsBefore.content(&now)), content("Init", "ok"));
     }
 }

@@ -36,3 +36,7 @@ pub const SECRET_DATA_PARTLY: &str = "partly";
 /// On what `orangery blueprint test --server` has created: on an Installation empty, on what one imports its name (C-248). Not in
 /// the original.
 pub const BLUEPRINT_TEST: &str = "orangery.dev/blueprint-test";
+/// On a Target or Secret that a TargetSync has made: [`TARGET_SYNC_OK`].
+pub const TARGET_SYNC: &str = "landscaper.gardener.cloud/targetsync";
+/// The one value of [`TARGET_SYNC`].
+pub const TARGET_SYNC_OK: &str = "ok";

@@ -1,4 +1,4 @@
-//! TargetSync and SyncObject (`docs/wire.md` §1.5): served, not yet acted on.
+//! TargetSync, and SyncObject, which is served and not needed (`docs/wire.md` §1.5, §7.5).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;

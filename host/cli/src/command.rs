@@ -11,6 +11,7 @@ use self::{
     completion::CompletionArguments,
     crd::Crd,
     diff::Diff,
+    force_delete::ForceDelete,
     history::History,
     inspect::Inspect,
     interrupt::Interrupt,
@@ -21,6 +22,7 @@ use self::{
     render::Render,
     show::Show,
     suspend::{Resume, Suspend},
+    targets::{TargetType, TargetsArguments, TargetsCommand},
     uninstall::Uninstall,
     why::Why,
     wit::Wit,
@@ -35,6 +37,7 @@ pub mod crd;
 pub mod diff;
 pub mod drift;
 pub mod explain;
+pub mod force_delete;
 pub mod history;
 pub mod inspect;
 pub mod interrupt;
@@ -49,6 +52,7 @@ pub mod rollback;
 pub mod run;
 pub mod show;
 pub mod suspend;
+pub mod targets;
 #[cfg(test)]
 mod tests;
 pub mod uninstall;
@@ -83,6 +87,10 @@ pub enum Tool {
     Resume(Resume),
     /// Run the tests of a release of Helm
     Test(Test),
+    /// Delete what no operator can, and tell what it leaves behind
+    ForceDelete(ForceDelete),
+    /// Make Targets
+    Targets(TargetsArguments),
     /// Tell what would hang without the operator, and take guards off
     Uninstall(Uninstall),
     /// Render installations without a cluster
@@ -117,6 +125,10 @@ impl Tool {
             Tool::Suspend(suspend) => wait_for(suspend.execute(terminal)),
             Tool::Resume(resume) => wait_for(resume.execute(terminal)),
             Tool::Test(test) => wait_for(test.execute(terminal)),
+            Tool::ForceDelete(delete) => wait_for(delete.execute(terminal)),
+            Tool::Targets(targets) => match targets.command {
+                TargetsCommand::Create(TargetType::KubernetesCluster(cluster)) => cluster.execute(terminal),
+            },
             Tool::Uninstall(uninstall) => wait_for(uninstall.execute(terminal)),
             Tool::Render(render) => wait_for(render.execute(terminal)),
             Tool::Blueprint(blueprint) => match blueprint.command {

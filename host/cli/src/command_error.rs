@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use orangery_api::plan::PlanContentError;
+use orangery_cluster::KubeconfigError;
 use orangery_core::{error::Fault, name::Namespace, name::ObjectName};
 use orangery_plugin::RegistrationError;
 use orangery_registry::oci::NotAReference;
@@ -194,6 +195,15 @@ pub enum CommandError {
         /// Why.
         #[source]
         cause: io::Error,
+    },
+    /// A file has no kubeconfig that a Target could use.
+    #[error("{}: {cause}", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: KubeconfigError,
     },
     /// A file cannot be written.
     #[error("{} cannot be written: {cause}; choose another folder, or make room and permissions", path.display())]
@@ -396,6 +406,7 @@ impl CommandError {
             CommandError::TimedOut { .. } | CommandError::Untested { .. } => Exit::TimedOut,
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
+            | CommandError::Kubeconfig { .. }
             | CommandError::Registration(_)
             | CommandError::Blueprints(_)
             | CommandError::Folder(_)

@@ -12,6 +12,7 @@ use crate::{
     guard::SECRET_OF_TARGET,
     installation, kept_credentials,
     stores::{Queues, StoredKind, Stores},
+    target_sync,
 };
 
 static TARGET_EDGES: [&dyn Edge; 1] = [&SECRET_OF_TARGET];
@@ -42,6 +43,7 @@ pub fn wire(stores: &Stores, queues: &Queues) {
     for edge in edges() {
         edge.watch(stores, queues);
     }
+    target_sync::wire(stores, &queues.target_syncs);
 }
 
 /// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions and Installations
@@ -107,6 +109,7 @@ mod tests {
             ("Secret", &queues.secret_guards),
             ("Context", &queues.context_guards),
             ("ConfigMap", &queues.config_map_guards),
+            ("TargetSync", &queues.target_syncs),
         ];
         let mut woken = BTreeSet::new();
         for (kind, queue) in all {
@@ -266,5 +269,55 @@ mod tests {
         assert_eq!(kinds.map(|(kind, name)| in_use(kind, name)), [true; 3]);
         stores.deploy_items.forget(&known);
         assert_eq!(kinds.map(|(kind, name)| in_use(kind, name)), [false; 3]);
+    }
+
+    #[test]
+    fn c_371_c_373_a_target_sync_is_woken_by_targets_of_its_namespace_what_uses_them_and_others_of_its_kind() {
+        let sync = |name: &str| -> orangery_api::sync::TargetSync {
+            read(name, json!({}), json!({"sourceNamespace": "garden", "secretRef": {"name": "access"}}))
+        };
+        let target = |name: &str| -> orangery_api::target::Target { read(name, json!({}), json!({"type": "t"})) };
+        // One is there, and what has happened before woke it as well.
+        let after = |act: fn(&Stores)| {
+            let (stores, queues) = (stores(), Queues::default());
+            stores.target_syncs.upsert(sync("sync"));
+            stores.targets.upsert(target("known"));
+            stores.deploy_items.upsert(item("i"));
+            wire(&stores, &queues);
+            act(&stores);
+            queues.target_syncs.queued().into_iter().map(|key| key.name.to_string()).collect::<BTreeSet<_>>()
+        };
+        let sync = text(&["sync"]);
+        assert_eq!(after(|stores| drop(stores.targets.upsert(read("new", json!({}), json!({"type": "t"}))))), sync);
+        let gone = after(|stores| {
+            let known = stores.deploy_items.get(&Key::new("n", "i")).unwrap();
+            stores.deploy_items.forget(&known);
+        });
+        assert_eq!(gone, sync);
+        let moved = after(|stores| {
+            let mut moved = item("i");
+            moved.spec.target = None;
+            moved.metadata.resource_version = Some("2".to_owned());
+            stores.deploy_items.upsert(moved);
+        });
+        assert_eq!(moved, sync);
+        let worked_on = after(|stores| {
+            let mut same = item("i");
+            same.spec.context = "other".into();
+            same.metadata.resource_version = Some("2".to_owned());
+            stores.deploy_items.upsert(same);
+        });
+        assert_eq!(worked_on, BTreeSet::new(), "its Target is the same");
+        let elsewhere = after(|stores| {
+            let elsewhere = json!({"metadata": {"namespace": "m", "name": "t", "uid": "t", "resourceVersion": "1"},
+                                   "spec": {"type": "t"}});
+            stores.targets.upsert(serde_json::from_value(elsewhere).unwrap());
+        });
+        assert_eq!(elsewhere, BTreeSet::new());
+        let twin = after(|stores| {
+            let spec = json!({"sourceNamespace": "garden", "secretRef": {"name": "access"}});
+            stores.target_syncs.upsert(read("twin", json!({}), spec));
+        });
+        assert_eq!(twin, text(&["sync", "twin"]));
     }
 }

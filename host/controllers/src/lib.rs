@@ -88,6 +88,7 @@ pub mod context;
 pub mod deploy_item;
 pub mod execution;
 pub mod installation;
+pub mod target_sync;
 
 pub use account_tokens::OwnAddress;
 pub use acting_account::{ActingAccounts, TargetAccounts};

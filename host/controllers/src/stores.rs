@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::PartialObjectMeta;
 use orangery_api::{
     GROUP, context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
-    installation::Installation, job::Job, target::Target,
+    installation::Installation, job::Job, sync::TargetSync, target::Target,
 };
 use orangery_reconcile::{Key, Queue, Restorations, Store, Watched};
 
@@ -32,11 +32,13 @@ pub enum StoredKind {
     Secret,
     /// A ConfigMap.
     ConfigMap,
+    /// A TargetSync.
+    TargetSync,
 }
 
 impl StoredKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Installation,
         Self::Execution,
         Self::DeployItem,
@@ -45,6 +47,7 @@ impl StoredKind {
         Self::Context,
         Self::Secret,
         Self::ConfigMap,
+        Self::TargetSync,
     ];
 
     /// Its name in the API.
@@ -58,6 +61,7 @@ impl StoredKind {
             Self::Context => "Context",
             Self::Secret => "Secret",
             Self::ConfigMap => "ConfigMap",
+            Self::TargetSync => "TargetSync",
         }
     }
 
@@ -69,7 +73,8 @@ impl StoredKind {
             | Self::DeployItem
             | Self::Target
             | Self::DataObject
-            | Self::Context => GROUP,
+            | Self::Context
+            | Self::TargetSync => GROUP,
             Self::Secret | Self::ConfigMap => "",
         }
     }
@@ -99,6 +104,8 @@ pub struct Stores {
     pub secrets: Store<SecretMeta>,
     /// ConfigMaps that are guarded against deletion, without their content.
     pub config_maps: Store<ConfigMapMeta>,
+    /// TargetSyncs.
+    pub target_syncs: Store<TargetSync>,
 }
 
 /// Whether no job of an object runs, and none will by itself.
@@ -119,6 +126,7 @@ impl Stores {
             contexts: Store::of(&restorations).compacting(|_| true),
             secrets: Store::of(&restorations),
             config_maps: Store::of(&restorations),
+            target_syncs: Store::of(&restorations),
         }
     }
 }
@@ -158,6 +166,7 @@ stored! {
     Context, Context, contexts;
     SecretMeta, Secret, secrets;
     ConfigMapMeta, ConfigMap, config_maps;
+    TargetSync, TargetSync, target_syncs;
 }
 
 /// The queues of the controllers.
@@ -177,6 +186,8 @@ pub struct Queues {
     pub context_guards: Queue,
     /// Of the guards of ConfigMaps.
     pub config_map_guards: Queue,
+    /// Of TargetSyncs.
+    pub target_syncs: Queue,
 }
 
 impl Queues {
@@ -191,6 +202,7 @@ impl Queues {
             StoredKind::Context => Some(&self.context_guards),
             StoredKind::Secret => Some(&self.secret_guards),
             StoredKind::ConfigMap => Some(&self.config_map_guards),
+            StoredKind::TargetSync => Some(&self.target_syncs),
         }
     }
 

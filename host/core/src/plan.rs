@@ -13,3 +13,4 @@ pub mod plugin;
 pub mod reconcile;
 pub mod renamed;
 pub mod request;
+pub mod target_sync;

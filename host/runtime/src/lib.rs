@@ -14,6 +14,7 @@ mod container;
 mod crashes;
 #[cfg(test)]
 mod fixture;
+mod health_check;
 mod journal;
 mod logging;
 mod recordings;

@@ -154,6 +154,7 @@ impl Figures {
             contexts,
             secrets: _,
             config_maps: _,
+            target_syncs: _,
         } = &active.stores;
         let synced = [
             installations.is_synced(),

@@ -21,7 +21,9 @@ use orangery_controllers::{
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
-    keep_plugins, stores, tell_authors, tell_unreadable, watch_namespace_policies, watch_plans, wire,
+    keep_plugins, stores,
+    target_sync::TargetSyncController,
+    tell_authors, tell_unreadable, watch_namespace_policies, watch_plans, wire,
 };
 use orangery_core::{
     name::Namespace,
@@ -40,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     crashes::Crashes,
     definitions::{Definitions, DefinitionsError},
+    health_check::{self, HealthCheckConfig, keep_health_check},
     journal,
     lease::NamedLease,
     logging,
@@ -88,6 +91,8 @@ pub struct OperatorConfig {
     pub memory: CacheMemory,
     /// Whose panics it writes down: the name of its pod or machine.
     pub pod: String,
+    /// What it writes of its own health; `None` where nobody reads it.
+    pub health_check: Option<HealthCheckConfig>,
     /// How long running reconciles may take to end once it is told to stop.
     pub grace: Duration,
     /// The folder that outlives the process, for calls that are under way when it is killed; `None` where nothing does.
@@ -118,6 +123,7 @@ impl OperatorConfig {
             records: None,
             memory: cache_memory(&MemoryShares::of_machine()),
             pod: machine::name(),
+            health_check: None,
             grace: GRACE,
             journal: None,
         }
@@ -205,7 +211,7 @@ impl Operator {
         };
         let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
         operator.watch_all(&host, &namespaces);
-        operator.spawn(watch_namespace_policies(Arc::clone(&host)));
+        operator.keep_health(config.health_check);
         if namespaces.is_empty() {
             operator.spawn(keep_plugins(Arc::clone(&host)));
         } else {
@@ -295,17 +301,28 @@ impl Operator {
     }
 
     fn watch_all(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace]) {
-        let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets, config_maps } =
-            self.stores.clone();
+        let Stores {
+            installations,
+            executions,
+            deploy_items,
+            targets,
+            data_objects,
+            contexts,
+            secrets,
+            config_maps,
+            target_syncs,
+        } = self.stores.clone();
         self.watch(host, namespaces, installations);
         self.watch(host, namespaces, executions);
         self.watch(host, namespaces, deploy_items);
         self.watch(host, namespaces, targets);
         self.watch(host, namespaces, data_objects);
         self.watch(host, namespaces, contexts);
+        self.watch(host, namespaces, target_syncs);
         // Of these two kinds nothing else is of interest.
         self.watch_labelled(host, namespaces, Some(GUARD), secrets);
         self.watch_labelled(host, namespaces, Some(GUARD), config_maps);
+        self.spawn(watch_namespace_policies(Arc::clone(host)));
     }
 
     fn watch<K: Watched>(&mut self, host: &Arc<ControllerContext>, namespaces: &[Namespace], store: Store<K>) {
@@ -346,6 +363,8 @@ impl Operator {
             synced(&known).await;
             watch_plans(watcher, items, of_plans).await;
         });
+        let controller = TargetSyncController::new(Arc::clone(host), Arc::clone(&pool));
+        self.control(controller, stores.target_syncs.clone(), queues.target_syncs.clone(), options);
         let controller = DeployItemController::new(Arc::clone(host), Arc::clone(&pool), queues.deploy_items.clone());
         self.control(controller, stores.deploy_items.clone(), queues.deploy_items, options);
         let queue = Queue::default();
@@ -382,6 +401,13 @@ impl Operator {
         });
     }
 
+    fn keep_health(&mut self, config: Option<HealthCheckConfig>) {
+        let (client, clock) = (self.host.client.clone(), Arc::clone(&self.host.clock));
+        config.into_iter().for_each(|config| {
+            self.spawn(keep_health_check(client.clone(), Arc::clone(&clock), config, health_check::EVERY));
+        });
+    }
+
     /// Runs something that may be cut off anywhere, until the operator stops.
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
@@ -401,9 +427,8 @@ impl Drop for Operator {
 
 /// Waits until the first list of every kind is in.
 async fn synced(stores: &Stores) {
-    // Only the guards need the others.
-    let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets: _, config_maps: _ } =
-        stores;
+    // Only the guards and TargetSyncs need the others.
+    let Stores { installations, executions, deploy_items, targets, data_objects, contexts, .. } = stores;
     tokio::join!(
         installations.synced(),
         executions.synced(),

@@ -18,7 +18,8 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::{
     components::{self, Bundled, ComponentsError, ContainerItems},
     definitions::Definitions,
-    lease::{self, Fence, LeaseConfig, LeaseError},
+    health_check::HealthCheckConfig,
+    lease::{self, Fence, HeldLease, LeaseConfig, LeaseError},
     logging::{self, FilterError},
     machine::{self, OsChance, SystemClock},
     metrics::{Figures, MetricsReaders, ServeError},
@@ -117,8 +118,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         lease = lease::acquire(lease, waits) => lease?,
         () = stop.asked() => return Ok(Exit::Ok),
     };
-    let fence = Fence(lease.deadline().clone());
-    let client = remote(cluster, &requests, Some(fence)).map_err(ConnectionError::Client)?;
+    let client = fenced(cluster, &requests, &lease)?;
     let config = OperatorConfig {
         namespaces: arguments.namespaces.into_iter().collect(),
         definitions: Definitions::Expect,
@@ -133,6 +133,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         max_parallel: arguments.max_parallel,
         job_records: NonZeroUsize::new(arguments.job_records.into()),
         records,
+        health_check: health_check(arguments.health_check, arguments.health_check_deployments),
         grace: GRACE,
         // Below the folder that outlives the process: what lies in it is thrown away when there is no room for more.
         journal: arguments.repositories.cache.map(|folder| folder.join("calls")),
@@ -146,6 +147,15 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     lease.release().await;
     worked?;
     Ok(Exit::Ok)
+}
+
+/// A client that writes only as long as this process holds the Lease.
+fn fenced(cluster: kube::Config, requests: &Requests, lease: &HeldLease) -> Result<Client, ConnectionError> {
+    remote(cluster, requests, Some(Fence(lease.deadline().clone()))).map_err(ConnectionError::Client)
+}
+
+fn health_check(name: Option<ObjectName>, deployments: Vec<ObjectName>) -> Option<HealthCheckConfig> {
+    name.map(|name| HealthCheckConfig { name, deployments })
 }
 
 /// Runs the operator until the process is asked to stop.

@@ -51,6 +51,14 @@ pub struct RunArguments {
     /// Serve health alone (/healthz, /readyz) over plain HTTP here, for probes from outside of the machine
     #[arg(long, value_name = "ADDRESS")]
     pub health_address: Option<SocketAddr>,
+    /// Write an LsHealthCheck of this name in the operator's namespace once a minute: whether the Deployments below run as they should
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<ObjectName>)]
+    pub health_check: Option<ObjectName>,
+    /// A Deployment of the operator's namespace that the LsHealthCheck is about; may be given several times
+    #[arg(
+        long = "health-check-deployment", value_name = "NAME", value_parser = str::parse::<ObjectName>, requires = "health_check"
+    )]
+    pub health_check_deployments: Vec<ObjectName>,
     /// Look only into this namespace; may be given several times [default: all namespaces]
     #[arg(short, long = "namespace", value_name = "NAMESPACE", value_parser = str::parse::<Namespace>, help_heading = "Cluster")]
     pub namespaces: Vec<Namespace>,

@@ -16,7 +16,7 @@ use kube::{
 };
 use orangery_api::{
     FINALIZER, annotation::GUARD, context::Context, deploy_item::DeployItem, execution::Execution,
-    installation::Installation, plugin::Plugin, target::Target,
+    installation::Installation, plugin::Plugin, sync::TargetSync, target::Target,
 };
 use orangery_core::name::{Kind, Namespace, ObjectName};
 use serde::de::DeserializeOwned;
@@ -162,6 +162,7 @@ async fn gather(client: &Client) -> Result<Leftovers, CommandError> {
     left.at_work.extend(at_work::<Installation>(client).await?);
     left.at_work.extend(at_work::<Execution>(client).await?);
     left.at_work.extend(at_work::<DeployItem>(client).await?);
+    left.at_work.extend(at_work::<TargetSync>(client).await?);
     left.guarded.extend(guarded::<Target>(client).await?);
     left.guarded.extend(guarded::<Context>(client).await?);
     left.guarded.extend(guarded::<Secret>(client).await?);

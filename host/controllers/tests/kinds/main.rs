@@ -19,4 +19,6 @@ mod installation;
 #[cfg(test)]
 mod objects;
 #[cfg(test)]
+mod target_sync;
+#[cfg(test)]
 mod world;

@@ -33,7 +33,9 @@ use orangery_controllers::{
     deploy_item::{DeployItemController, DriftController},
     execution::ExecutionController,
     installation::InstallationController,
-    stores, wire,
+    stores,
+    target_sync::TargetSyncController,
+    wire,
 };
 use orangery_core::{
     name::JobId,
@@ -254,6 +256,8 @@ impl World {
         self.kept =
             Some(KeptInMemory { proposals: Box::new(controller.proposal_bytes()), clusters: Arc::clone(&pool) });
         self.control(controller, &host.stores, host.stores.deploy_items.clone(), items, &options);
+        let controller = TargetSyncController::new(Arc::clone(&host), Arc::clone(&pool));
+        self.control(controller, &host.stores, host.stores.target_syncs.clone(), queues.target_syncs.clone(), &options);
         let drift = Queue::default();
         let controller = DriftController::new(Arc::clone(&host), pool, drift.clone());
         self.control(controller, &host.stores, host.stores.deploy_items.clone(), drift, &options);
@@ -284,14 +288,24 @@ impl World {
     }
 
     fn watch_all(&self, stores: &Stores) {
-        let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets, config_maps } =
-            stores.clone();
+        let Stores {
+            installations,
+            executions,
+            deploy_items,
+            targets,
+            data_objects,
+            contexts,
+            secrets,
+            config_maps,
+            target_syncs,
+        } = stores.clone();
         self.watch(None, installations);
         self.watch(None, executions);
         self.watch(None, deploy_items);
         self.watch(None, targets);
         self.watch(None, data_objects);
         self.watch(None, contexts);
+        self.watch(None, target_syncs);
         self.watch(Some(GUARD), secrets);
         self.watch(Some(GUARD), config_maps);
     }

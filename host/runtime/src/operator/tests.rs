@@ -218,6 +218,7 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone_and_stops_when_tol
         [
             "installation",
             "execution",
+            "target-sync",
             "deploy-item",
             "drift",
             "target-guard",

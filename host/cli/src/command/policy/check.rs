@@ -119,21 +119,24 @@ struct ExistingItem {
 impl ExistingItem {
     /// An inventory that has no room in the status lies in Secrets of the item (C-94).
     async fn read(client: &Client, item: DeployItem) -> Self {
-        let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        let deployed = match StoredState::of(status) {
-            None if StoredState::is_said(status) => {
-                let why =
-                    "its status names Secrets that no state lies in; it was not written by the operator".to_owned();
-                return Self { item, deployed: Err(why) };
-            }
-            None => Inventory::read(status.and_then(|status| status.get("managedResources"))),
-            Some(stored) => match pieces(client, &item, &stored).await {
-                Ok(compressed) => Inventory::read(stored.managed_resources(&compressed).as_ref()),
-                Err(why) => return Self { item, deployed: Err(why) },
-            },
-        };
-        Self { item, deployed: deployed.map_err(|error| error.to_string()) }
+        Self { deployed: deployed(client, &item).await, item }
     }
+}
+
+/// What an item has deployed, or why that is not known.
+pub(crate) async fn deployed(client: &Client, item: &DeployItem) -> Result<Inventory, String> {
+    let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+    let inventory = match StoredState::of(status) {
+        None if StoredState::is_said(status) => {
+            return Err("its status names Secrets that no state lies in; it was not written by the operator".to_owned());
+        }
+        None => Inventory::read(status.and_then(|status| status.get("managedResources"))),
+        Some(stored) => {
+            let compressed = pieces(client, item, &stored).await?;
+            Inventory::read(stored.managed_resources(&compressed).as_ref())
+        }
+    };
+    inventory.map_err(|error| error.to_string())
 }
 
 /// The most bytes of all pieces of a state: packed, it has less than it may have unpacked.
