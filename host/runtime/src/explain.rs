@@ -175,9 +175,8 @@ impl ObjectExplanation<'_> {
             name: holder.item.name_any().into(),
             item: holder.item.item_name().map(str::to_owned),
         };
-        let not_tried =
-            found.inputs.not_tried.into_iter().map(|input| NotTriedInput { why: self.mask(&input.why), ..input });
-        let not_tried = not_tried.collect();
+        let not_tried = found.inputs.not_tried.into_iter();
+        let not_tried = not_tried.map(|input| NotTriedInput { why: self.mask(&input.why), ..input }).collect();
         let ObjectKey { api_version, kind, namespace, name } = object.key.clone();
         Ok(Explanation {
             api_version: "orangery.dev/v1alpha1".into(),
