@@ -390,7 +390,7 @@ mod tests {
         let wait = Key::new("n", "c");
         writes.wait_for(&job(), (&wait, &key), [wait.clone()].into_iter());
         writes.forget(&job());
-        assert_eq!(queue.queued(), [key.clone()], "nothing waits for ever");
+        assert_eq!(queue.queued(), std::slice::from_ref(&key), "nothing waits for ever");
         assert_eq!((known(), writes.knows(&job(), &key)), (Vec::new(), false));
     }
 }
