@@ -1,18 +1,18 @@
 //! Which line of a chart's template made a field: each line of its templates that makes something gets a comment behind it, which comes
 //! out in the text of the release.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
 use data_encoding::BASE64;
-use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use flate2::read::GzDecoder;
 use orangery_core::yaml::{self, LocatedDocument};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::template_marks::{TagSyntax, Unmarked, comments};
-
-/// The most bytes of a chart, and of a release, that are unpacked (C-244).
-pub const MOST_UNPACKED_BYTES: u64 = 64 << 20;
+use crate::{
+    packed_chart::{self, MOST_UNPACKED_BYTES, unpacked},
+    template_marks::{TagSyntax, Unmarked, comments},
+};
 
 /// The type of the Secrets that releases are kept in.
 const RELEASE: &str = "helm.sh/release.v1";
@@ -33,25 +33,15 @@ pub struct ChartPlace {
 
 /// A packed chart with comments in its templates; `None` where it is no chart, or too large.
 pub fn marked_chart(packed: &[u8]) -> Option<Vec<u8>> {
-    let mut source = tar::Archive::new(GzDecoder::new(packed).take(MOST_UNPACKED_BYTES));
-    let mut marked = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for entry in source.entries().ok()? {
-        let mut entry = entry.ok()?;
-        let path = entry.path().ok()?.into_owned();
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content).ok()?;
-        let mut header = entry.header().clone();
-        if is_template(&path.to_string_lossy())
-            && let Ok(text) = std::str::from_utf8(&content)
+    let mut files = unpacked(packed)?;
+    for file in &mut files {
+        if is_template(&file.path.to_string_lossy())
+            && let Ok(text) = std::str::from_utf8(&file.content)
         {
-            content = comments(TagSyntax::GoTemplate, text).into_bytes();
+            file.content = comments(TagSyntax::GoTemplate, text).into_bytes();
         }
-        header.set_size(content.len() as u64);
-        marked.append_data(&mut header, &path, content.as_slice()).ok()?;
     }
-    let mut packed = marked.into_inner().ok()?;
-    packed.flush().ok()?;
-    packed.finish().ok()
+    packed_chart::packed(files)
 }
 
 fn is_template(path: &str) -> bool {
@@ -128,31 +118,13 @@ fn released(file: &str, text: &str) -> Option<ReleasedObject> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::GzEncoder};
     use serde_json::json;
 
     use super::*;
-
-    fn packed(files: &[(&str, &str)]) -> Vec<u8> {
-        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        for (path, text) in files {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(text.len() as u64);
-            header.set_mode(0o644);
-            archive.append_data(&mut header, path, text.as_bytes()).unwrap();
-        }
-        archive.into_inner().unwrap().finish().unwrap()
-    }
-
-    fn unpacked(packed: &[u8]) -> Vec<(String, String)> {
-        let mut archive = tar::Archive::new(GzDecoder::new(packed));
-        let read = |mut entry: tar::Entry<'_, _>| {
-            let mut text = String::new();
-            let path = entry.path().unwrap().display().to_string();
-            std::io::Read::read_to_string(&mut entry, &mut text).unwrap();
-            (path, text)
-        };
-        archive.entries().unwrap().map(|entry| read(entry.unwrap())).collect()
-    }
+    use crate::packed_chart::tests::{chart, texts};
 
     fn release(fields: &Value) -> Value {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -164,12 +136,12 @@ mod tests {
     #[test]
     fn c_247_templates_of_a_chart_get_comments_and_other_files_stay() {
         let template = "a: 1\n";
-        let chart = packed(&[
+        let chart = chart(&[
             ("app/Chart.yaml", "name: app\n"),
             ("app/templates/x.yaml", template),
             ("app/templates/_h.tpl", template),
         ]);
-        let marked = unpacked(&marked_chart(&chart).unwrap());
+        let marked = texts(&marked_chart(&chart).unwrap());
         let expected = [
             ("app/Chart.yaml", "name: app\n"),
             ("app/templates/x.yaml", "a: 1 #\u{e000}1\u{e001}\n"),
@@ -204,7 +176,7 @@ mod tests {
     #[test]
     fn c_244_limits_a_chart_and_a_release_are_unpacked_as_far_as_they_may_be() {
         let large = " ".repeat(MOST_UNPACKED_BYTES as usize);
-        assert_eq!(marked_chart(&packed(&[("app/templates/x.yaml", &large)])), None);
+        assert_eq!(marked_chart(&chart(&[("app/templates/x.yaml", &large)])), None);
         assert!(ReleaseText::of(&release(&json!({"manifest": large}))).is_none());
     }
 }

@@ -28,6 +28,7 @@ mod listed;
 pub mod narrowed_chart;
 pub mod offline;
 mod operators;
+mod packed_chart;
 pub mod record_flags;
 pub mod records;
 pub mod registries;

@@ -1,11 +1,10 @@
 //! A chart with no more of its templates than an object is made from, so that it is rendered sooner when it is rendered again and again
 //! (C-365). What comes of it has to be held against what the whole chart makes before anything is said of it.
 
-use std::io::{Read as _, Write as _};
-
-use flate2::{Compression, read::GzDecoder, write::GzEncoder};
-
-use crate::chart_marks::{ChartPlace, MOST_UNPACKED_BYTES};
+use crate::{
+    chart_marks::ChartPlace,
+    packed_chart::{self, ChartFile, unpacked},
+};
 
 /// Words of templates that reach beyond the text they stand in: named templates, and changes of values that all templates share.
 const SHARED_WORDS: [&str; 7] =
@@ -13,13 +12,6 @@ const SHARED_WORDS: [&str; 7] =
 
 /// Actions that have an end.
 const BLOCKS: [&str; 5] = ["if", "range", "with", "define", "block"];
-
-/// A file of a chart.
-struct ChartFile {
-    header: tar::Header,
-    path: std::path::PathBuf,
-    content: Vec<u8>,
-}
 
 impl ChartFile {
     /// The text of a template that makes objects, or notes; `None` of anything else.
@@ -38,7 +30,7 @@ impl ChartFile {
 /// A packed chart with the documents around a place, what they may need, and nothing else of its templates; `None` where it is no chart, or
 /// too large, or has no such template.
 pub fn narrowed_chart(packed: &[u8], place: &ChartPlace) -> Option<Vec<u8>> {
-    let mut files = read(packed)?;
+    let mut files = unpacked(packed)?;
     let narrow = |file: &mut ChartFile| {
         let text = file.template().filter(|_| file.path.to_str() == Some(place.file.as_str()))?;
         file.content = documents_around(text, place.line).into_bytes();
@@ -62,26 +54,7 @@ pub fn narrowed_chart(packed: &[u8], place: &ChartPlace) -> Option<Vec<u8>> {
         }
         kept = more;
     }
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (ChartFile { mut header, path, content }, _) in files.into_iter().zip(kept).filter(|(_, kept)| *kept) {
-        header.set_size(content.len() as u64);
-        archive.append_data(&mut header, &path, content.as_slice()).ok()?;
-    }
-    let mut packed = archive.into_inner().ok()?;
-    packed.flush().ok()?;
-    packed.finish().ok()
-}
-
-fn read(packed: &[u8]) -> Option<Vec<ChartFile>> {
-    let mut source = tar::Archive::new(GzDecoder::new(packed).take(MOST_UNPACKED_BYTES));
-    let mut files = Vec::new();
-    for entry in source.entries().ok()? {
-        let mut entry = entry.ok()?;
-        let (path, header, mut content) = (entry.path().ok()?.into_owned(), entry.header().clone(), Vec::new());
-        entry.read_to_end(&mut content).ok()?;
-        files.push(ChartFile { header, path, content });
-    }
-    Some(files)
+    packed_chart::packed(files.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(file, _)| file))
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -124,23 +97,14 @@ fn documents_around(text: &str, line: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn packed(files: &[(&str, &str)]) -> Vec<u8> {
-        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        for (path, text) in files {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(text.len() as u64);
-            header.set_mode(0o644);
-            archive.append_data(&mut header, path, text.as_bytes()).unwrap();
-        }
-        archive.into_inner().unwrap().finish().unwrap()
-    }
+    use crate::packed_chart::{
+        MOST_UNPACKED_BYTES,
+        tests::{chart, texts},
+    };
 
     fn narrowed(files: &[(&str, &str)], line: Option<usize>) -> Option<Vec<(String, String)>> {
         let place = ChartPlace { file: "app/templates/a.yaml".to_owned(), line };
-        let narrowed = narrowed_chart(&packed(files), &place)?;
-        let file = |file: ChartFile| (file.path.display().to_string(), String::from_utf8(file.content).unwrap());
-        Some(read(&narrowed).unwrap().into_iter().map(file).collect())
+        narrowed_chart(&chart(files), &place).map(|narrowed| texts(&narrowed))
     }
 
     #[test]

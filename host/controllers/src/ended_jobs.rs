@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use orangery_api::{job::Job as _, label, marks::Marks as _};
+use orangery_api::{deploy_item::DeployItem, job::Job as _, label, marks::Marks as _};
 use orangery_reconcile::{Key, Queue};
 
 use crate::controller_context::ControllerContext;
 
 /// What is known of a job goes with it: with that of its root, of an Execution that has no Installation, and of an item that has no
-/// Execution.
-/// Items are called in this queue.
+/// Execution. Items are called in this queue.
 pub(crate) fn forget_ended(host: &Arc<ControllerContext>, queue: Queue) {
     host.job_writes.call_in(queue);
     let weak = Arc::downgrade(host);
@@ -33,10 +32,9 @@ pub(crate) fn forget_ended(host: &Arc<ControllerContext>, queue: Queue) {
     });
     let weak = Arc::downgrade(host);
     host.stores.deploy_items.subscribe(move |change| {
-        let Some(of) = change.after.or(change.before) else { return };
-        let is_alone = of.label(label::MANAGED_BY).is_none();
-        if is_alone
-            && change.after.is_none_or(|after| after.job_finished())
+        let is_alone = |of: &&Arc<DeployItem>| of.label(label::MANAGED_BY).is_none();
+        let Some(of) = change.after.or(change.before).filter(is_alone) else { return };
+        if change.after.is_none_or(|after| after.job_finished())
             && let Some(host) = weak.upgrade()
         {
             host.job_writes.forget(&(Key::of(of.as_ref()).namespace, of.job_id().clone()));

@@ -33,7 +33,7 @@ use orangery_proposal::{
 use orangery_reconcile::Key;
 use orangery_turns::slot;
 
-pub(super) use self::plan_rules::former_cluster;
+pub(super) use self::plan_rules::{former_cluster, has_rules};
 use self::request::ItemJob;
 use super::{
     dry_run::remembered::RememberedReads,

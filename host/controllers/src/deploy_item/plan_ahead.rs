@@ -13,13 +13,13 @@ use orangery_core::{
     phase::{execution::Execution as Phase, item::Item as ItemPhase},
     step::{Halt, Step, Wait},
 };
-use orangery_policy::{EffectivePolicy, RuleScope};
+use orangery_policy::RuleScope;
 use orangery_proposal::{deployer::Deployer, item::NextCall};
 use orangery_reconcile::{Key, Queue, in_this_slot};
 
 use super::{
     apply::ended::end_after_job,
-    gather::{GatheredItem, request::ItemJob, requires_approval},
+    gather::{GatheredItem, has_rules, request::ItemJob, requires_approval},
     planned::ItemWrites,
     timeout::{in_time, limit},
 };
@@ -59,7 +59,7 @@ pub(super) async fn between_jobs(
         host.planned_ahead.forget(&key);
     }
     // Rules over the whole job may have come since.
-    let has_rules = has_job_rules(&host.policies.of(&key.namespace));
+    let has_rules = has_rules(&host.policies.of(&key.namespace), RuleScope::Job);
     let is_known = |of: &ComingJob| !has_rules || host.job_writes.knows(&(key.namespace.clone(), of.id.clone()), &key);
     let coming = coming.filter(|coming| noted.as_ref() != Some(&coming.id) || !is_known(coming));
     let Some(coming) = coming else { return Ok(()) };
@@ -78,12 +78,11 @@ pub(super) async fn between_jobs(
 
 /// An item that waits for a place is planned, so that rules over the whole job know of it (C-362). What it waits for.
 pub(super) async fn plan_queued(gathered: &GatheredItem, phase: ItemPhase, wait: Wait) -> Halt {
-    let (tree, key) = (gathered.tree_job(), &gathered.key);
-    if gathered.has_job_rules() && !gathered.host.job_writes.knows(&tree, key) {
+    if gathered.has_job_rules() && !gathered.host.job_writes.knows(&gathered.tree_job(), &gathered.key) {
         let purpose = if phase == ItemPhase::Deleting { Purpose::Uninstall } else { Purpose::Install };
         if let Err(halt) = in_time(Some(TIME_TO_PLAN), Box::pin(hold_ahead(gathered, purpose))).await {
-            tracing::debug!(item = %key, ?halt, "an item that waits for a place is not planned");
-            gathered.host.job_writes.note(&tree, key, None);
+            tracing::debug!(item = %gathered.key, ?halt, "an item that waits for a place is not planned");
+            gathered.note_job_writes(None);
         }
     }
     Halt::Wait(wait)
@@ -103,14 +102,10 @@ pub(super) fn others_in_job(host: &ControllerContext, item: &DeployItem, job: &J
     items.into_iter().filter(|key| *key != own && takes_part(key)).collect()
 }
 
-fn has_job_rules(policy: &Step<Arc<EffectivePolicy>>) -> bool {
-    policy.as_ref().is_ok_and(|policy| policy.has_plan_rules(RuleScope::Job))
-}
-
 /// Whether items of an Installation have Plans: to be approved, or for rules over the whole job.
 fn has_plans(host: &ControllerContext, of: &Key) -> bool {
     let (policy, installation) = (host.policies.of(&of.namespace), host.stores.installations.get(of));
-    has_job_rules(&policy) || requires_approval(&policy, installation.as_deref())
+    has_rules(&policy, RuleScope::Job) || requires_approval(&policy, installation.as_deref())
 }
 
 /// The job that an item will get of its Execution, where what it writes has to be approved and is known: of those that are made or changed
@@ -159,9 +154,7 @@ async fn hold_ahead(gathered: &GatheredItem, purpose: Purpose) -> Step<()> {
         Purpose::Uninstall => gathered.state().await?,
     };
     if read.seal_error.is_some() {
-        if gathered.has_job_rules() {
-            gathered.host.job_writes.note(&gathered.tree_job(), &gathered.key, None);
-        }
+        gathered.note_job_writes(None);
         return Ok(());
     }
     let state = read.state;
@@ -174,9 +167,7 @@ async fn hold_ahead(gathered: &GatheredItem, purpose: Purpose) -> Step<()> {
     };
     let objects = writes.job_objects();
     gathered.hold_against(known, writes, PlanTurn::Ahead).await?;
-    if gathered.has_job_rules() {
-        gathered.host.job_writes.note(&gathered.tree_job(), &gathered.key, Some(objects));
-    }
+    gathered.note_job_writes(Some(objects));
     Ok(())
 }
 
@@ -394,6 +385,6 @@ mod tests {
         let host = host_with_rules();
         assert!(has_plans(&host, &Key::new("n", "web")));
         assert!(!has_plans(&self::host(), &Key::new("n", "web")));
-        assert!(has_job_rules(&host.policies.of(&"n".into())));
+        assert!(has_rules(&host.policies.of(&"n".into()), RuleScope::Job));
     }
 }

@@ -1,16 +1,19 @@
 //! What rules of policies say of what a deploy item is about to write (C-318, C-362).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use orangery_api::marks::Marks as _;
 use orangery_apply::{DryRun, Effect, ItemState};
-use orangery_core::digest::sha256;
-use orangery_policy::{BrokenRule, RuleScope};
+use orangery_core::{digest::sha256, step::Step};
+use orangery_policy::{BrokenRule, EffectivePolicy, RuleScope};
 use orangery_proposal::{Action, ObjectKey, inventory::Inventory};
 use serde_json::{Map, Value, json};
 
 use super::GatheredItem;
-use crate::{job_writes::TreeJob, plan_rules::RuleQuestion};
+use crate::{
+    job_writes::{JobObject, TreeJob},
+    plan_rules::RuleQuestion,
+};
 
 impl GatheredItem {
     /// Whether there are any over the item alone.
@@ -24,7 +27,7 @@ impl GatheredItem {
     }
 
     fn has_rules(&self, scope: RuleScope) -> bool {
-        self.policy.as_ref().is_ok_and(|policy| policy.has_plan_rules(scope))
+        has_rules(&self.policy, scope)
     }
 
     /// Whether there is a Plan of what it is about to write: to be approved, or for rules over the whole job.
@@ -35,6 +38,13 @@ impl GatheredItem {
     /// Its job, with the whole tree.
     pub(in crate::deploy_item) fn tree_job(&self) -> TreeJob {
         (self.key.namespace.clone(), self.job.id.clone())
+    }
+
+    /// What it is about to write is known to rules over the whole job; `None` where nobody can tell before it is its turn.
+    pub(in crate::deploy_item) fn note_job_writes(&self, next: Option<BTreeSet<JobObject>>) {
+        if self.has_job_rules() {
+            self.host.job_writes.note(&self.tree_job(), &self.key, next);
+        }
     }
 
     /// By what it is known whether rules over jobs are the same as before.
@@ -78,12 +88,26 @@ impl GatheredItem {
 
 /// What is written or deleted, as expressions of policies know it.
 fn object(effect: &Effect) -> Value {
-    let key = &effect.located.key;
+    let Effect { located, action, before, after, stage, ephemeral, .. } = effect;
+    let cluster = located.on.to_string();
+    described((*action, cluster, &located.key), (stage, *ephemeral), (before.as_ref(), after.as_ref()))
+}
+
+fn described(
+    (action, cluster, key): (Action, String, &ObjectKey),
+    (stage, ephemeral): (&str, bool),
+    (before, after): (Option<&Value>, Option<&Value>),
+) -> Value {
     json!({
-        "action": effect.action, "cluster": effect.located.on.to_string(), "apiVersion": key.api_version, "group": key.group(),
-        "kind": key.kind, "namespace": key.namespace.as_deref().map_or("", |namespace| namespace), "name": key.name,
-        "stage": effect.stage, "ephemeral": effect.ephemeral, "before": effect.before, "after": effect.after,
+        "action": action, "cluster": cluster, "apiVersion": key.api_version, "group": key.group(), "kind": key.kind,
+        "namespace": key.namespace.as_deref().map_or("", |namespace| namespace), "name": key.name,
+        "stage": stage, "ephemeral": ephemeral, "before": before, "after": after,
     })
+}
+
+/// Whether there are rules; of what is not known there are none, and nothing is written then.
+pub(in crate::deploy_item) fn has_rules(policy: &Step<Arc<EffectivePolicy>>, scope: RuleScope) -> bool {
+    policy.as_ref().is_ok_and(|policy| policy.has_plan_rules(scope))
 }
 
 /// What lies in former clusters, each with the uid of its cluster.
@@ -93,11 +117,7 @@ fn former_objects<'a>(former: impl Iterator<Item = (&'a String, &'a Inventory)>)
 
 /// What is deleted in a cluster that the target named before. Nobody looks at it first.
 fn former_object(uid: &str, key: &ObjectKey) -> Value {
-    json!({
-        "action": Action::Delete, "cluster": former_cluster(uid), "apiVersion": key.api_version, "group": key.group(), "kind": key.kind,
-        "namespace": key.namespace.as_deref().map_or("", |namespace| namespace), "name": key.name, "stage": "", "ephemeral": false,
-        "before": Value::Null, "after": Value::Null,
-    })
+    described((Action::Delete, former_cluster(uid), key), ("", false), (None, None))
 }
 
 /// A cluster that the target named before, in words.
