@@ -196,7 +196,7 @@ pub async fn at_crash_points(scenario: &Scenario, ground: &Ground, binary: impl 
 }
 
 /// The same with two operators: at some points, drawn by chance, the first one freezes, and wakes up beside the second one. With
-/// `OLDER` the first one is that of an older binary.
+/// `OLDER` the first one is that of an older binary; with `BACK` as well, the second one, also where the first one is killed.
 pub async fn at_points_of_freezing(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
     play_points(scenario, ground, Loss::Frozen, binary).await
 }
@@ -231,6 +231,11 @@ async fn play_points(scenario: &Scenario, ground: &Ground, loss: Loss, binary: i
         compare(&undisturbed, &outcome, &format!("{loss:?} after write {point} of {writes}"));
     }
     points.len()
+}
+
+/// Whether the operator of `OLDER` goes on with what the one under test has begun, instead of the other way round.
+fn goes_back() -> bool {
+    env::var_os("BACK").is_some()
 }
 
 /// Whether everything has to be tested.
@@ -275,6 +280,24 @@ pub(crate) fn compare_objects(expected: &[String], found: &[String], when: &str)
     }
 }
 
+/// Starts the operator that is lost.
+fn start_first(world: &mut World, loss: Option<Loss>) {
+    match loss {
+        Some(Loss::Frozen) if goes_back() => world.start_with(&[MOCK, LEASE]),
+        Some(Loss::Frozen) => world.start_older(&[MOCK, LEASE]),
+        Some(Loss::Killed) | None => world.start_with(&[MOCK]),
+    }
+}
+
+/// Starts the one that goes on. It waits for as long as the other one's Lease lasts; its own lasts longer.
+fn start_next(world: &mut World) {
+    if goes_back() {
+        world.start_older(&[MOCK]);
+    } else {
+        world.start_with(&[MOCK]);
+    }
+}
+
 /// Plays the scenario; `point` is the write after which its operator is lost, and how. Answers how many writes it had.
 pub(crate) async fn play(
     scenario: &Scenario,
@@ -286,12 +309,7 @@ pub(crate) async fn play(
     let former = if scenario.deed.is_move() { Some(FormerCluster::start().await) } else { None };
     let mut world = World::on(ground, binary, Arc::clone(&cut) as Arc<dyn Fates>).await;
     let loss = point.map(|(_, loss)| loss);
-    let lease: &[&str] = if loss == Some(Loss::Frozen) { &[MOCK, LEASE] } else { &[MOCK] };
-    if loss == Some(Loss::Frozen) {
-        world.start_older(lease);
-    } else {
-        world.start_with(lease);
-    }
+    start_first(&mut world, loss);
     let approver = scenario.needs_approvals().then(|| Approver::begin(world.objects.client()));
     scenario.begin(&world).await;
     let history = History::begin(world.objects.client()).await;
@@ -309,8 +327,7 @@ pub(crate) async fn play(
             Loss::Frozen => world.freeze(),
         }
         cut.arm(NEVER);
-        // It waits for as long as the other one's Lease lasts; its own lasts longer.
-        world.start_with(&[MOCK]);
+        start_next(&mut world);
         if loss == Loss::Frozen {
             world.thaw().await;
         }

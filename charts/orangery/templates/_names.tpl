@@ -13,13 +13,13 @@ app.kubernetes.io/name: orangery
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* The labels of the pod of `helm test`: nothing that selects the operator's pods selects it. */}}
-{{- define "orangery.testLabels" -}}
-app.kubernetes.io/name: orangery-test
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{/* The labels of what is there for a while: nothing that selects the operator's pods selects it. */}}
+{{- define "orangery.labelsBeside" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
 {{- define "orangery.labels" -}}
@@ -49,4 +49,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $configuration "stateSecrets" .Values.containers.stateSecrets }}
 {{- $_ := set $configuration "debug" (dict "keepPod" .Values.containers.keepPods) }}
 {{- toYaml $configuration }}
+{{- end }}
+
+{{/* What makes an object a part of an upgrade alone: it is made before, in the order of this weight, and goes after. */}}
+{{- define "orangery.beforeUpgrade" -}}
+helm.sh/hook: pre-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}

@@ -124,3 +124,5 @@ mod tests {
         }
     }
 }
+/// On a custom resource definition: the version of Orangery that it is of (C-410).
+pub const VERSION: &str = "orangery.dev/version";

@@ -7,6 +7,7 @@ use kube::CustomResourceExt;
 use serde_json::json;
 
 use crate::{
+    annotation,
     context::Context,
     data_object::DataObject,
     deploy_item::DeployItem,
@@ -43,6 +44,10 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     ];
     crds.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     crds.iter_mut().for_each(begin_unobserved);
+    for crd in &mut crds {
+        let annotations = crd.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    }
     crds
 }
 

@@ -101,7 +101,7 @@ pub enum Tool {
     Plugin(PluginArguments),
     /// Look at what the objects of namespaces may do
     Policy(PolicyArguments),
-    /// Print the custom resource definitions
+    /// Print the custom resource definitions, or apply them
     Crd(Crd),
     /// Print the contracts between host and components
     Wit(Wit),
@@ -159,7 +159,7 @@ impl Tool {
                 PolicyCommand::Check(check) => wait_for(check.execute(terminal)),
             },
             Tool::Wit(wit) => wait_for(wit.execute(terminal)),
-            Tool::Crd(crd) => crd.execute(terminal),
+            Tool::Crd(crd) => wait_for(crd.execute(terminal)),
             Tool::Completion(completion) => {
                 completion.execute(&mut described, terminal).map(|()| Exit::Ok).map_err(CommandError::from)
             }

@@ -14,6 +14,7 @@ use crate::{
     call::CallError,
     components::ComponentsError,
     connection::ConnectionError,
+    crds::CrdError,
     exit::Exit,
     folder::FolderError,
     offline::{GivenError, OfflineError, WorldError},
@@ -31,6 +32,9 @@ pub enum CommandError {
     /// A call to the cluster.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// A custom resource definition.
+    #[error(transparent)]
+    Crd(#[from] CrdError),
     /// A sub-installation was to be reconciled.
     #[error(
         "{namespace}/{name} is a sub-installation, and jobs begin at roots; {command} the one above it: orangery {command} \
@@ -435,6 +439,7 @@ impl CommandError {
             | CommandError::NotAnAccount { .. }
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
+            | CommandError::Crd(_)
             | CommandError::LeftOnServer { .. }
             | CommandError::Suspended { .. }
             | CommandError::NoPlan { .. }

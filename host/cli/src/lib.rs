@@ -18,6 +18,7 @@ pub mod call;
 pub mod chart_marks;
 pub mod components;
 pub mod connection;
+pub mod crds;
 pub mod default_policy;
 pub mod definitions;
 pub mod exit;

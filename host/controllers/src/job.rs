@@ -1,30 +1,33 @@
 //! What the kinds of the job protocol do alike: take a job over, walk through phases, rest in the status, let go.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
     FINALIZER,
     condition::{self, Condition},
-    deploy_item::DeployItemStatus,
+    deploy_item::{DeployItem, DeployItemStatus},
     error::LastError,
-    execution::ExecutionStatus,
-    installation::InstallationStatus,
+    execution::{Execution, ExecutionStatus},
+    installation::{Installation, InstallationStatus},
     job::{Job, TransitionTimes},
     waiting::WaitingFor,
 };
 use orangery_core::{
     condition::{ConditionInput, Halted, RECONCILING},
     error::Failure,
-    job::JobEnd,
+    job::{JobEnd, JobIds},
     name::JobId,
-    phase::Phase,
+    phase::{
+        Phase, execution::Execution as ExecutionPhase, installation::Installation as InstallationPhase,
+        item::Item as ItemPhase,
+    },
     step::{Halt, Step, Verdict},
     walk::{StatusUpdate, Transition, advance, beside_children, fails_in},
 };
 use orangery_reconcile::{CONFLICT, Key, NextCall, Store, Watched};
 
-use crate::{controller_context::ControllerContext, event};
+use crate::{controller_context::ControllerContext, event, object::generation_of};
 
 /// The fields that the statuses of all three kinds share, borrowed.
 pub(crate) struct SharedStatus<'a> {
@@ -126,6 +129,87 @@ pub(crate) trait JobStatus {
             times.wait_time = Some(now.clone());
         }
         shared.show(&rest.state(), generation, now);
+    }
+}
+
+/// What a subobject is triggered with.
+#[derive(Clone, Debug)]
+pub(crate) struct JobTrigger<P> {
+    /// The job that goes down to it.
+    pub(crate) job: JobId,
+    /// The phase that it begins with.
+    pub(crate) first: P,
+    /// The token of the request that the job answers.
+    pub(crate) token: String,
+    /// When.
+    pub(crate) now: Time,
+}
+
+/// A kind that gets its jobs from another one.
+pub(crate) trait Subobject: Watched + Job {
+    /// Its phases.
+    type Phase: Phase;
+
+    /// The same object with the job.
+    fn triggered(&self, trigger: &JobTrigger<Self::Phase>) -> Self;
+}
+
+/// Implements [`Subobject`] for a kind; the last argument is what else its status says of a trigger.
+macro_rules! subobject {
+    ($kind:ty, $phase:ty, |$status:ident, $now:ident| $more:expr) => {
+        impl Subobject for $kind {
+            type Phase = $phase;
+
+            fn triggered(&self, trigger: &JobTrigger<Self::Phase>) -> Self {
+                let (mut after, generation) = (self.clone(), generation_of(self));
+                let ($status, $now) = (after.status.get_or_insert_default(), &trigger.now);
+                $status.trigger(&trigger.job, trigger.first, generation, $now);
+                $status.last_handled_trigger.clone_from(&trigger.token);
+                $more;
+                after
+            }
+        }
+    };
+}
+
+subobject!(Installation, InstallationPhase, |_status, _now| ());
+subobject!(Execution, ExecutionPhase, |_status, _now| ());
+subobject!(DeployItem, ItemPhase, |status, now| status.job_id_generation_time = Some(now.clone()));
+
+/// Subobjects of one kind that a job has come to, and that get it with the status of their parent, for which that is to be written
+/// (C-216): they work from then on, and their own status has the job with its first write.
+pub(crate) struct HandedDown<K: Subobject>(BTreeMap<Key, JobTrigger<K::Phase>>);
+
+impl<K: Subobject> Default for HandedDown<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Subobject> HandedDown<K> {
+    /// Hands a job down with the status. Answers whether that can be: to one that is in the middle of another job it goes by a write of
+    /// its own, as what is written for that job has to find it replaced (C-24).
+    pub(crate) fn take(&mut self, object: &K, trigger: &JobTrigger<K::Phase>) -> bool {
+        let can = object.job_finished() && !trigger.first.is_deletion();
+        if can {
+            self.0.insert(Key::of(object), trigger.clone());
+        }
+        can
+    }
+
+    /// The job ids of a subobject, as they are with what it is handed.
+    pub(crate) fn ids(&self, key: &Key, object: JobIds) -> JobIds {
+        let handed = self.0.get(key).map(|trigger| trigger.job.clone());
+        JobIds { job: handed.or(object.job), finished: object.finished }
+    }
+
+    /// The status of the parent is written: the subobjects have the job.
+    pub(crate) fn deliver(self, store: &Store<K>) {
+        for (key, trigger) in self.0 {
+            let Some(object) = store.get(&key).filter(|object| object.job_finished()) else { continue };
+            let before = object.job_id().clone();
+            store.defer(&key, move |object: &K| (*object.job_id() == before).then(|| object.triggered(&trigger)));
+        }
     }
 }
 
@@ -446,6 +530,51 @@ mod tests {
         status.rest(&rest, 1, &at(2));
         assert_eq!(status, first);
         assert_eq!((status.job_id_finished.as_str(), status.last_error), ("", None));
+    }
+
+    fn item(status: serde_json::Value) -> DeployItem {
+        let metadata = json!({"name": "i", "namespace": "n", "uid": "u", "generation": 3, "resourceVersion": "1"});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"type": "t"}, "status": status})).unwrap()
+    }
+
+    fn trigger_of(first: ItemPhase) -> JobTrigger<ItemPhase> {
+        JobTrigger { job: "b".into(), first, token: "asked".to_owned(), now: at(7) }
+    }
+
+    #[test]
+    fn c_216_a_job_is_handed_down_with_the_status_of_the_parent_and_not_before() {
+        let (store, object) = (Store::new(), item(json!({"jobID": "a", "jobIDFinished": "a", "phase": "Succeeded"})));
+        let (key, mut handed) = (Key::of(&object), HandedDown::default());
+        store.upsert(object.clone());
+        assert!(handed.take(&object, &trigger_of(ItemPhase::Init)));
+        let ids = |handed: &HandedDown<DeployItem>, of: &str| {
+            handed.ids(&Key { name: of.into(), ..key.clone() }, JobIds::new("a", "a"))
+        };
+        assert_eq!((ids(&handed, "i"), ids(&handed, "other")), (JobIds::new("b", "a"), JobIds::new("a", "a")));
+        assert_eq!(store.get(&key).unwrap().job_id().as_str(), "a");
+        handed.deliver(&store);
+        let triggered = store.get(&key).unwrap().status.clone().unwrap();
+        assert_eq!((triggered.job_id.as_str(), triggered.job_id_finished.as_str()), ("b", "a"));
+        assert_eq!((triggered.job_generation, triggered.last_handled_trigger.as_str()), (Some(3), "asked"));
+        assert_eq!(triggered.job_id_generation_time, Some(at(7)));
+        // Somebody else gives it another job first.
+        let other = json!({"jobID": "c", "jobIDFinished": "a"});
+        let mut other = item(other);
+        other.metadata.resource_version = Some("2".to_owned());
+        assert_eq!(store.upsert(other).job_id().as_str(), "c");
+    }
+
+    #[test]
+    fn c_216_what_works_and_what_is_to_go_gets_a_job_by_a_write_of_its_own() {
+        let mut handed = HandedDown::default();
+        let (works, rests) = (item(json!({"jobID": "a"})), item(json!({"jobID": "a", "jobIDFinished": "a"})));
+        assert!(!handed.take(&works, &trigger_of(ItemPhase::Init)));
+        assert!(!handed.take(&rests, &trigger_of(ItemPhase::InitDelete)));
+        let (store, mut late) = (Store::new(), HandedDown::default());
+        assert!(late.take(&rests, &trigger_of(ItemPhase::Init)));
+        store.upsert(works);
+        late.deliver(&store);
+        assert_eq!(store.get(&Key::of(&rests)).unwrap().job_id().as_str(), "a", "it has begun to work meanwhile");
     }
 
     /// Subobjects of which one works, as the server alone knows.

@@ -14,8 +14,10 @@ use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
+pub(crate) use self::deferred::ServerStatus;
 pub(crate) use self::held::{LongObject, StoredForm};
 use self::{
+    deferred::DeferredChanges,
     held::NewVersion,
     index::IndexEntry,
     known::{KnownVersions, UpsertOutcome},
@@ -24,6 +26,7 @@ use crate::{Key, StatusAuthors, Watched, status_authors::FIELD_MANAGER, watched_
 
 pub use self::{found::FoundObjects, index::MOST_VALUES};
 
+mod deferred;
 mod deleted_uids;
 mod found;
 mod held;
@@ -70,6 +73,7 @@ pub struct Store<K> {
 struct SharedObjects<K> {
     /// Protects what is known. Held for one lookup or one change, never across an await or a subscriber.
     known: RwLock<KnownVersions<K>>,
+    deferred: DeferredChanges<K>,
     /// Protects the list of subscribers; they are called on a copy of it.
     subscribers: RwLock<Vec<Subscriber<K>>>,
     /// Protects the list of those who hear of objects that cannot be read; they are called on a copy of it.
@@ -113,6 +117,7 @@ impl<K: Watched> Store<K> {
     pub fn of(restorations: &Restorations) -> Self {
         let shared = SharedObjects {
             known: RwLock::new(KnownVersions::default()),
+            deferred: DeferredChanges::default(),
             subscribers: RwLock::new(Vec::new()),
             unreadable: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
@@ -232,6 +237,43 @@ impl<K: Watched> Store<K> {
         outcome.newest()
     }
 
+    /// Has everybody here see an object with another status before the server has it: that goes with the next write of its status
+    /// through a [`Writer`](crate::Writer). `change` is asked for each version of the object that comes until then; the change is
+    /// dropped with the first one that it does not apply to (C-216). Nobody but this process knows of it: whoever defers a change has
+    /// to find it missing, and defer it once more or write it, after a restart.
+    pub fn defer(&self, key: &Key, change: impl Fn(&K) -> Option<K> + Send + Sync + 'static) {
+        let Some(object) = self.get(key) else { return };
+        self.shared.deferred.insert(&object, Arc::new(change));
+        self.carry(object);
+    }
+
+    /// Takes the change that is deferred for an object into the version that is known; forgets it where it does not apply.
+    fn carry(&self, mut object: Arc<K>) {
+        while self.shared.deferred.is_missing_in(&object) {
+            let Some(changed) = self.shared.deferred.changed(&object) else {
+                return self.shared.deferred.forget(&object);
+            };
+            let new = NewVersion::new(changed, &self.read().how_held());
+            let replaced = self.write().replace(new);
+            if let Some(outcome) = replaced {
+                return self.notify(&outcome);
+            }
+            // A newer version has come, or it is gone.
+            let Some(newest) = self.get(&Key::of(object.as_ref())) else { return };
+            object = newest;
+        }
+    }
+
+    /// Whether the server does not have the newest status of an object yet.
+    pub fn has_deferred(&self, object: &K) -> bool {
+        self.written_status(object).is_some()
+    }
+
+    /// The status that the server has in this version of an object, where it is known with another one.
+    pub(crate) fn written_status(&self, object: &K) -> Option<ServerStatus> {
+        self.shared.deferred.written(object)
+    }
+
     /// Takes in what a read has answered that began after `before` was known. Where that is newer than the answer, the
     /// storage of the server was restored: the answer counts, and all is listed anew (C-91).
     pub fn upsert_read(&self, before: Option<&K>, read: K) {
@@ -348,9 +390,10 @@ impl<K: Watched> Store<K> {
         self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
     }
 
-    /// A version without what nobody here reads, in the form in which it will be held.
+    /// A version without what nobody here reads, with what is deferred for it, in the form in which it will be held.
     fn new_version(&self, mut object: K) -> NewVersion<K> {
         strip(&mut object);
+        let object = self.shared.deferred.changed(&object).unwrap_or(object);
         let how = self.read().how_held();
         NewVersion::new(object, &how)
     }
@@ -361,6 +404,8 @@ impl<K: Watched> Store<K> {
             UpsertOutcome::Changed { before, after } | UpsertOutcome::Restored { before, after } => {
                 let before = before.as_ref().and_then(StoredForm::object);
                 self.tell(&ObjectChange { before: before.as_ref(), after: Some(after) });
+                // It was decided meanwhile, or is written now.
+                self.carry(Arc::clone(after));
             }
             UpsertOutcome::Gone { before, .. } => self.tell_gone(before.as_ref()),
         }
@@ -368,6 +413,7 @@ impl<K: Watched> Store<K> {
 
     fn tell_gone(&self, before: Option<&StoredForm<K>>) {
         if let Some(before) = before.and_then(StoredForm::object) {
+            self.shared.deferred.forget(&before);
             self.tell(&ObjectChange { before: Some(&before), after: None });
         }
     }

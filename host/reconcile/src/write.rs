@@ -18,6 +18,7 @@ use crate::{
     difference::{PatchDocument, difference},
     key::describe,
     status_authors::FIELD_MANAGER,
+    store::ServerStatus,
     watched_object::{WatchedObject, too_deep},
 };
 
@@ -209,7 +210,8 @@ impl<K: Watched> Writer<K> {
     }
 
     async fn patch(&self, before: &K, after: &K, part: WrittenPart) -> Result<Arc<K>, WriteError> {
-        let Some(patch) = change(before, after, part)? else { return Ok(Arc::new(before.clone())) };
+        let written = self.store.written_status(before);
+        let Some(patch) = change(before, after, (part, written))? else { return Ok(Arc::new(before.clone())) };
         let answer = async {
             let (body, is_json) = match patch {
                 PatchDocument::Merge(patch) => (patch, false),
@@ -304,19 +306,24 @@ fn document<K: Watched>(object: &K) -> Result<Value, WriteError> {
     })
 }
 
-/// What changes of one part of an object, under the version of `before`.
-fn change<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<PatchDocument>, WriteError> {
-    let document = |object: &K| -> Result<Value, WriteError> {
+/// What changes of one part of an object, under the version of `before`. `written` is the status that the server has in that version,
+/// where `before` has another one (C-216).
+fn change<K: Watched>(
+    before: &K,
+    after: &K,
+    (part, written): (WrittenPart, Option<ServerStatus>),
+) -> Result<Option<PatchDocument>, WriteError> {
+    let document = |object: &K, written: Option<ServerStatus>| -> Result<Value, WriteError> {
         let mut document = document(object)?;
         let status = document.as_object_mut().and_then(|members| members.remove("status"));
-        Ok(match (part, status) {
+        Ok(match (part, written.map_or(status, |written| written.0)) {
             (WrittenPart::Main, _) => document,
             (WrittenPart::Status, Some(status)) => json!({ "status": status }),
             (WrittenPart::Status, None) => json!({}),
         })
     };
-    let after = document(after)?;
-    let difference = difference(&document(before)?, &after, before.meta().resource_version.as_deref());
+    let after = document(after, None)?;
+    let difference = difference(&document(before, written)?, &after, before.meta().resource_version.as_deref());
     if difference.is_some() {
         check_levels(before, &after)?;
     }

@@ -9,19 +9,13 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
-    runtime::{
-        conditions::is_crd_established,
-        wait::{Condition, await_condition},
-    },
 };
 use orangery_api::{
     API_VERSION, Admission, GROUP,
     namespace_policy::{POLICY_API_VERSION, POLICY_GROUP},
 };
+use orangery_cli::crds::{AppliedCrd, CRD_AUTHOR, CrdError, apply_crd};
 use serde::{Serialize, de::DeserializeOwned};
-
-/// The field manager of the definitions.
-const FIELD_MANAGER: &str = "orangery";
 
 /// Sent at the same time: enough to hide the way, too few to burden a cluster.
 const AT_ONCE: usize = 4;
@@ -38,21 +32,16 @@ pub enum Definitions {
 /// Why the definitions are not there.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionsError {
-    /// A definition could not be applied.
-    #[error("the definition {name} cannot be installed in the cluster: {source}")]
-    Apply {
+    /// A definition is not there.
+    #[error(transparent)]
+    Definition(#[from] CrdError),
+    /// A policy could not be applied.
+    #[error("the policy {name} cannot be installed in the cluster: {source}")]
+    Policy {
         /// Its name.
         name: String,
         /// What the client says.
         source: kube::Error,
-    },
-    /// A definition was applied and is not served.
-    #[error("the definition {name} was applied, and the wait for the cluster to serve it broke off: {source}")]
-    NotEstablished {
-        /// Its name.
-        name: String,
-        /// What the wait says.
-        source: Box<kube::runtime::wait::Error>,
     },
     /// Nobody has installed them.
     #[error(
@@ -96,17 +85,13 @@ impl Definitions {
     }
 }
 
+/// A definition of a newer version stays, so that objects keep what is only in that one (C-410).
 async fn install(client: &Client, crd: CustomResourceDefinition) -> Result<(), DefinitionsError> {
-    let name = crd.name_any();
-    let applied = match put(client, &crd).await {
-        Ok(applied) => applied,
-        Err(source) => return Err(DefinitionsError::Apply { name, source }),
-    };
-    if is_crd_established().matches_object(Some(&applied)) {
-        return Ok(());
+    if let AppliedCrd::Newer { version } = apply_crd(client, &crd).await? {
+        let name = crd.name_any();
+        tracing::warn!(definition = %name, version, "the cluster has the definition of a newer version, which stays");
     }
-    let established = await_condition(Api::all(client.clone()), &name, is_crd_established()).await;
-    established.map(drop).map_err(|source| DefinitionsError::NotEstablished { name, source: Box::new(source) })
+    Ok(())
 }
 
 /// A cluster before Kubernetes 1.30 has no policies; there the controllers alone find what is wrong.
@@ -123,7 +108,7 @@ async fn install_policies(client: &Client) -> Result<(), DefinitionsError> {
                 tracing::warn!("the cluster has no admission policies; what is wrong is found in the course of jobs");
                 return Ok(());
             }
-            Err(source) => return Err(DefinitionsError::Apply { name, source }),
+            Err(source) => return Err(DefinitionsError::Policy { name, source }),
         }
     }
     Ok(())
@@ -133,7 +118,7 @@ async fn put<K>(client: &Client, object: &K) -> Result<K, kube::Error>
 where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
 {
-    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let params = PatchParams::apply(CRD_AUTHOR).force();
     Api::all(client.clone()).patch(&object.name_any(), &params, &Patch::Apply(object)).await
 }
 

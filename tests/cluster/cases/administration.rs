@@ -196,3 +196,25 @@ async fn c_38_two_tenants_cannot_hurt_each_other() {
         }
     }
 }
+
+#[tokio::test]
+async fn c_410_definitions_are_applied_and_that_of_a_newer_version_stays() {
+    let world = World::on(&crate::ground(), crate::binary().await, Arc::new(Sound)).await;
+    let definition = |annotations: Value| {
+        let metadata = json!({"name": "plugins.orangery.dev", "annotations": annotations});
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata})
+    };
+    let told = |text: &str| text.lines().find(|line| line.starts_with("plugins.orangery.dev ")).map(str::to_owned);
+    // Somebody has taken the version off.
+    world.objects.merge(&definition(json!({"orangery.dev/version": null}))).await;
+    let applied = world.run(&["crd", "--apply"]).await;
+    assert_eq!(told(&applied).as_deref(), Some("plugins.orangery.dev is up to date"), "{applied}");
+    assert_eq!(applied.lines().count(), 15, "{applied}");
+    world.objects.expect(&definition(json!({"orangery.dev/version": env!("CARGO_PKG_VERSION")}))).await;
+    world.objects.merge(&definition(json!({"orangery.dev/version": "99.0.0"}))).await;
+    let applied = world.run(&["crd", "--apply"]).await;
+    let stays = "plugins.orangery.dev is of version 99.0.0, which is newer, and stays";
+    assert_eq!(told(&applied).as_deref(), Some(stays), "{applied}");
+    world.objects.expect(&definition(json!({"orangery.dev/version": "99.0.0"}))).await;
+    world.end().await;
+}

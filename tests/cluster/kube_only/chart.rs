@@ -110,6 +110,42 @@ async fn c_38_what_the_chart_installs_works_with_the_rights_that_it_gives() {
 
 #[tokio::test]
 #[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
+async fn c_410_the_job_before_an_upgrade_may_apply_the_definitions_and_nothing_else() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::shared(&programs, &binary).await;
+    let admin = Objects::of(server.kubeconfig()).await;
+    admin.apply(&namespace(NAMESPACE)).await;
+    let rendered = objects(&render("usual").await);
+    for object in &rendered {
+        admin.apply(object).await;
+    }
+    let pod = &of_kind(&rendered, "Job")["spec"]["template"]["spec"];
+    is_restricted(&admin, pod).await;
+    let token = token(&admin, pod["serviceAccountName"].as_str().expect("an account")).await;
+    let kubeconfig = server.kubeconfig_of(&token, NAMESPACE);
+    let file = binary.folder().join("definitions.kubeconfig");
+    fs::write(&file, &kubeconfig).expect("the file can be written");
+    let arguments = pod["containers"][0]["args"].as_array().expect("arguments").iter().filter_map(Value::as_str);
+    let file = file.to_string_lossy();
+    let arguments: Vec<&str> = arguments.chain(["--kubeconfig", file.as_ref()]).collect();
+    let ended = binary.run(&arguments).await;
+    let up_to_date = ended.stdout.lines().filter(|line| line.ends_with(" is up to date")).count();
+    assert_eq!((up_to_date, ended.stderr.as_str()), (15, ""), "{}", ended.stdout);
+    let account = Objects::of(kubeconfig).await;
+    let kind = |name: &str| {
+        let names = json!({"plural": "things", "singular": "thing", "kind": "Thing"});
+        let metadata = json!({"name": name, "labels": {"a": "b"}});
+        let spec = json!({"group": "example.org", "scope": "Namespaced", "names": names, "versions": []});
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec})
+    };
+    for object in [kind("things.example.org"), root(NAMESPACE)] {
+        let refused = account.would_take(&object).await;
+        assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
 async fn c_38_with_namespaces_the_operator_has_rights_in_these_and_works_in_no_other() {
     let (binary, programs) = super::programs().await;
     let server = Kube::shared(&programs, &binary).await;

@@ -106,7 +106,11 @@ impl ExecutionReconciliation<'_> {
 
     /// The same as far as anything is decided by them.
     pub(super) fn item_objects(&self) -> Vec<ItemObject> {
-        self.deploy_items().into_iter().map(|object| item_object(&object)).collect()
+        let with_job = |object: ItemObject| {
+            let ids = self.handed_down.ids(&object.key, object.state.ids);
+            ItemObject { state: ObjectState { ids, ..object.state }, ..object }
+        };
+        self.deploy_items().into_iter().map(|object| with_job(item_object(&object))).collect()
     }
 
     /// Those that are being deleted.
@@ -225,7 +229,8 @@ struct WrittenExports {
 
 impl Subobjects for ExecutionReconciliation<'_> {
     fn are_working(&self) -> bool {
-        let is_working = |item: &DeployItem| ids(item).running() == Some(&self.workflow.job);
+        let is_working =
+            |item: &DeployItem| self.handed_down.ids(&Key::of(item), ids(item)).running() == Some(&self.workflow.job);
         self.deploy_items().into_iter().any(|item| is_working(&item))
     }
 

@@ -113,6 +113,7 @@ impl ExecutionReconciliation<'_> {
         let orphaned_items = self.leaving_objects().iter().map(|object| object.key.name.to_string()).collect();
         self.draft.status.get_or_insert_default().deploy_item_cache =
             Some(DeployItemCache { active_items, orphaned_items });
+        self.passes_to_items = true;
         Ok(Verdict::Done)
     }
 

@@ -16,7 +16,7 @@ use super::dependencies::deploy_items;
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::Expressions,
-    job::JobStatus,
+    job::{HandedDown, JobStatus},
     kept_credentials,
     object::generation_of,
     removed,
@@ -53,6 +53,10 @@ pub(super) struct ExecutionReconciliation<'a> {
     pub(super) draft: Execution,
     /// Without items until a phase needs them.
     pub(super) workflow: WorkflowState<DeployItemTemplate>,
+    /// Whether the job comes to its items in this reconciliation, so that the status is written where it rests.
+    pub(super) passes_to_items: bool,
+    /// The items that get the job with that.
+    pub(super) handed_down: HandedDown<DeployItem>,
 }
 
 /// The cluster of an item's own target, as far as the operator vouches for it. An item that it has written since it was looked
@@ -105,6 +109,8 @@ impl<'a> ExecutionReconciliation<'a> {
                 left: None,
                 job,
             },
+            passes_to_items: false,
+            handed_down: HandedDown::default(),
             key,
         }
     }

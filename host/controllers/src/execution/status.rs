@@ -80,6 +80,9 @@ impl ExecutionReconciliation<'_> {
         let writer = host.writer(store);
         let written = writer.update_status(&self.before, &self.draft).await;
         written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
+        if !rest.ended {
+            self.handed_down.deliver(&host.stores.deploy_items);
+        }
         job::next(transition, None)
     }
 }

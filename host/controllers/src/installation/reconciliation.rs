@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use orangery_api::{
+    execution::Execution,
     installation::{Installation, SubinstallationWorkflow},
     job::Job,
     marks::Marks,
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::Expressions,
-    job::JobStatus,
+    job::{HandedDown, JobStatus},
     object::{generation_of, uid_of},
     secret_data::{ImportsHolder, clear_imports},
     stores::StoredKind,
@@ -62,6 +63,12 @@ pub(super) struct InstallationReconciliation<'a> {
     pub(super) workflow: WorkflowState<()>,
     /// While it keeps large imports in memory.
     pub(super) imports_turn: ImportsTurn,
+    /// Whether those that work for the job read something of the status that is not written.
+    pub(super) has_more_to_show: bool,
+    /// The sub-installations that get the job with the next write of the status.
+    pub(super) handed_to_subinstallations: HandedDown<Installation>,
+    /// The Execution, where it does.
+    pub(super) handed_to_execution: HandedDown<Execution>,
 }
 
 impl<'a> InstallationReconciliation<'a> {
@@ -122,6 +129,9 @@ impl<'a> InstallationReconciliation<'a> {
                 job,
             },
             imports_turn: ImportsTurn::default(),
+            has_more_to_show: false,
+            handed_to_subinstallations: HandedDown::default(),
+            handed_to_execution: HandedDown::default(),
             key,
             before,
             draft,

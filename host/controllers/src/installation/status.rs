@@ -155,6 +155,10 @@ impl InstallationReconciliation<'_> {
         let writer = host.writer(&host.stores.installations);
         let written = writer.update_status(&self.before, &self.draft).await;
         let written = written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
+        if !rest.ended {
+            self.handed_to_subinstallations.deliver(&host.stores.installations);
+            self.handed_to_execution.deliver(&host.stores.executions);
+        }
         let next = job::next(transition, None)?;
         Ok(if rest.ended && (triggers || is_requested(&written)) { NextCall::Again } else { next })
     }
@@ -175,6 +179,7 @@ impl InstallationReconciliation<'_> {
         let written = written.map_err(|error| error.halt("UpdateStatus"))?;
         self.draft = Installation::clone(&written);
         self.before = written;
+        self.has_more_to_show = false;
         Ok(())
     }
 

@@ -376,3 +376,52 @@ async fn c_159_an_item_that_nobody_has_begun_is_made_anew_of_another_type() {
         .collect();
     assert_eq!(are, [(&json!(SCRIPTED), false)]);
 }
+
+/// A deploy item of the component that is scripted to have nothing to do.
+fn scripted(name: &str, after: &[&str]) -> Value {
+    let proposals = json!([{"stages": [], "next": {"finish": {}}}]);
+    item(name, after, &json!({"type": SCRIPTED, "config": {"proposals": proposals}}))
+}
+
+/// Requests of the controllers that have changed the status of an item.
+async fn writes_of_status(world: &World, item: &str) -> usize {
+    let name = name_of(&world.find_item(item).await.unwrap());
+    world.asked_about(&format!("/deployitems/{name}/status")).iter().filter(|sent| sent.method == "PATCH").count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_216_items_that_begin_with_the_job_get_it_without_a_write_and_later_ones_and_those_of_others_by_one() {
+    let world = World::new().await;
+    let items = [scripted("first", &[]), scripted("later", &["first"]), item("others", &[], &json!({}))];
+    create(&world, &items, &json!({})).await;
+    succeed(&world, "one", &["others"]).await;
+    let mut writes = Vec::new();
+    for item in ["first", "later", "others"] {
+        writes.push(writes_of_status(&world, item).await);
+    }
+    assert_eq!(writes, [1, 2, 1]);
+    let item = world.find_item("first").await.unwrap();
+    assert_eq!(item["status"]["jobGeneration"], 1);
+    assert!(item["status"]["transitionTimes"]["triggerTime"].is_string(), "{item:#}");
+    assert!(item["status"]["jobIDGenerationTime"].is_string(), "{item:#}");
+    succeed(&world, "two", &["others"]).await;
+    assert_eq!([writes_of_status(&world, "first").await, writes_of_status(&world, "later").await], [2, 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_216_an_item_in_the_middle_of_another_job_gets_its_job_by_a_write() {
+    let world = World::new().await;
+    create(&world, &[scripted("first", &[])], &json!({})).await;
+    succeed(&world, "one", &[]).await;
+    let name = name_of(&world.find_item("first").await.unwrap());
+    // A job that nobody else knows of; it is about to end.
+    world.delay_write(&format!("/deployitems/{name}/status"));
+    world.patch_status("DeployItem", &name, &json!({"jobID": "lost"})).await;
+    world.held().await;
+    hand_down(&world, "two").await;
+    world.item("first", |item| item["status"]["jobID"] == "two").await;
+    world.let_pass();
+    let done = world.ended_after("Execution", "tree", "Succeeded", &json!({"status": {"jobID": "one"}})).await;
+    assert_eq!(done["status"]["jobID"], "two");
+    assert_eq!(world.find_item("first").await.unwrap()["status"]["jobIDFinished"], "two");
+}

@@ -183,6 +183,15 @@ impl<K: Watched> KnownVersions<K> {
         self.take_in(Key::of(new.object.as_ref()), new)
     }
 
+    /// Puts another form of the very version that is known in its place; `None` where that is another one by now.
+    pub(super) fn replace(&mut self, new: NewVersion<K>) -> Option<UpsertOutcome<K>> {
+        let key = Key::of(new.object.as_ref());
+        let is_same = |known: &StoredObject<K>| {
+            known.uid() == uid(new.object.meta()) && known.version() == version(new.object.meta())
+        };
+        if self.objects.get(&key).is_some_and(is_same) { Some(self.take_in(key, new)) } else { None }
+    }
+
     fn take_in(&mut self, key: Key, new: NewVersion<K>) -> UpsertOutcome<K> {
         let NewVersion { object, held } = new;
         if is_gone(object.meta()) {

@@ -403,3 +403,52 @@ async fn a_store_is_synced_after_the_first_list() {
     store.synced().await;
     assert!(store.is_synced());
 }
+
+/// Adds a value once an object has none.
+fn add_value(object: &ConfigMap) -> Option<ConfigMap> {
+    let data = Some([("deferred".to_owned(), String::new())].into());
+    object.data.is_none().then(|| ConfigMap { data, ..object.clone() })
+}
+
+#[test]
+fn c_216_a_deferred_change_is_seen_at_once_and_in_each_version_until_the_server_has_it() {
+    let store = Store::new();
+    let key = Key::of(&version("a", "u", 5));
+    store.defer(&key, add_value);
+    store.upsert(version("a", "u", 5));
+    assert_eq!(store.get(&key).unwrap().data, None, "of what is not known nothing is deferred");
+    let journal = journal(&store);
+    let has = || store.get(&key).is_some_and(|object| object.data.is_some());
+    store.defer(&key, add_value);
+    assert!(has());
+    store.hear(&message_of(&version("a", "u", 6))).unwrap();
+    assert!(has(), "another version that does not have it");
+    let known = store.get(&key).unwrap();
+    assert_eq!(store.written_status(known.as_ref()), Some(ServerStatus(None)));
+    assert_eq!(store.written_status(&version("a", "u", 5)), None, "of a version that is known no more");
+    // A late answer to a write of before.
+    assert_eq!(line(&store.upsert(version("a", "u", 5))), "a u 6");
+    assert!(has());
+    store.upsert(add_value(&version("a", "u", 7)).unwrap());
+    assert_eq!((has(), store.written_status(store.get(&key).unwrap().as_ref())), (true, None), "it is written");
+    store.upsert(version("a", "u", 8));
+    assert!(!has(), "somebody has taken it away: it is not put there once more");
+    assert_eq!(*journal.lock().unwrap(), ["a u 5 -> a u 5", "a u 5 -> a u 6", "a u 6 -> a u 7", "a u 7 -> a u 8"]);
+}
+
+#[test]
+fn c_216_a_deferred_change_is_of_one_object_and_goes_with_it() {
+    let store = Store::new();
+    let key = Key::of(&version("a", "u", 5));
+    store.upsert(version("a", "u", 5));
+    store.defer(&key, add_value);
+    store.upsert(version("a", "another", 6));
+    assert_eq!(store.get(&key).unwrap().data, None, "another object of its name");
+    store.defer(&key, add_value);
+    store.forget(&version("a", "another", 6));
+    assert!(store.shared.deferred.is_empty());
+    store.upsert(version("a", "third", 7));
+    assert_eq!(store.get(&key).unwrap().data, None);
+    store.defer(&key, |_| None);
+    assert!(store.shared.deferred.is_empty(), "it does not apply");
+}

@@ -377,3 +377,41 @@ async fn c_364_a_status_that_somebody_else_has_written_and_one_of_another_object
     assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
     assert_eq!(server.asked().len(), 4);
 }
+
+#[tokio::test]
+async fn c_216_a_deferred_change_goes_with_the_next_write_of_the_status_and_not_with_another_one() {
+    let pod = |version: u64, status: Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "status": status, "metadata":
+            {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": version.to_string()}})
+    };
+    let read = |document: Value| serde_json::from_value::<Pod>(document).unwrap();
+    let labelled = |mut pod: Value| {
+        pod["metadata"]["labels"] = json!({"a": "b"});
+        pod
+    };
+    let answers = [
+        (200, labelled(pod(2, json!({"phase": "old", "reason": "kept"})))),
+        (200, labelled(pod(3, json!({"phase": "new", "reason": "kept", "message": "more"})))),
+    ];
+    let server = Server::new(answers);
+    let writer = server.writer::<Pod>();
+    writer.store().upsert(read(pod(1, json!({"phase": "old", "reason": "kept"}))));
+    let key = Key::new("ns", "a");
+    writer.store().defer(&key, |pod: &Pod| {
+        let mut status = pod.status.clone().filter(|status| status.phase.as_deref() == Some("old"))?;
+        status.phase = Some("new".to_owned());
+        Some(Pod { status: Some(status), ..pod.clone() })
+    });
+    let before = writer.store().get(&key).unwrap();
+    let mut after = Pod::clone(&before);
+    after.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+    let before = writer.update(&before, &after).await.unwrap();
+    let mut after = Pod::clone(&before);
+    after.status.as_mut().unwrap().message = Some("more".to_owned());
+    let written = writer.update_status(&before, &after).await.unwrap();
+    assert_eq!(*written, read(labelled(pod(3, json!({"phase": "new", "reason": "kept", "message": "more"})))));
+    let path = "/api/v1/namespaces/ns/pods/a";
+    let label = json!({"metadata": {"labels": {"a": "b"}, "resourceVersion": "1"}});
+    let status = json!({"metadata": {"resourceVersion": "2"}, "status": {"message": "more", "phase": "new"}});
+    assert_eq!(server.asked(), [format!("PATCH {path} {label}"), format!("PATCH {path}/status {status}")]);
+}

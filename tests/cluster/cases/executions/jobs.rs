@@ -70,7 +70,8 @@ async fn exe_03_exe_07_exe_08_exe_10_an_execution_is_made_in_init_and_begins_wit
     let parent_left_init = history.first("Installation", "tree", |seen| !matches!(seen.phase(), "" | "Init"));
     assert!(parent_left_init.is_none_or(|left| left > first.revision), "{:#?}", history.message_of());
 
-    let begun = history.first("Execution", "tree", Version::is_running);
+    // The write by which the parent waits for it gives it the job (C-216).
+    let begun = history.first("Installation", "tree", |seen| seen.phase() == "Progressing");
     let made = history.first("DeployItem", "a", |_| true);
     in_order(&history, "no item before the job", &[Some(first.revision), begun, made]);
     let roots: Vec<String> = history.of("Installation", "tree").map(job).filter(|job| !job.is_empty()).collect();

@@ -23,10 +23,10 @@ use orangery_reconcile::{Key, WriteError};
 
 use super::super::{dependencies::DEPLOY_ITEMS, reconciliation::ExecutionReconciliation};
 use crate::{
-    job::{self, JobStatus},
+    job::{self, JobTrigger, Subobject as _},
     namespace_policy::refused,
     never_begun::was_never_begun,
-    object::{add_finalizer, before_deletion, controller_reference, generation_of, uid_of},
+    object::{add_finalizer, before_deletion, controller_reference, uid_of},
     removed,
     signed_origin::SignedOrigin,
     workflow::{ByItem, ItemObject},
@@ -218,23 +218,29 @@ impl ExecutionReconciliation<'_> {
         Ok(made)
     }
 
-    /// Passes the job to deploy items: the trigger of their deployers (EXE-16).
-    pub(in crate::execution) async fn trigger(&self, objects: Vec<Key>, first: ItemPhase) -> Step<()> {
-        let writer = self.host.writer(&self.host.stores.deploy_items);
-        let now = self.host.now();
+    /// Passes the job to deploy items: the trigger of their deployers (EXE-16). Where the status is written anyway, as the job comes to
+    /// its first items, these get it with that (C-216), but those of external deployers, which wait for a write of their own.
+    pub(in crate::execution) async fn trigger(&mut self, objects: Vec<Key>, first: ItemPhase) -> Step<()> {
         let token = self.draft.status.as_ref().map(|status| status.last_handled_trigger.clone()).unwrap_or_default();
-        let (writer, now, token) = (&writer, &now, &token);
+        let trigger = JobTrigger { job: self.workflow.job.clone(), first, token, now: self.host.now() };
+        let (host, mut alone, trigger) = (Arc::clone(self.host), objects, &trigger);
+        let (store, writer) = (&host.stores.deploy_items, &host.writer(&host.stores.deploy_items));
+        if self.passes_to_items {
+            alone.retain(|key| {
+                let object = store.get(key).filter(|object| host.deployer_of(object).is_some());
+                !object.is_some_and(|object| self.handed_down.take(&object, trigger))
+            });
+        }
+        // What gets the job by a write of its own gets it from one that has it.
+        if !alone.is_empty() && host.stores.executions.has_deferred(&self.before) {
+            self.write_answers().await?;
+        }
         let write = |key: Key| async move {
-            let Some(object) = self.host.stores.deploy_items.get(&key) else { return Ok(()) };
-            let mut after = DeployItem::clone(&object);
-            let status = after.status.get_or_insert_default();
-            status.trigger(&self.workflow.job, first, generation_of(object.as_ref()), now);
-            status.job_id_generation_time = Some(now.clone());
-            status.last_handled_trigger.clone_from(token);
-            writer.update_status(&object, &after).await.map(drop)
+            let Some(object) = store.get(&key) else { return Ok(()) };
+            writer.update_status(&object, &object.triggered(trigger)).await.map(drop)
         };
-        let at_once = self.at_once(objects.iter());
-        stream::iter(objects.into_iter().map(write).collect::<Vec<_>>())
+        let at_once = self.at_once(alone.iter());
+        stream::iter(alone.into_iter().map(write).collect::<Vec<_>>())
             .buffer_unordered(at_once)
             .try_for_each(|()| async { Ok(()) })
             .await
@@ -279,7 +285,7 @@ impl ExecutionReconciliation<'_> {
 
     /// Triggers the deletion of objects. Those that are not uninstalled are released here: no deployer is asked (INS-80, C-24,
     /// C-28).
-    pub(in crate::execution) async fn trigger_deletion(&self, objects: Vec<Key>) -> Step<()> {
+    pub(in crate::execution) async fn trigger_deletion(&mut self, objects: Vec<Key>) -> Step<()> {
         let mut triggered = Vec::new();
         for key in objects {
             let Some(object) = self.host.stores.deploy_items.get(&key) else { continue };

@@ -59,7 +59,7 @@ impl InstallationReconciliation<'_> {
 
     /// The job goes to a sub-installation that goes in the middle of it, as one that a user has deleted. Its successors are not
     /// waited for: they wait for this job, which waits for it (C-158).
-    pub(in crate::installation) async fn trigger_leaving(&self, sub: &Arc<Installation>) -> Step<()> {
+    pub(in crate::installation) async fn trigger_leaving(&mut self, sub: &Arc<Installation>) -> Step<()> {
         let marked = self.mark_leaving(sub).await?;
         self.trigger_subinstallation(&marked, Phase::INIT_DELETE).await
     }

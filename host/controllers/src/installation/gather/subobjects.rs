@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use orangery_api::{execution::Execution, installation::Installation, label};
 use orangery_core::{plan::installation::RelatedObject, step::Step};
-use orangery_reconcile::FoundObjects;
+use orangery_reconcile::{FoundObjects, Key};
 
 use super::{
     super::reconciliation::InstallationReconciliation,
@@ -26,12 +26,19 @@ impl InstallationReconciliation<'_> {
 
     /// How all subobjects stand.
     pub(in crate::installation) fn related(&self) -> Vec<RelatedObject> {
-        related(self.subinstallations()).into_iter().chain(self.related_execution()).collect()
+        let mut subs = related(self.subinstallations());
+        for sub in &mut subs {
+            let key = Key::new(&self.key.namespace, sub.name.as_str());
+            sub.ids = self.handed_to_subinstallations.ids(&key, sub.ids.clone());
+        }
+        subs.into_iter().chain(self.related_execution()).collect()
     }
 
     /// How the Execution stands.
     pub(in crate::installation) fn related_execution(&self) -> Option<RelatedObject> {
-        self.execution().map(|execution| related_execution(&execution))
+        let mut execution = related_execution(self.execution()?.as_ref());
+        execution.ids = self.handed_to_execution.ids(&self.key, execution.ids);
+        Some(execution)
     }
 
     /// The subobjects that this job made and that are there no more, each with its kind.

@@ -42,7 +42,7 @@ impl InstallationReconciliation<'_> {
         let records = import::copies(&loaded.blueprint.imports, &values, imported, &names.scope())
             .map_err(|error| failed("CreateImports", &error))?;
         // Apply.
-        self.keep_definition(imported).await?;
+        self.keep_definition(imported).await;
         let namespace = self.key.namespace.clone();
         let owner = RecordOwner { namespace: &namespace, reference: owner_reference(&self.draft), imported };
         // No subobject works before it has the job, so nobody reads a copy yet: they are written beside the subobjects.
@@ -77,14 +77,11 @@ impl InstallationReconciliation<'_> {
     }
 
     /// Keeps what the job of a root is made from, and says where, before anything that works for the job can tell of it (C-358).
-    async fn keep_definition(&mut self, imported: &BTreeMap<String, Imported>) -> Step<()> {
+    async fn keep_definition(&mut self, imported: &BTreeMap<String, Imported>) {
         let place = job_definitions::keep(self.host, &self.draft, imported).await;
         let status = self.draft.status.get_or_insert_default();
-        if status.job_definition == place {
-            return Ok(());
-        }
+        self.has_more_to_show |= status.job_definition != place;
         status.job_definition = place;
-        self.show().await
     }
 
     /// The condition `ComponentReferenceOverwrite`, for the write where the walk rests.

@@ -3,7 +3,7 @@
 
 use orangery_api::marks::Marks;
 use orangery_core::{
-    phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
+    phase::{Phase as _, execution::Execution as ExecutionPhase},
     plan::installation as plan,
     step::{Step, Verdict, all},
 };
@@ -35,17 +35,15 @@ impl InstallationReconciliation<'_> {
 
     /// `ObjectsCreated`: the job goes to all subobjects (INS-32).
     pub(super) async fn objects_created(&mut self) -> Step<Verdict> {
-        for sub in self.subinstallations().into_iter().filter(|sub| !self.is_late(sub)) {
-            self.trigger_subinstallation(&sub, Phase::INIT).await?;
-        }
-        if let Some(execution) = self.execution() {
-            self.trigger_execution(&execution, ExecutionPhase::INIT).await?;
-        }
+        self.hand_down().await?;
         Ok(Verdict::Done)
     }
 
     /// `Progressing`: all subobjects finished, and well?
     pub(super) async fn progressing(&mut self) -> Step<Verdict> {
+        if self.end().is_none() {
+            self.hand_down_lost().await?;
+        }
         if self.workflow.items.has_gates {
             return progressing(self).await;
         }

@@ -82,7 +82,7 @@ fn template_of(sub: &Installation) -> &str {
     sub.annotation(annotation::SUBINSTALLATION_NAME).unwrap_or("")
 }
 
-fn state(sub: &Installation) -> ObjectState {
+fn state(sub: &Installation, ids: JobIds) -> ObjectState {
     let phase = match ChildState::of(Phase::parse(sub.phase())) {
         ChildState::New => None,
         ChildState::Working => Some(ItemPhase::Progressing),
@@ -90,12 +90,7 @@ fn state(sub: &Installation) -> ObjectState {
         ChildState::Failed => Some(ItemPhase::Failed),
         ChildState::DeleteFailed => Some(ItemPhase::DeleteFailed),
     };
-    ObjectState {
-        object_name: sub.name_any().into(),
-        ids: JobIds::new(sub.job_id(), sub.job_id_finished()),
-        phase,
-        failure: failure_of(sub.last_error()),
-    }
+    ObjectState { object_name: sub.name_any().into(), ids, phase, failure: failure_of(sub.last_error()) }
 }
 
 impl InstallationReconciliation<'_> {
@@ -236,7 +231,7 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
             key: Key::of(sub.as_ref()),
             item: template_of(&sub).to_owned(),
             is_deleting: sub.is_deleting(),
-            state: state(&sub),
+            state: state(&sub, self.ids_of_subinstallation(&sub)),
             is_kept: false,
             depends_on: String::new(),
         };

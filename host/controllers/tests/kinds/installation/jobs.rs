@@ -56,6 +56,32 @@ async fn ins_01_ins_06_ins_08_one_job_goes_down_the_tree_and_ends_at_the_root() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_216_a_job_that_was_lost_on_its_way_down_is_handed_down_once_more() {
+    let mut world = World::new().await;
+    world.apply(&family()).await;
+    world.succeed("r").await;
+    world.succeed("s").await;
+    let before = world.ended("Installation", "root", "Succeeded").await;
+    // Nothing more passes after the write by which the root begins to wait.
+    world.delay_write("/installations/root/status");
+    world.apply(&family()).await;
+    world.held().await;
+    world.delay_next_write("/installations/root/status");
+    world.held().await;
+    world.cut_after(0);
+    world.let_pass();
+    let root = world.expect("Installation", "root", |root| root["status"]["phase"] == "Progressing").await;
+    let (job, execution) = (&root["status"]["jobID"], world.find("Execution", "root").await.unwrap());
+    assert!(*job != before["status"]["jobID"] && *job != execution["status"]["jobID"], "{execution:#}");
+    world.restart();
+    world.succeed("r").await;
+    world.succeed("s").await;
+    let root = world.ended_after("Installation", "root", "Succeeded", &before).await;
+    let (sub, execution) = (world.find_sub("sub").await.unwrap(), world.find("Execution", "root").await.unwrap());
+    assert!([&root, &sub, &execution].iter().all(|of| of["status"]["jobIDFinished"] == *job), "{sub:#}{execution:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_11_c_05_without_a_request_nothing_starts_and_the_conditions_say_so() {
     let world = World::new().await;
     world.apply(&without_request(link("a", &[]))).await;
