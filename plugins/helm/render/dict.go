@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 )
@@ -105,12 +104,28 @@ func appendMap[V any](to []byte, of map[string]V) []byte {
 }
 
 func appendBytes(to, of []byte) []byte {
-	to = slices.Grow(append(to, '['), 4*len(of)+1)
+	to = append(to, '[')
+	begin := len(to)
+	// Three digits and a space, or the bracket in the end.
+	to = slices.Grow(to, 4*len(of)+1)
+	numbers := to[begin : begin+4*len(of)+1]
+	at := 0
 	for i, one := range of {
 		if i > 0 {
-			to = append(to, ' ')
+			numbers[at] = ' '
+			at++
 		}
-		to = strconv.AppendUint(to, uint64(one), 10)
+		if one >= 100 {
+			numbers[at] = '0' + one/100
+			at++
+		}
+		if one >= 10 {
+			numbers[at] = '0' + one/10%10
+			at++
+		}
+		numbers[at] = '0' + one%10
+		at++
 	}
-	return append(to, ']')
+	numbers[at] = ']'
+	return to[:begin+at+1]
 }

@@ -22,6 +22,10 @@ func (speaking) String() string { return "spoken" }
 func TestADictIsSprigs(t *testing.T) {
 	theirs := sprig.TxtFuncMap()["dict"].(func(...any) map[string]any)
 	shared := &struct{ A int }{1}
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
 	for _, keys := range [][]any{
 		{},
 		{"a", 1, "b"},
@@ -31,6 +35,7 @@ func TestADictIsSprigs(t *testing.T) {
 		{[]byte("text"), 1, []byte{}, 2},
 		{errors.New("why"), 1, time.Second, 2},
 		{named{"b": {1, 20, 255}, "a": nil, "": {0}}, 1},
+		{named{"all": all}, 1},
 		{speaking{"a": {1}}, 1},
 		{map[string]any(nil), 1, []any(nil), 2, map[any]any{1: []byte{2}}, 3},
 		{[]any{1, "two words", nil, []any{[]byte{3}, []string{"x", "y"}}, map[string]any{"z": nil, "a": speaking{}}}, 1},
