@@ -88,6 +88,7 @@ fn go(here: &Path) -> io::Result<bool> {
         main: &root.join("examples/own-template/go"),
         with: &[&root.join("plugins/go/pkg")],
         standins: None,
+        additions: None,
         tags: &[],
         wit: &root.join("wit/template/0.1.0"),
         world: "templater",

@@ -119,6 +119,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
     let plugins = here.parent().unwrap_or(here);
     let (engines, contracts) = (plugins.join("go"), plugins.with_file_name("wit"));
     let (packages, random) = (engines.join("pkg"), engines.join("random"));
+    let additions = engines.join("additions");
     if name == "helm" {
         let deployer = plugins.join("helm");
         return go_component(&GoComponent {
@@ -126,6 +127,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
             main: &deployer.join("component"),
             with: &[&deployer, &packages, &random],
             standins: None,
+            additions: Some(&additions),
             tags: &[],
             wit: &contracts.join("deployer/0.1.0"),
             world: "deployer-with-tests",
@@ -137,6 +139,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
         main: &engines.join("component"),
         with: &[&engines, &packages, &random],
         standins: Some(&engines.join("standins")),
+        additions: Some(&additions),
         tags: &[name],
         wit: &contracts.join("template/0.1.0"),
         world: "templater-with-check",

@@ -126,6 +126,7 @@ fn item(item_type: &str) -> Item {
         failed: None,
         now: "2026-11-21T02:09:18Z".to_owned(),
         seed: 1,
+        secret: None,
         timeout: 600_000,
     }
 }

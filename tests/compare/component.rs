@@ -83,6 +83,7 @@ impl Component {
             failed: None,
             now: "2026-11-21T02:10:49Z".to_owned(),
             seed: 7,
+            secret: None,
             timeout: 600_000,
         }
     }

@@ -148,6 +148,19 @@ async fn nonsense_is_refused_before_a_port_is_asked() {
 }
 
 #[tokio::test]
+async fn c_394_powers_of_big_integers_need_no_grant_and_are_computed_on_the_time_of_the_call() {
+    assert_eq!(text(ask("power answer", json!({}), None).await), "[0, 186]");
+    let failure = ask("great-power answer", json!({}), None).await.unwrap_err();
+    assert_eq!(
+        failure.message,
+        "a modulus of 513 bytes and an exponent of 1 are asked for, and each may have 512; compute greater powers in the component"
+    );
+    let engine = engine(json!({}), json!({"cpuMilliseconds": 200, "hostCalls": 1}));
+    let error = ended(engine.render(&request("powers answer"), &context(None)).await);
+    assert!(matches!(*error, Error::Limit { limit: BudgetLimit::Cpu, .. }), "{error}");
+}
+
+#[tokio::test]
 async fn a_credential_that_is_not_granted_is_denied_with_the_grant_that_is_missing() {
     let failure = ask("credential answer", json!({"kubeconfigs": ["shootAdmin"]}), None).await.unwrap_err();
     let expected = RenderFailure {

@@ -12,6 +12,7 @@ use orangery_core::{
     name::{JobId, Namespace},
     port::Rng,
 };
+use orangery_proposal::ItemSecret;
 use ring::hmac;
 
 use crate::{
@@ -32,6 +33,9 @@ const SEALS: &[u8] = b"orangery.dev seals of host state";
 
 /// The same of the key of tokens in recordings.
 const TOKENS: &[u8] = b"orangery.dev tokens of recordings";
+
+/// What the secret of a deploy item in a job is derived with: no Installation has such a uid.
+const DEPLOY_ITEM: &str = "deploy item";
 
 /// What the randomness of all jobs is derived from, and the key that seals the host's state. With it and the id of a job
 /// one knows the passwords that its templates made.
@@ -171,6 +175,15 @@ impl HostKey {
         bytes.map(Self::new).ok_or_else(|| HostKeyError::Content { namespace: namespace.to_owned() })
     }
 
+    /// What all that a component draws for a deploy item follows from in a job; none of a command, whose key is nobody's: it draws
+    /// the same whenever it asks.
+    pub(crate) fn of_item(&self, uid: &str, job: &JobId) -> Option<ItemSecret> {
+        let tag = hmac::sign(&self.randomness, format!("{DEPLOY_ITEM}/{uid}/{job}").as_bytes());
+        let mut secret = [0; LENGTH];
+        secret.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
+        self.is_operators.then_some(ItemSecret(secret))
+    }
+
     /// Time and randomness of the job that an Installation is in. The time is that of the trigger, which is written
     /// together with the job's id.
     pub(crate) fn of_job(&self, installation: &Installation, job: &JobId) -> JobRandomness {
@@ -220,6 +233,18 @@ mod tests {
         assert_eq!(seed(1, "u", "a"), seeds[0]);
         let different: std::collections::BTreeSet<_> = seeds.into_iter().collect();
         assert_eq!(different.len(), 4);
+    }
+
+    #[test]
+    fn c_395_what_an_item_draws_in_a_job_follows_from_the_key_and_is_nobody_elses() {
+        let secret = |key: u8, uid: &str, job: &str| HostKey::new(&[key; LENGTH]).of_item(uid, &job.into()).unwrap().0;
+        let of_installation = HostKey::new(&[1; LENGTH]).of_job(&installation("u", json!({})), &"a".into()).seed;
+        let all = [secret(1, "u", "a"), secret(2, "u", "a"), secret(1, "v", "a"), secret(1, "u", "b"), of_installation];
+        assert_eq!(secret(1, "u", "a"), all[0]);
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+        let shown = format!("{:?}", HostKey::new(&[1; LENGTH]).of_item("u", &"a".into()));
+        assert_eq!(shown, "Some(ItemSecret([...]))");
+        assert_eq!(HostKey::unknown(&[1; LENGTH]).of_item("u", &"a".into()), None);
     }
 
     /// `printf 'u/a' | openssl dgst -sha256 -mac HMAC -macopt hexkey:0101…` of 32 bytes.

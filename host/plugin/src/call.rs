@@ -51,8 +51,8 @@ pub(crate) struct ComponentCall<'a> {
 
 /// What is behind a call's imports.
 pub(crate) enum CallImports {
-    /// Clusters and artifacts, and a number that all randomness follows from.
-    Deployer(Reads, u64),
+    /// Clusters and artifacts, and what all randomness follows from.
+    Deployer(Reads, Randomness),
     /// A blueprint and what belongs to it, and what is drawn.
     Template(TemplateContext, RandomnessState),
     /// Nothing. All randomness follows from a number.
@@ -89,7 +89,7 @@ async fn answer(
     let _entered = component.waited_for(entered).await?;
     let ComponentCall { tenant, turns: _, by: _, figures: _, budget, grants, reach, now, postponed, transcript } = call;
     let (randomness, reads, context, rng) = match reach {
-        CallImports::Deployer(reads, seed) => (Randomness::Number(seed), Some(reads), None, None),
+        CallImports::Deployer(reads, randomness) => (randomness, Some(reads), None, None),
         CallImports::Template(context, rng) => (Randomness::of_chance(&rng), None, Some(context), Some(rng)),
         CallImports::Gate(seed) => (Randomness::Number(seed), None, None, None),
     };

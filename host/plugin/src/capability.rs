@@ -1,6 +1,7 @@
 //! What a guest can reach: one file per interface of `wit/`, each with its state, its view, its link and hostile input.
 
 pub(crate) mod artifacts;
+pub(crate) mod big_integers;
 pub(crate) mod cluster;
 pub(crate) mod components;
 pub(crate) mod files;
@@ -73,7 +74,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     files::add_to_linker(linker)?;
     components::add_to_linker(linker)?;
     kubeconfigs::add_to_linker(linker)?;
-    randomness::add_to_linker(linker)
+    randomness::add_to_linker(linker)?;
+    big_integers::add_to_linker(linker)
 }
 
 /// Links the interfaces that hold types only.

@@ -28,6 +28,7 @@ pub const WIT: &[(&str, &str)] = texts![
     "deployer/0.1.0/cluster.wit",
     "deployer/0.1.0/artifacts.wit",
     "deployer/0.1.0/log.wit",
+    "deployer/0.1.0/big-integers.wit",
     "template/0.1.0/world.wit",
     "template/0.1.0/template.wit",
     "template/0.1.0/check.wit",
@@ -35,6 +36,7 @@ pub const WIT: &[(&str, &str)] = texts![
     "template/0.1.0/components.wit",
     "template/0.1.0/kubeconfigs.wit",
     "template/0.1.0/randomness.wit",
+    "template/0.1.0/big-integers.wit",
     "gate/0.1.0/world.wit",
     "gate/0.1.0/gate.wit",
 ];
@@ -73,10 +75,12 @@ pub(crate) const CAPABILITIES: &[Offered] = &[
     ours("orangery:deployer/log"),
     ours("orangery:deployer/cluster"),
     ours("orangery:deployer/artifacts"),
+    ours("orangery:deployer/big-integers"),
     ours("orangery:template/files"),
     ours("orangery:template/components"),
     ours("orangery:template/kubeconfigs"),
     ours("orangery:template/randomness"),
+    ours("orangery:template/big-integers"),
 ];
 
 /// The interfaces that make a component something that this host calls.

@@ -151,6 +151,17 @@ impl Meter {
         self.memory
     }
 
+    /// Computes for the guest, on its processor time: what ticks meanwhile is its own.
+    pub(crate) fn compute<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, CallStop> {
+        let before = self.epochs.passed();
+        let answer = work();
+        // The guest counts one of them itself, when it goes on.
+        for _ in 1..self.epochs.passed().saturating_sub(before) {
+            self.tick()?;
+        }
+        Ok(answer)
+    }
+
     /// Waits for the host. A tick that passes meanwhile is not counted as the guest's.
     pub(crate) async fn wait<T>(&mut self, port: impl Future<Output = T>) -> T {
         let before = self.epochs.passed();
@@ -293,5 +304,15 @@ mod tests {
         futures::executor::block_on(meter.wait(async { epochs.advance() }));
         assert_eq!(meter.tick(), Ok(()));
         assert_eq!(meter.tick(), Err(CallStop::Limit(BudgetLimit::Cpu)));
+    }
+
+    #[test]
+    fn c_394_what_is_computed_for_a_guest_is_on_its_processor_time() {
+        let mut meter = meter(Budget { cpu_milliseconds: 20, ..Budget::default() }, 0);
+        let epochs = meter.epochs.clone();
+        let ticks = |number: u32| (0..number).for_each(|_| epochs.advance());
+        assert_eq!([meter.compute(|| ticks(0)), meter.compute(|| ticks(1))], [Ok(()); 2], "the guest counts it");
+        assert_eq!(meter.compute(|| ticks(3)), Ok(()));
+        assert_eq!(meter.compute(|| ticks(2)), Err(CallStop::Limit(BudgetLimit::Cpu)));
     }
 }

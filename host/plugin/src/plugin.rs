@@ -38,6 +38,7 @@ use crate::{
     registration::{ComponentBytes, Registered},
     sandbox::{AskedComponent, BundledComponent, ComponentOrigin, HeldComponent, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
+    wasi::Randomness,
 };
 
 pub use find_tests::{TestCase, TestSubject};
@@ -294,7 +295,8 @@ impl Plugin {
     fn deployer_call(&self, item: &Item, reads: Reads) -> ComponentCall<'_> {
         let now: Option<Timestamp> = item.now.parse().ok();
         let tenant = Some(item.namespace.clone());
-        self.call(tenant, CallImports::Deployer(reads, item.seed), now.map(since_epoch).unwrap_or_default())
+        let reach = CallImports::Deployer(reads, Randomness::of_item(item));
+        self.call(tenant, reach, now.map(since_epoch).unwrap_or_default())
     }
 
     fn call(&self, tenant: Tenant, reach: CallImports, now: Duration) -> ComponentCall<'_> {

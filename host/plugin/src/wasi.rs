@@ -18,6 +18,8 @@ use std::{
 
 use bytes::Bytes;
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use orangery_core::digest;
+use orangery_proposal::{Item, ItemSecret};
 use rand_core::{Rng, TryRng};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWrite;
@@ -124,9 +126,9 @@ const MOST_RANDOM_BYTES: u64 = 64 << 10;
 /// What the answers of `wasi:random` follow from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Randomness {
-    /// The number of a deployer's item: it is no secret, and nothing drawn from it is one.
+    /// The number of an item that has no secret: nothing drawn from it is one either.
     Number(u64),
-    /// The keys of a template's two streams: passwords and keys are drawn from the first.
+    /// The keys of two streams, of a template or of a deployer's item: passwords and keys are drawn from the first.
     Keys {
         /// Of `random`.
         secure: [u8; 32],
@@ -136,6 +138,13 @@ pub(crate) enum Randomness {
 }
 
 impl Randomness {
+    /// Of a deployer's item.
+    pub(crate) fn of_item(item: &Item) -> Self {
+        let Some(ItemSecret(secret)) = &item.secret else { return Self::Number(item.seed) };
+        let stream = |purpose: &[u8]| digest::derived(secret, &[b"stream", purpose]);
+        Self::Keys { secure: stream(b"secure"), insecure: stream(b"insecure") }
+    }
+
     /// Of a template.
     pub(crate) fn of_chance(rng: &RandomnessState) -> Self {
         Self::Keys { secure: rng.stream("secure"), insecure: rng.stream("insecure") }
@@ -323,6 +332,25 @@ mod tests {
         assert_eq!([wall.now(), wall.now()], [Duration::from_secs(7); 2]);
         let counting = CountingClock(AtomicU64::new(CLOCK_STEP));
         assert_eq!([counting.now(), counting.now()], [1_000, 2_000]);
+    }
+
+    #[test]
+    fn c_395_what_is_drawn_for_an_item_follows_from_its_secret_and_not_from_its_number() {
+        let item = |secret: Option<u8>, seed: u64| Item {
+            secret: secret.map(|byte| ItemSecret([byte; 32])),
+            seed,
+            ..serde_json::from_value(serde_json::json!({"namespace": "n", "name": "i", "uid": "u", "itemType": "t",
+                "generation": 1, "context": "c", "job": "j", "config": {}, "now": "", "seed": 0, "timeout": 0}))
+            .unwrap()
+        };
+        let drawn = |secret: Option<u8>, seed: u64| {
+            let (mut secure, mut insecure, number) = Randomness::of_item(&item(secret, seed)).streams();
+            [secure.next_u64(), insecure.next_u64(), number as u64]
+        };
+        assert_eq!(drawn(Some(1), 7), drawn(Some(1), 8), "whatever everybody can compute");
+        let all: std::collections::BTreeSet<u64> =
+            [drawn(Some(1), 7), drawn(Some(2), 7), drawn(None, 7)].concat().into_iter().collect();
+        assert_eq!(all.len(), 9, "{all:?}");
     }
 
     #[tokio::test]

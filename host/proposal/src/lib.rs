@@ -536,10 +536,24 @@ pub struct Item {
     pub failed: Option<StageFailure>,
     /// The time of the job's first call, RFC 3339; the guest has no other clock.
     pub now: String,
-    /// Randomness, the same for every call of the job.
+    /// Randomness, the same for every call of the job. Everybody can compute it.
     pub seed: u64,
+    /// What all that the component draws follows from. It is part of no recording; without it that is the seed.
+    #[serde(skip)]
+    pub secret: Option<ItemSecret>,
     /// Milliseconds from the job's start to the item's deadline; `u64::MAX` for none.
     pub timeout: u64,
+}
+
+/// 32 bytes that the operator alone can derive, of an item and a job: who knows them knows the keys and passwords that a component
+/// draws in that job.
+#[derive(Clone, PartialEq)]
+pub struct ItemSecret(pub [u8; 32]);
+
+impl fmt::Debug for ItemSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ItemSecret([...])")
+    }
 }
 
 /// A map from dotted export keys to their values, merged: the content of the export Secret.

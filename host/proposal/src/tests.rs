@@ -245,6 +245,7 @@ fn what_a_component_is_asked_with() {
         failed: Some(failed),
         now: "2026-11-21T00:00:00Z".into(),
         seed: 9,
+        secret: None,
         timeout: u64::MAX,
     };
     check(

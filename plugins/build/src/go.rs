@@ -2,6 +2,7 @@
 //!
 //! Each step's result is kept by what it was made of, in `guests/go` inside the target folder.
 
+mod additions;
 mod bindings;
 mod kept;
 mod kit;
@@ -40,6 +41,8 @@ pub struct GoComponent<'a> {
     pub with: &'a [&'a Path],
     /// The folder of packages that take the place of those of Go's own library, by their path in it.
     pub standins: Option<&'a Path>,
+    /// The folder of files that stand beside those of Go's own library, by their path in it.
+    pub additions: Option<&'a Path>,
     /// Build tags.
     pub tags: &'a [&'a str],
     /// The folder of the WIT package.
@@ -57,7 +60,8 @@ pub struct GoComponent<'a> {
 /// [`Error::NoGo`] where this machine cannot build Go at the moment, which [`Error::is_of_the_machine`] tells apart from
 /// mistakes in the sources.
 pub fn go_component(request: &GoComponent<'_>) -> Result<PathBuf, Error> {
-    for folder in [request.main, request.wit].iter().chain(request.with) {
+    let laid = [request.standins, request.additions];
+    for folder in [request.main, request.wit].iter().chain(request.with).chain(laid.iter().flatten()) {
         cargo::instruct(&format!("rerun-if-changed={}", folder.display()));
     }
     for variable in ["PATH", "GOPROXY", "GOTOOLCHAIN", "GOFLAGS"] {
@@ -93,7 +97,7 @@ pub fn go_component_in(request: &GoComponent<'_>, folder: &Path) -> Result<PathB
 }
 
 /// What a step was made by, besides what it was made of.
-const FLAGS_TEXT: &str = include_str!("go.rs");
+const FLAGS_TEXT: &str = concat!(include_str!("go.rs"), include_str!("go/additions.rs"));
 const SNAPSHOT_SOURCE: &[u8] =
     concat!(include_str!("snapshot.rs"), include_str!("snapshot/encoding.rs"), include_str!("snapshot/world.rs"))
         .as_bytes();
@@ -105,7 +109,8 @@ fn unwritten(path: &Path, source: io::Error) -> Error {
 /// The sources of all modules, in the order of their names.
 fn sources(request: &GoComponent<'_>) -> Result<Vec<Vec<u8>>, Error> {
     let mut files = Vec::new();
-    for folder in [request.main].iter().chain(request.with).chain(request.standins.as_ref()) {
+    let laid = [request.standins, request.additions];
+    for folder in [request.main].iter().chain(request.with).chain(laid.iter().flatten()) {
         collect(folder, &mut files)?;
     }
     files.retain(|file| !file.to_string_lossy().ends_with("_test.go"));
@@ -167,6 +172,13 @@ fn prepare(request: &GoComponent<'_>, go: &Go, bindings: &Bindings, scratch: &Pa
     }
     if let Some(folder) = request.standins {
         stand_in(folder, &go.library, &mut laid)?;
+    }
+    if let Some(folder) = request.additions {
+        for (file, text) in additions::edited(folder, go)? {
+            let edited = scratch.join("library").join(file.strip_prefix(&go.library).unwrap_or(&file));
+            write(&edited, text.as_bytes())?;
+            laid.insert(file.display().to_string(), edited.display().to_string().into());
+        }
     }
     let overlay = serde_json::json!({ "Replace": laid }).to_string();
     write(&scratch.join("overlay.json"), overlay.as_bytes())?;

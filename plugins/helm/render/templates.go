@@ -19,7 +19,7 @@ const begins = "orangery_begins"
 func templates(of *chart.Chart, values common.Values, cluster *Cluster) (map[string]string, error) {
 	last := ""
 	renderer := engine.Engine{CustomTemplateFuncs: template.FuncMap{
-		"lookup": cluster.lookup, "randInt": random.Int, "shuffle": random.Shuffle,
+		"lookup": cluster.lookup, "randInt": random.Int, "shuffle": random.Shuffle, "dict": dict,
 		begins: func(root any) string {
 			// Not again where it includes others.
 			if name := nameOf(root); name != "" && name != last {

@@ -15,7 +15,7 @@ use std::{
 
 use bindings::{
     exports::orangery::template::template::{Failure, Guest as Engine, InputStep, Output, Rendered, Request},
-    orangery::template::{components, files, kubeconfigs, randomness},
+    orangery::template::{big_integers, components, files, kubeconfigs, randomness},
 };
 
 struct Guest;
@@ -40,6 +40,11 @@ fn ask(what: &str, of: &Request) -> Result<String, String> {
         }
         "credential" => kubeconfigs::issue_credential("serviceAccount", r#"{"target":"garden"}"#),
         "credential-for-nonsense" => kubeconfigs::issue_credential("serviceAccount", "[]"),
+        "power" => big_integers::modular_power(&[3], &[200], &[0, 255]).map(|power| format!("{power:?}")),
+        "great-power" => big_integers::modular_power(&[3], &[200], &[255; 513]).map(|power| format!("{power:?}")),
+        "powers" => loop {
+            let _power = big_integers::modular_power(&[255; 512], &[255; 512], &[255; 512]);
+        },
         other => Err(format!("{other} is not known")),
     }
 }

@@ -218,7 +218,7 @@ impl GatheredItem {
     }
 
     pub(super) fn request(&self, call: NextCall, state: &ItemState) -> Item {
-        let item = request::item(&self.item, &self.job, call, state.status.as_ref());
+        let item = request::item(&self.item, &self.job, call, state.status.as_ref(), &self.host.key);
         // What is approved today is carried out tomorrow as it was asked for.
         match request::handed_down(&self.host.stores, &self.item, &self.job.id).filter(|_| self.has_plans()) {
             Some(time) => Item { now: time.0.to_string(), ..item },

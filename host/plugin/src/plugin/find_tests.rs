@@ -14,6 +14,7 @@ use crate::{
     convert,
     error::Error,
     export::{ExportAnswer, ExportRequest, Interface},
+    wasi::Randomness,
 };
 
 /// What is to be tested.
@@ -54,7 +55,7 @@ impl Plugin {
             return Ok(None);
         }
         // Same subject, same reads, same answer: nothing is random or timed.
-        let call = self.call(tenant, CallImports::Deployer(reads, 0), Duration::ZERO);
+        let call = self.call(tenant, CallImports::Deployer(reads, Randomness::Number(0)), Duration::ZERO);
         let transcript = call.transcript.clone();
         let subject = tests::Subject { namespace: of.namespace.to_string(), name: of.name.clone() };
         let answer = call::run(&self.sandbox, &component, call, ExportRequest::FindTests(subject)).await;

@@ -20,7 +20,7 @@ use crate::{
         deployer::orangery::deployer::{artifacts, cluster, log, types},
         template::orangery::template::{components, files, kubeconfigs, randomness},
     },
-    capability,
+    capability::{self, big_integers},
     held_artifact::HeldArtifact,
     meter::{LENT_MEMORY, MemorySource, Meter, Metered},
     transcript::Channel,
@@ -164,7 +164,7 @@ impl Metered for RemoteGuest {
     }
 }
 
-/// Links what a component may import, each function as a question to the host.
+/// Links what a component may import: each function as a question to the host, but for arithmetic, which is computed here.
 pub(super) fn add_to_linker(linker: &mut Linker<RemoteGuest>) -> wasmtime::Result<()> {
     wasi::add_to_linker(linker)?;
     capability::add_types_to_linker(linker)?;
@@ -174,7 +174,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<RemoteGuest>) -> wasmtime::Resul
     files::add_to_linker::<RemoteGuest, HasHost>(linker, RemoteGuest::view)?;
     components::add_to_linker::<RemoteGuest, HasHost>(linker, RemoteGuest::view)?;
     kubeconfigs::add_to_linker::<RemoteGuest, HasHost>(linker, RemoteGuest::view)?;
-    randomness::add_to_linker::<RemoteGuest, HasHost>(linker, RemoteGuest::view)
+    randomness::add_to_linker::<RemoteGuest, HasHost>(linker, RemoteGuest::view)?;
+    big_integers::add_to_linker(linker)
 }
 
 struct HasHost;

@@ -33,6 +33,7 @@ fn build() -> Result<(), String> {
         main: &main,
         with: &[&repository.join("plugins/go/pkg")],
         standins: None,
+        additions: None,
         tags: &[],
         wit: &repository.join("wit/template/0.1.0"),
         world: "templater",

@@ -119,6 +119,7 @@ impl<'a> ConformanceSession<'a> {
             failed: None,
             now: NOW.to_owned(),
             seed: 7,
+            secret: None,
             timeout: 600_000,
         };
         Ok(Self { deployer, item, target: FakeCluster::of(target)? })

@@ -16,7 +16,7 @@ use orangery_reconcile::Key;
 use serde_json::Value;
 
 use super::resources::ItemResources;
-use crate::{artifacts::ContextArtifacts, controller_context::ControllerContext, stores::Stores};
+use crate::{artifacts::ContextArtifacts, controller_context::ControllerContext, seed::HostKey, stores::Stores};
 use orangery_core::name::JobId;
 
 /// The Context of an item that names none.
@@ -40,7 +40,7 @@ pub(in crate::deploy_item) fn context(of: &DeployItem) -> Key {
 }
 
 /// The item as the component sees it; `status` is what the component keeps there.
-pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Option<&Value>) -> Item {
+pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Option<&Value>, key: &HostKey) -> Item {
     let Key { namespace, name } = Key::of(of);
     let uid = of.uid().unwrap_or_default();
     let spec = &of.spec;
@@ -48,6 +48,7 @@ pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Optio
         namespace,
         name,
         seed: seed(&uid, &job.id),
+        secret: key.of_item(&uid, &job.id),
         uid,
         item_type: spec.type_.clone(),
         generation: of.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or(0),

@@ -140,7 +140,7 @@ async fn c_243_a_component_is_asked_for_an_item_as_it_might_be_and_nothing_is_wr
     // Time and randomness are the same in each call.
     let drawn = |call: usize| {
         let calls = world.plugin.calls.lock().unwrap();
-        calls.get(call).map(|item| (item.seed, item.now.clone(), item.job.clone())).unwrap()
+        calls.get(call).map(|item| (item.secret.clone().unwrap(), item.now.clone(), item.job.clone())).unwrap()
     };
     assert_eq!((drawn(0), drawn(0).1), (drawn(1), "1970-01-01T00:00:00Z".to_owned()));
     // What is fetched can be changed on its way, and nothing is here.
