@@ -10,7 +10,7 @@ use kube::{Api, Client, Config, ResourceExt as _, api::ListParams, client::Body}
 use orangery_api::annotation::OPERATOR_LEASE;
 use orangery_core::{
     error::cleaned,
-    name::{Namespace, ObjectName},
+    name::{Namespace, ObjectName, can_be_name},
 };
 
 use crate::samples::Samples;
@@ -34,6 +34,21 @@ pub struct MetricsFlags {
     pub metrics_token: Option<PathBuf>,
 }
 
+/// What an operator answered, and where it was asked: whoever may write a Lease with the label of operators may have another pod be
+/// asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MetricsPage {
+    pub(crate) text: String,
+    pub(crate) place: String,
+}
+
+/// The same as figures.
+#[derive(Clone, Debug)]
+pub(crate) struct OperatorFigures {
+    pub(crate) samples: Samples,
+    pub(crate) place: String,
+}
+
 /// A pod of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OperatorPod {
@@ -51,7 +66,7 @@ pub(crate) async fn active_pods(client: &Client) -> Result<Vec<OperatorPod>, Str
     let pods = leases.items.iter().filter_map(|lease| {
         let holder = lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
         // No name of a pod has an underscore; what follows tells processes of one name apart.
-        let name = holder.split('_').next().unwrap_or(holder).into();
+        let name = holder.split('_').next().filter(|name| can_be_name(name))?.into();
         Some(OperatorPod { namespace: lease.namespace().unwrap_or_default().into(), name })
     });
     Ok(pods.collect())
@@ -62,22 +77,23 @@ impl MetricsFlags {
     ///
     /// # Errors
     /// A sentence that says why there are none, and what to do.
-    pub(crate) async fn read(&self, client: &Client) -> Result<Samples, String> {
-        self.text(client).await.map(|text| Samples::of(&text))
+    pub(crate) async fn read(&self, client: &Client) -> Result<OperatorFigures, String> {
+        let MetricsPage { text, place } = self.page(client).await?;
+        Ok(OperatorFigures { samples: Samples::of(&text), place })
     }
 
     /// The same as the operator wrote it.
     ///
     /// # Errors
     /// As for [`MetricsFlags::read`].
-    pub(crate) async fn text(&self, client: &Client) -> Result<String, String> {
+    pub(crate) async fn page(&self, client: &Client) -> Result<MetricsPage, String> {
         match &self.metrics {
             Some(address) => self.at(address).await,
             None => through_server(client).await,
         }
     }
 
-    async fn at(&self, address: &Uri) -> Result<String, String> {
+    async fn at(&self, address: &Uri) -> Result<MetricsPage, String> {
         let place = cleaned(&address.to_string(), QUOTED);
         let mut parts = address.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
@@ -99,7 +115,7 @@ impl MetricsFlags {
                 .to_owned()
         })?;
         match answer(&client, request).await? {
-            (StatusCode::OK, text) => Ok(text),
+            (StatusCode::OK, text) => Ok(MetricsPage { text, place }),
             (StatusCode::UNAUTHORIZED, _) => Err(format!(
                 "no metrics: {place} asks for a token; pass --metrics-token FILE, with one of a user who may get /metrics, as kubectl create \
                  token writes it of a service account"
@@ -113,7 +129,7 @@ impl MetricsFlags {
 }
 
 /// Through the API server's way to pods.
-async fn through_server(client: &Client) -> Result<String, String> {
+async fn through_server(client: &Client) -> Result<MetricsPage, String> {
     let pods = active_pods(client).await.map_err(|error| format!("no metrics: {error}; {ELSEWHERE}"))?;
     let Some(OperatorPod { namespace, name }) = pods.into_iter().next() else {
         return Err(format!("no metrics: no pod of an operator holds a Lease; {ELSEWHERE}"));
@@ -133,7 +149,7 @@ async fn through_server(client: &Client) -> Result<String, String> {
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/metrics");
     let request = Request::get(path).body(Body::empty()).map_err(|error| format!("no metrics: {error}"))?;
     match answer(client, request).await? {
-        (StatusCode::OK, text) => Ok(text),
+        (StatusCode::OK, text) => Ok(MetricsPage { text, place: format!("pod {namespace}/{name}") }),
         // The user is known to the server already, and it hands no token on.
         (StatusCode::UNAUTHORIZED, _) => Err(format!(
             "no metrics: the operator asks for a token, and the API server hands none on; forward the port, and name it: kubectl -n {namespace} \
@@ -212,11 +228,14 @@ mod tests {
     async fn c_398_figures_come_through_the_server_from_the_pod_that_holds_the_lease() {
         let read = async |proxied: (u16, Value), port: &str| {
             MetricsFlags::default()
-                .text(&cluster(proxied, port))
+                .page(&cluster(proxied, port))
                 .await
                 .map_err(|why| why.split("; ").map(str::to_owned).collect::<Vec<_>>())
         };
-        assert_eq!(read((200, json!(7)), "metrics").await, Ok("7".to_owned()));
+        assert_eq!(
+            read((200, json!(7)), "metrics").await,
+            Ok(MetricsPage { text: "7".to_owned(), place: "pod sys/op-1".to_owned() })
+        );
         let no_port = read((200, json!(7)), "other").await.unwrap_err();
         assert_eq!(no_port.last().map(String::as_str), Some("set metrics.enabled of the chart"));
         let token = read((401, json!("no token")), "metrics").await.unwrap_err();
@@ -237,7 +256,7 @@ mod tests {
         let (client, _) = server(|_| {
             (200, json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {}, "items": []}))
         });
-        let why = MetricsFlags::default().text(&client).await.unwrap_err();
+        let why = MetricsFlags::default().page(&client).await.unwrap_err();
         assert_eq!(
             why,
             "no metrics: no pod of an operator holds a Lease; where the operator serves metrics, pass --metrics URL"
@@ -248,7 +267,7 @@ mod tests {
                 json!({"kind": "Status", "status": "Failure", "code": 403, "message": "x may not", "reason": "Forbidden"}),
             )
         });
-        let why = MetricsFlags::default().text(&client).await.unwrap_err();
+        let why = MetricsFlags::default().page(&client).await.unwrap_err();
         assert!(why.starts_with("no metrics: Leases cannot be listed: x may not; "), "{why}");
     }
 }

@@ -115,7 +115,7 @@ impl Logs {
             Err(error) => return Err(error.into()),
         };
         let (job, records) = self.job(&tree, found, &namespace)?;
-        let events = self.events(client, &namespace, terminal).await?;
+        let events = events_of(client, &namespace, &tree, terminal).await?;
         let sources = TimelineSources { tree: &tree, objects: &objects, events: &events, records: &records, job: &job };
         let told = entries(sources);
         if let Some(form) = self.output {
@@ -187,24 +187,6 @@ impl Logs {
         CallError::NotFound { kind: kind.into(), namespace: namespace.clone(), name: self.name.name.clone() }.into()
     }
 
-    async fn events(
-        &self,
-        client: &Client,
-        namespace: &Namespace,
-        terminal: &mut Terminal,
-    ) -> Result<Vec<Event>, CommandError> {
-        let mut events = Vec::new();
-        let listed = listed::each(client, Some(namespace), ("events.k8s.io", PAGE), |event: Event| events.push(event));
-        match listed.await {
-            Ok(()) => Ok(events),
-            Err(refused @ CallError::Forbidden { .. }) => {
-                terminal.note(format_args!("without events: {refused}"))?;
-                Ok(Vec::new())
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Tells what happens, until the job has ended.
     async fn follow(
         &self,
@@ -250,6 +232,31 @@ impl Logs {
             }
             sleep(PACE).await;
         }
+    }
+}
+
+/// Events about objects of a tree.
+async fn events_of(
+    client: &Client,
+    namespace: &Namespace,
+    tree: &Tree,
+    terminal: &mut Terminal,
+) -> Result<Vec<Event>, CommandError> {
+    let (mut events, mut about) = (Vec::new(), BTreeSet::new());
+    tree.roots.iter().for_each(|root| names(root, &mut about));
+    let take = |event: Event| {
+        let name = event.regarding.as_ref().and_then(|regarding| regarding.name.as_ref());
+        if name.is_some_and(|name| about.contains(name)) {
+            events.push(event);
+        }
+    };
+    match listed::each(client, Some(namespace), ("events.k8s.io", PAGE), take).await {
+        Ok(()) => Ok(events),
+        Err(refused @ CallError::Forbidden { .. }) => {
+            terminal.note(format_args!("without events: {refused}"))?;
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -17,8 +17,7 @@ use crate::{
     costs::{self, ComponentCalls, ItemCost, PooledClusters, SumOfCosts},
     exit::Exit,
     form::OutputFormat,
-    operator_metrics::MetricsFlags,
-    samples::Samples,
+    operator_metrics::{MetricsFlags, OperatorFigures},
     table,
     terminal::Terminal,
 };
@@ -48,6 +47,7 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
                 of the others: {name, namespace, items, running, failed, objects, seconds, calls {ended, unanswered, stoppedAtLimits,
                 seconds}}
   clusters      of ClusterCosts: {kept, silent, watches, mostWatches, requests}
+  measuredAt    where figures of the operator were read
   notMeasured   why figures of the operator are left out";
 
 /// Shows what costs most.
@@ -100,6 +100,8 @@ struct CostsOutput<'a, C> {
     #[serde(skip_serializing_if = "Option::is_none")]
     clusters: Option<PooledClusters>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    measured_at: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     not_measured: Option<&'a str>,
 }
 
@@ -121,44 +123,31 @@ impl Top {
             Err(error) => return Err(error.into()),
         };
         let items = costs::items(&objects, &targets);
-        match self.what {
-            CostSubject::Items => self.show(Kind::from_static("ItemCosts"), &items, (None, None), item_table, terminal),
-            CostSubject::Plugins => {
-                let samples = self.figures.read(client).await;
-                let rows = costs::plugins(&items, samples.as_ref().ok());
-                self.show(
-                    Kind::from_static("PluginCosts"),
-                    &rows,
-                    (None, samples.as_ref().err()),
-                    plugin_table,
-                    terminal,
-                )
-            }
-            CostSubject::Clusters => {
-                let samples = self.figures.read(client).await;
-                let figures = samples.as_ref().ok().and_then(|samples: &Samples| costs::cluster_figures(samples));
-                let rows = costs::by_cluster(&items);
-                self.show(
-                    Kind::from_static("ClusterCosts"),
-                    &rows,
-                    (figures, samples.as_ref().err()),
-                    cluster_table,
-                    terminal,
-                )
-            }
+        if self.what == CostSubject::Items {
+            return self.show(Kind::from_static("ItemCosts"), &items, (None, None), item_table, terminal);
         }
+        let read = self.figures.read(client).await;
+        let samples = read.as_ref().ok().map(|figures| &figures.samples);
+        if self.what == CostSubject::Plugins {
+            let rows = costs::plugins(&items, samples);
+            return self.show(Kind::from_static("PluginCosts"), &rows, (None, Some(&read)), plugin_table, terminal);
+        }
+        let (rows, pooled) = (costs::by_cluster(&items), samples.and_then(costs::cluster_figures));
+        self.show(Kind::from_static("ClusterCosts"), &rows, (pooled, Some(&read)), cluster_table, terminal)
     }
 
     fn show<C: Serialize>(
         &self,
         kind: Kind,
         rows: &[C],
-        (clusters, not_measured): (Option<PooledClusters>, Option<&String>),
+        (clusters, read): (Option<PooledClusters>, Option<&Result<OperatorFigures, String>>),
         table: fn(&[C]) -> Vec<String>,
         terminal: &mut Terminal,
     ) -> Result<Exit, CommandError> {
         let most = if self.limit == 0 { rows.len() } else { self.limit.min(rows.len()) };
         let shown = rows.get(..most).unwrap_or(rows);
+        let measured_at = read.and_then(|read| read.as_ref().ok()).map(|figures| &figures.place);
+        let not_measured = read.and_then(|read| read.as_ref().err());
         if let Some(form) = self.output {
             let document = CostsOutput {
                 api_version: ApiVersion::from_static("orangery.dev/v1alpha1"),
@@ -166,6 +155,7 @@ impl Top {
                 total: rows.len(),
                 items: shown,
                 clusters,
+                measured_at: measured_at.map(String::as_str),
                 not_measured: not_measured.map(String::as_str),
             };
             form.write(&document, terminal)?;
@@ -181,6 +171,9 @@ impl Top {
         }
         if let Some(figures) = clusters {
             terminal.line(summary(figures))?;
+        }
+        if let Some(place) = measured_at {
+            terminal.note(format_args!("figures of the operator are those of {place}"))?;
         }
         if let Some(why) = not_measured {
             terminal.note(why)?;

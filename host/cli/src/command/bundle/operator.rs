@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use super::{cause_of, masked_line};
 use crate::{operator_metrics::MetricsFlags, support::SupportFiles};
 
+/// The most namespaces with operators that are looked into.
+const MOST_OPERATORS: usize = 10;
+
 /// The most pods of an operator that are looked at.
 const MOST_PODS: usize = 10;
 
@@ -72,7 +75,7 @@ pub(super) async fn operators(client: &Client, (figures, masker): (&MetricsFlags
     }
     namespaces.sort();
     namespaces.dedup();
-    for namespace in namespaces {
+    for namespace in namespaces.into_iter().take(MOST_OPERATORS) {
         let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
         match api.list(&ListParams::default().labels(PODS)).await {
             Err(error) => files.note(format!(
@@ -86,8 +89,8 @@ pub(super) async fn operators(client: &Client, (figures, masker): (&MetricsFlags
             }
         }
     }
-    match figures.text(client).await {
-        Ok(text) => files.add("operator/metrics.txt", &masker.mask(&text)),
+    match figures.page(client).await {
+        Ok(page) => files.add("operator/metrics.txt", &masker.mask(&page.text)),
         Err(why) => files.note(format!("operator/metrics.txt: {why}")),
     }
 }
