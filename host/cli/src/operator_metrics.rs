@@ -37,7 +37,7 @@ pub struct MetricsFlags {
 /// What an operator answered, and where it was asked: whoever may write a Lease with the label of operators may have another pod be
 /// asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MetricsPage {
+pub(crate) struct MetricsText {
     pub(crate) text: String,
     pub(crate) place: String,
 }
@@ -78,7 +78,7 @@ impl MetricsFlags {
     /// # Errors
     /// A sentence that says why there are none, and what to do.
     pub(crate) async fn read(&self, client: &Client) -> Result<OperatorFigures, String> {
-        let MetricsPage { text, place } = self.page(client).await?;
+        let MetricsText { text, place } = self.page(client).await?;
         Ok(OperatorFigures { samples: Samples::of(&text), place })
     }
 
@@ -86,14 +86,14 @@ impl MetricsFlags {
     ///
     /// # Errors
     /// As for [`MetricsFlags::read`].
-    pub(crate) async fn page(&self, client: &Client) -> Result<MetricsPage, String> {
+    pub(crate) async fn page(&self, client: &Client) -> Result<MetricsText, String> {
         match &self.metrics {
             Some(address) => self.at(address).await,
             None => through_server(client).await,
         }
     }
 
-    async fn at(&self, address: &Uri) -> Result<MetricsPage, String> {
+    async fn at(&self, address: &Uri) -> Result<MetricsText, String> {
         let place = cleaned(&address.to_string(), QUOTED);
         let mut parts = address.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
@@ -115,7 +115,7 @@ impl MetricsFlags {
                 .to_owned()
         })?;
         match answer(&client, request).await? {
-            (StatusCode::OK, text) => Ok(MetricsPage { text, place }),
+            (StatusCode::OK, text) => Ok(MetricsText { text, place }),
             (StatusCode::UNAUTHORIZED, _) => Err(format!(
                 "no metrics: {place} asks for a token; pass --metrics-token FILE, with one of a user who may get /metrics, as kubectl create \
                  token writes it of a service account"
@@ -129,7 +129,7 @@ impl MetricsFlags {
 }
 
 /// Through the API server's way to pods.
-async fn through_server(client: &Client) -> Result<MetricsPage, String> {
+async fn through_server(client: &Client) -> Result<MetricsText, String> {
     let pods = active_pods(client).await.map_err(|error| format!("no metrics: {error}; {ELSEWHERE}"))?;
     let Some(OperatorPod { namespace, name }) = pods.into_iter().next() else {
         return Err(format!("no metrics: no pod of an operator holds a Lease; {ELSEWHERE}"));
@@ -149,7 +149,7 @@ async fn through_server(client: &Client) -> Result<MetricsPage, String> {
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/metrics");
     let request = Request::get(path).body(Body::empty()).map_err(|error| format!("no metrics: {error}"))?;
     match answer(client, request).await? {
-        (StatusCode::OK, text) => Ok(MetricsPage { text, place: format!("pod {namespace}/{name}") }),
+        (StatusCode::OK, text) => Ok(MetricsText { text, place: format!("pod {namespace}/{name}") }),
         // The user is known to the server already, and it hands no token on.
         (StatusCode::UNAUTHORIZED, _) => Err(format!(
             "no metrics: the operator asks for a token, and the API server hands none on; forward the port, and name it: kubectl -n {namespace} \
@@ -234,7 +234,7 @@ mod tests {
         };
         assert_eq!(
             read((200, json!(7)), "metrics").await,
-            Ok(MetricsPage { text: "7".to_owned(), place: "pod sys/op-1".to_owned() })
+            Ok(MetricsText { text: "7".to_owned(), place: "pod sys/op-1".to_owned() })
         );
         let no_port = read((200, json!(7)), "other").await.unwrap_err();
         assert_eq!(no_port.last().map(String::as_str), Some("set metrics.enabled of the chart"));

@@ -15,7 +15,7 @@ use kube::Client;
 use orangery_api::{GROUP, namespace_policy::POLICY_GROUP};
 use orangery_core::{
     error::cleaned,
-    masking::Masker,
+    masking::{MOST_MASKED_BYTES, Masker},
     name::{Kind, Namespace, ObjectName},
 };
 use serde_json::Value;
@@ -57,7 +57,7 @@ const PAGE: u32 = 100;
 /// The most namespaces whose objects are in an archive.
 const MOST_NAMESPACES: usize = 500;
 
-/// The most bytes of the values that are looked for in the messages of a namespace.
+/// The most bytes of values that are kept, of which the short ones are looked for.
 const MOST_VALUES: usize = 4 << 20;
 
 /// Writes an archive for support: objects, events, records, logs and versions, without what is secret.
@@ -106,7 +106,10 @@ impl SupportBundle {
             .await;
         }
         for namespace in &namespaces {
-            values.extend(self.gather_within(client, namespace, &mut files).await);
+            let of_namespace = self.gather_within(client, namespace, &mut files).await;
+            if values.iter().map(String::len).sum::<usize>() < MOST_VALUES {
+                values.extend(of_namespace);
+            }
         }
         let masker = Masker::of_as_many_as_can_be(values.iter().map(String::as_str));
         operator::operators(client, (&self.figures, &masker), &mut files).await;
@@ -154,7 +157,9 @@ impl SupportBundle {
         let folder = format!("namespaces/{namespace}");
         self.objects((client, &path), (&Kind::from_static("Event"), &folder), &masker, files).await;
         match records::all(client, namespace).await {
-            Err(error) => files.note(format!("records of namespace {namespace}: {error}")),
+            Err(error) => {
+                files.note(format!("records of namespace {namespace}: {}", masker.mask(&error.to_string())));
+            }
             Ok(found) => {
                 let lines = found.iter().map(|record| match record.read(None) {
                     Ok(shown) => masked_line(&serde_json::to_value(shown).unwrap_or(Value::Null), &masker),
@@ -168,16 +173,13 @@ impl SupportBundle {
 
     /// Values that are looked for in messages. Secrets themselves are told by their names.
     async fn values(&self, client: &Client, namespace: &Namespace, files: &mut SupportFiles) -> Vec<String> {
-        let (mut values, mut outlines, mut bytes) = (Vec::new(), String::new(), 0);
+        let (mut values, mut outlines) = (SecretTexts::default(), String::new());
         let secrets = format!("/api/v1/namespaces/{namespace}/secrets");
         let read = listed::each_value(client, &secrets, PAGE, |secret| {
             outlines.push_str(&format!("{}\n", secret_outline(&secret)));
             // Whole manifests, packed: no message quotes them.
-            let is_release = secret.get("type").and_then(Value::as_str) == Some("helm.sh/release.v1");
-            if !is_release && bytes < MOST_VALUES {
-                let before = values.len();
-                secret_values(SECRET, &secret, &mut values);
-                bytes += values.iter().skip(before).map(String::len).sum::<usize>();
+            if secret.get("type").and_then(Value::as_str) != Some("helm.sh/release.v1") {
+                values.take(SECRET, &secret);
             }
             ControlFlow::Continue(())
         });
@@ -188,21 +190,23 @@ impl SupportBundle {
                 cause_of(SECRET, &error)
             )),
         }
-        if bytes >= MOST_VALUES {
-            files.note(format!(
-                "masks of all values of Secrets of namespace {namespace}: it has too many, and short ones come first"
-            ));
-        }
         for (kind, plural) in [(TARGET, "targets"), (DATA_OBJECT, "dataobjects")] {
             let path = format!("/apis/{GROUP}/v1alpha1/namespaces/{namespace}/{plural}");
             let take = |object: Value| {
-                secret_values(kind, &object, &mut values);
+                values.take(kind, &object);
                 ControlFlow::Continue(())
             };
             // What cannot be read is noted where it goes into the archive.
             let _noted_there = listed::each_value(client, &path, PAGE, take).await;
         }
-        values
+        if values.bytes > MOST_MASKED_BYTES {
+            files.note(format!(
+                "masks of all values of namespace {namespace}: its Secrets and Targets have {} bytes of them, of which {MOST_MASKED_BYTES} are looked \
+                 for, short ones first; messages are as the operator has masked them beside that",
+                values.bytes
+            ));
+        }
+        values.texts
     }
 
     /// The objects of a path, one a line.
@@ -230,6 +234,24 @@ impl SupportBundle {
     }
 }
 
+/// Values of a namespace, as far as they are kept.
+#[derive(Default)]
+struct SecretTexts {
+    texts: Vec<String>,
+    /// Of all of them.
+    bytes: usize,
+}
+
+impl SecretTexts {
+    fn take(&mut self, kind: &Kind, object: &Value) {
+        let mut texts = Vec::new();
+        secret_values(kind, object, &mut texts);
+        let has_room = self.bytes < MOST_VALUES;
+        self.bytes += texts.iter().map(String::len).sum::<usize>();
+        self.texts.extend(texts.into_iter().filter(|_| has_room));
+    }
+}
+
 /// Whether an event is about an object of a kind of ours.
 fn is_about_ours(event: &Value) -> bool {
     let group = event.pointer("/regarding/apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -254,7 +276,8 @@ fn path(definition: &CustomResourceDefinition, namespace: Option<&Namespace>) ->
 fn cause_of(kind: &Kind, error: &kube::Error) -> String {
     let why = match error {
         kube::Error::Api(status) => status.message.clone(),
-        kube::Error::SerdeError(error) => error.to_string(),
+        // What it says of a value may quote that.
+        kube::Error::SerdeError(_) => "the answer cannot be read; the kinds may be of another version".to_owned(),
         other => {
             let nowhere = Namespace::default();
             let subject = CallSubject { kind, group: GROUP, namespace: &nowhere, name: ObjectName::EMPTY };
