@@ -7,6 +7,7 @@ mod chart;
 mod error;
 mod files;
 mod image;
+mod krew;
 mod layout;
 mod provenance;
 mod sbom;
@@ -56,6 +57,12 @@ pub struct Contents {
     /// A file of the certificates of authorities that the operator trusts where nobody says otherwise, in PEM.
     #[arg(long)]
     pub certificates: PathBuf,
+    /// The licence, which archives of the plugin of kubectl have beside the binary.
+    #[arg(long, default_value = "LICENSE")]
+    pub license: PathBuf,
+    /// The address that the archives of the plugin of kubectl will be below [default: SOURCE/releases/download/vVERSION]
+    #[arg(long, value_name = "URL")]
+    pub downloads: Option<String>,
     /// A file of what `cargo metadata` says.
     #[arg(long)]
     pub metadata: PathBuf,
@@ -90,7 +97,7 @@ impl Contents {
     }
 }
 
-/// Writes the release: binaries, the image and the chart as OCI layouts, the chart as an archive, the list of parts, the
+/// Writes the release: binaries, the image and the chart as OCI layouts, the chart as an archive, the plugin of kubectl, the list of parts, the
 /// provenance, the sums of all of these, and signatures where there is a key.
 ///
 /// # Errors
@@ -112,6 +119,7 @@ pub fn pack(contents: &Contents) -> Result<Digests, Error> {
     let chart = chart::write(&charts, contents, &archive)?;
     charts.tag(&chart, version);
     files.push((format!("orangery-{version}.tgz"), archive));
+    files.extend(krew::files(contents)?);
     files.push((format!("orangery-{version}.cdx.json"), format!("{:#}\n", sbom::sbom(contents)?).into_bytes()));
 
     let mut subjects: Vec<(String, String)> = files.iter().map(|(name, bytes)| (name.clone(), sha256(bytes))).collect();

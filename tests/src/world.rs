@@ -225,13 +225,18 @@ impl World {
         text.lines().filter(of_name).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
     }
 
-    /// What the operator answers to who asks for its metrics with a token, or with none.
-    pub async fn metrics(&self, token: Option<&str>) -> kube::Result<String> {
+    /// Where the operator serves its metrics: the address with the port.
+    pub fn metrics_address(&self) -> String {
         let log = self.log();
         let served = log.lines().rev().find(|line| line.contains("metrics and health are served"));
         let address =
             served.and_then(|line| line.split("address=").nth(1)).and_then(|rest| rest.split_whitespace().next());
-        let address = address.expect("the operator logs where its metrics are");
+        address.expect("the operator logs where its metrics are").to_owned()
+    }
+
+    /// What the operator answers to who asks for its metrics with a token, or with none.
+    pub async fn metrics(&self, token: Option<&str>) -> kube::Result<String> {
+        let address = self.metrics_address();
         let config = Config::new(format!("http://{address}").parse().expect("an address is one of an URL"));
         let client = Client::try_from(config).expect("a client can be made of it");
         let mut request = http::Request::get("/metrics");

@@ -2,14 +2,17 @@
 
 use std::{env, ffi::OsString, process::ExitCode, sync::LazyLock};
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
     command::{
         Tool, container::ContainerArguments, drift::DriftArguments, explain::ExplainArguments, plan::PlanArguments,
         rollback::RollbackArguments, run::RunArguments, up::Up,
     },
+    completions,
     exit::{EXIT_CODES, Exit},
+    invocation::Invocation,
+    terminal::Colouring,
 };
 
 #[cfg(test)]
@@ -27,8 +30,19 @@ mod tests;
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// Write without colours; so does NO_COLOR in the environment, and any output that is no terminal
-    #[arg(long, global = true, display_order = 1000)]
+    /// When to write colours: on terminals, unless NO_COLOR is in the environment; also into files and pipes; or never
+    #[arg(
+        long,
+        global = true,
+        display_order = 1000,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Colouring,
+    /// The same as --color never
+    #[arg(long, global = true, display_order = 1001)]
     pub no_color: bool,
     /// What to do.
     #[command(subcommand)]
@@ -62,18 +76,51 @@ impl Cli {
     /// Reads the process's command line.
     ///
     /// # Errors
-    /// Help, version and bad usage are answered here: the exit code.
+    /// Help, version, bad usage and completions are answered here: the exit code.
     pub fn from_process() -> Result<Self, ExitCode> {
-        Self::try_parse().map_err(|error| {
+        let invocation = Invocation::of_process();
+        if completions::answered(|| Self::described(invocation)) {
+            return Err(Exit::Ok.into());
+        }
+        let mut command = Self::described(invocation).color(colours_of_usage(env::args_os()));
+        let parsed = command.try_get_matches_from_mut(env::args_os());
+        let parsed = parsed.and_then(|mut matches| Self::from_arg_matches_mut(&mut matches));
+        parsed.map_err(|error| {
+            let exit = bad_usage(env::args_os(), &error);
             // Nobody reads what cannot be written.
-            let _unread = error.print();
-            bad_usage(env::args_os(), &error).into()
+            let _unread = error.format(&mut command).print();
+            exit.into()
         })
     }
 
-    /// The command line as clap describes it, for completion and documentation.
+    /// The command line as clap describes it, for documentation.
     pub fn description() -> clap::Command {
-        Self::command()
+        Self::described(Invocation::Orangery)
+    }
+
+    /// The command line in the words of the name that the program was called by.
+    pub(crate) fn described(invocation: Invocation) -> clap::Command {
+        invocation.describe(Self::command())
+    }
+
+    /// When this command writes colours.
+    pub fn colouring(&self) -> Colouring {
+        if self.no_color { Colouring::Never } else { self.color }
+    }
+}
+
+/// The colours of help and of what is wrong with a line that cannot be read, as far as it says.
+fn colours_of_usage(line: impl Iterator<Item = OsString>) -> ColorChoice {
+    let words: Vec<OsString> = line.take_while(|word| word != "--").collect();
+    let says = |value: &str| {
+        let joined = format!("--color={value}");
+        let apart = words.windows(2).any(|pair| matches!(pair, [option, of] if option == "--color" && of == value));
+        apart || words.iter().any(|word| *word == *joined)
+    };
+    match (says("never") || words.iter().any(|word| word == "--no-color"), says("always")) {
+        (true, _) => ColorChoice::Never,
+        (false, true) => ColorChoice::Always,
+        (false, false) => ColorChoice::Auto,
     }
 }
 

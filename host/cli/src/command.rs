@@ -8,6 +8,7 @@ use clap::Subcommand;
 use self::{
     approve::{Approve, Reject},
     blueprint::{BlueprintArguments, BlueprintCommand},
+    bundle::SupportBundle,
     completion::CompletionArguments,
     crd::Crd,
     diff::Diff,
@@ -15,14 +16,16 @@ use self::{
     history::History,
     inspect::Inspect,
     interrupt::Interrupt,
+    logs::Logs,
     plugin::{PluginArguments, PluginCommand},
-    policy::{PolicyArguments, PolicyCommand},
+    policy::PolicyArguments,
     reconcile::Reconcile,
     release_tests::Test,
     render::Render,
     show::Show,
     suspend::{Resume, Suspend},
     targets::{TargetType, TargetsArguments, TargetsCommand},
+    top::Top,
     uninstall::Uninstall,
     why::Why,
     wit::Wit,
@@ -31,6 +34,7 @@ use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 
 pub mod approve;
 pub mod blueprint;
+pub mod bundle;
 pub mod completion;
 pub mod container;
 pub mod crd;
@@ -42,6 +46,7 @@ pub mod history;
 pub mod inspect;
 pub mod interrupt;
 pub mod logging;
+pub mod logs;
 pub mod plan;
 pub mod plugin;
 pub mod policy;
@@ -54,7 +59,8 @@ pub mod show;
 pub mod suspend;
 pub mod targets;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+pub mod top;
 pub mod uninstall;
 pub mod up;
 pub mod why;
@@ -67,6 +73,12 @@ pub enum Tool {
     Inspect(Inspect),
     /// Show what an object waits for, or why it failed
     Why(Why),
+    /// Show what happened in a job, in the order of time
+    Logs(Logs),
+    /// Show what costs most of deploy items, components and clusters
+    Top(Top),
+    /// Write an archive for support, without what is secret
+    Bundle(SupportBundle),
     /// Start a job at a root installation
     Reconcile(Reconcile),
     /// End the running job of an installation
@@ -110,11 +122,14 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Carries the command out, and reports its errors on stderr. `described` is the whole command line, for completion.
-    pub fn execute(self, mut described: clap::Command, terminal: &mut Terminal) -> ExitCode {
+    /// Carries the command out, and reports its errors on stderr.
+    pub fn execute(self, terminal: &mut Terminal) -> ExitCode {
         let outcome = match self {
             Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
             Tool::Why(why) => wait_for(why.execute(terminal)),
+            Tool::Logs(logs) => wait_for(logs.execute(terminal)),
+            Tool::Top(top) => wait_for(top.execute(terminal)),
+            Tool::Bundle(bundle) => wait_for(bundle.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
             Tool::Approve(approve) => wait_for(approve.execute(terminal)),
@@ -154,15 +169,10 @@ impl Tool {
                 PluginCommand::CompileCountingWorker => return orangery_plugin::compile_counting_worker_main(),
                 PluginCommand::CallWorker => return orangery_plugin::call_worker_main(),
             },
-            Tool::Policy(policy) => match policy.command {
-                PolicyCommand::Explain(explain) => wait_for(explain.execute(terminal)),
-                PolicyCommand::Check(check) => wait_for(check.execute(terminal)),
-            },
+            Tool::Policy(policy) => wait_for(policy.execute(terminal)),
             Tool::Wit(wit) => wait_for(wit.execute(terminal)),
             Tool::Crd(crd) => wait_for(crd.execute(terminal)),
-            Tool::Completion(completion) => {
-                completion.execute(&mut described, terminal).map(|()| Exit::Ok).map_err(CommandError::from)
-            }
+            Tool::Completion(completion) => completion.execute(terminal),
         };
         match outcome {
             Ok(exit) => exit.into(),

@@ -407,6 +407,7 @@ impl CommandError {
     pub fn exit(&self) -> Exit {
         match self {
             CommandError::Build(error) => error.exit(),
+            CommandError::Components(error) => error.exit(),
             CommandError::TimedOut { .. } | CommandError::Untested { .. } => Exit::TimedOut,
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
@@ -419,9 +420,6 @@ impl CommandError {
             | CommandError::NotGivenOf { .. }
             | CommandError::NotOfAFolder { .. }
             | CommandError::Repositories(_)
-            | CommandError::Components(
-                ComponentsError::Registration(_) | ComponentsError::Set(_) | ComponentsError::ContainerItems { .. },
-            )
             | CommandError::OtherWorld { .. }
             | CommandError::NoDeployer { .. }
             | CommandError::NoContract { .. }
@@ -459,7 +457,6 @@ impl CommandError {
             | CommandError::Unwatched { .. }
             | CommandError::Project(ProjectError::Unwritten { .. })
             | CommandError::Component { .. }
-            | CommandError::Components(ComponentsError::Program(_) | ComponentsError::Sandbox(_))
             | CommandError::Sandbox(_)
             | CommandError::Program(_)
             | CommandError::Form { .. }

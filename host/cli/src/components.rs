@@ -17,7 +17,7 @@ use orangery_plugin::{
 };
 use serde_json::{Value, json};
 
-use crate::{cache, terminal};
+use crate::{cache, exit::Exit, terminal};
 
 /// Why components cannot be used at all. One that cannot be used only fails the items of its own types, later.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,16 @@ pub enum ComponentsError {
         /// Why.
         why: String,
     },
+}
+
+impl ComponentsError {
+    /// The exit code that tells of it.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Registration(_) | Self::Set(_) | Self::ContainerItems { .. } => Exit::Usage,
+            Self::Program(_) | Self::Sandbox(_) => Exit::Failed,
+        }
+    }
 }
 
 /// Whether items of the container deployer are worked on.

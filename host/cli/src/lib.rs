@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod command;
 pub mod command_error;
+mod completions;
 
 pub mod apply;
 pub mod authoring;
@@ -18,6 +19,7 @@ pub mod call;
 pub mod chart_marks;
 pub mod components;
 pub mod connection;
+mod costs;
 pub mod crds;
 pub mod default_policy;
 pub mod definitions;
@@ -25,9 +27,12 @@ pub mod exit;
 pub mod file_events;
 pub mod folder;
 pub mod form;
+pub mod invocation;
+pub mod job_wait;
 mod listed;
 pub mod narrowed_chart;
 pub mod offline;
+mod operator_metrics;
 mod operators;
 mod packed_chart;
 pub mod record_flags;
@@ -35,11 +40,16 @@ pub mod records;
 pub mod registries;
 pub mod repositories;
 pub mod restoration;
+mod samples;
+mod support;
+mod table;
 mod template_marks;
 pub mod template_trace;
 pub mod terminal;
+mod timeline;
 pub mod timeout;
 pub mod tree;
+mod tree_watch;
 mod watched;
 pub mod wrapped_engines;
 
@@ -56,5 +66,5 @@ pub use crate::{
         up::Up,
     },
     exit::Exit,
-    terminal::Terminal,
+    terminal::{Colouring, Terminal},
 };

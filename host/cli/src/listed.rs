@@ -1,5 +1,7 @@
 //! Lists of objects, of which one that others made too deep to be decoded keeps nothing from the rest (C-153).
 
+use std::ops::ControlFlow;
+
 use kube::{
     Client, Resource,
     api::ListParams,
@@ -13,7 +15,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::call::{CallError, CallSubject};
 
@@ -67,6 +69,30 @@ where
         })?;
         page.objects.into_iter().for_each(&mut take);
         match page.next {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Hands on the objects of a path, as they are, until `take` wants no more.
+///
+/// # Errors
+/// Those of the client.
+pub(crate) async fn each_value(
+    client: &Client,
+    path: &str,
+    at_once: u32,
+    mut take: impl FnMut(Value) -> ControlFlow<()>,
+) -> kube::Result<()> {
+    let mut params = ListParams::default().limit(at_once);
+    loop {
+        let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
+        let page: ObjectList<ListedObject<Value>> = client.request(request).await?;
+        if page.items.into_iter().try_for_each(|ListedObject(object)| take(object)).is_break() {
+            return Ok(());
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(()),
         }

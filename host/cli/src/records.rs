@@ -298,6 +298,12 @@ pub(crate) mod tests {
         history
     }
 
+    /// A record as it is shown.
+    pub(crate) fn one_record(item: &str, job: &str) -> ShownRecord {
+        let found = found(vec![history(1, ("web", item), job, "x")]);
+        found[0].read(None).unwrap()
+    }
+
     fn found(histories: Vec<JobHistory>) -> Vec<FoundRecord> {
         histories.into_iter().flat_map(|history| of_history(&"default".into(), history)).collect()
     }

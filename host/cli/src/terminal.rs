@@ -1,7 +1,7 @@
 //! Where a command writes: stdout for what was asked for, stderr for what went wrong.
 //!
-//! Colours and redrawing are for people: they are left out where the output goes to a file or a pipe, with `--no-color`,
-//! with `NO_COLOR` (no-color.org), and on terminals that say `TERM=dumb`.
+//! Colours and redrawing are for people: they are left out where the output goes to a file or a pipe, with `--color never`,
+//! with `NO_COLOR` (no-color.org), and on terminals that say `TERM=dumb`; `--color always` writes colours all the same (C-404).
 //!
 //! What is written has words of whoever may write objects. Nothing in them moves the cursor or turns the text around, and
 //! none of their lines begins at the margin (C-74).
@@ -13,6 +13,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use orangery_core::error::{cleaned, moves_text};
 
 /// The size of a terminal in characters.
@@ -70,6 +71,29 @@ impl Ink {
     }
 }
 
+/// When text is coloured, as `--color` says it (C-404).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colouring {
+    /// On terminals, unless NO_COLOR or TERM=dumb is in the environment
+    #[default]
+    Auto,
+    /// Also into files and pipes
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl Colouring {
+    /// The colours of an output.
+    fn ink(self, is_terminal: bool, is_colourless: bool) -> Ink {
+        match self {
+            Colouring::Always => Ink::Colours,
+            Colouring::Auto if is_terminal && !is_colourless => Ink::Colours,
+            Colouring::Auto | Colouring::Never => Ink::Plain,
+        }
+    }
+}
+
 /// How stdout and stderr are to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Appearance {
@@ -85,14 +109,13 @@ impl Appearance {
     /// For a file or a pipe.
     pub const PLAIN: Self = Self { out: Ink::Plain, err: Ink::Plain, size: || None };
 
-    fn of_process(no_color: bool) -> Self {
+    fn of_process(colouring: Colouring) -> Self {
         let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colourless = no_color || is_dumb || env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let ink = |is_terminal: bool| if is_terminal && !colourless { Ink::Colours } else { Ink::Plain };
+        let is_colourless = is_dumb || env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_terminal = io::stdout().is_terminal();
         Self {
-            out: ink(is_terminal),
-            err: ink(io::stderr().is_terminal()),
+            out: colouring.ink(is_terminal, is_colourless),
+            err: colouring.ink(io::stderr().is_terminal(), is_colourless),
             size: if is_terminal && !is_dumb { size_of_stdout } else { || None },
         }
     }
@@ -164,8 +187,8 @@ impl fmt::Debug for Terminal {
 
 impl Terminal {
     /// The process's own stdout and stderr.
-    pub fn of_process(no_color: bool) -> Self {
-        Self::new(Box::new(io::stdout()), Box::new(io::stderr()), Appearance::of_process(no_color))
+    pub fn of_process(colouring: Colouring) -> Self {
+        Self::new(Box::new(io::stdout()), Box::new(io::stderr()), Appearance::of_process(colouring))
     }
 
     /// Two writers.
@@ -273,6 +296,17 @@ pub(crate) mod tests {
         assert_eq!(Ink::Plain.paint(Paint::Bad, "x"), "x");
         assert_eq!(Ink::Colours.paint(Paint::Good, "x"), "\u{1b}[32mx\u{1b}[0m");
         assert_eq!(Ink::Colours.paint(Paint::Good, ""), "");
+    }
+
+    #[test]
+    fn c_404_colours_are_for_terminals_unless_the_command_line_says_otherwise() {
+        let inks = |colouring: Colouring| {
+            [(true, false), (true, true), (false, false)]
+                .map(|(terminal, colourless)| colouring.ink(terminal, colourless))
+        };
+        assert_eq!(inks(Colouring::Auto), [Ink::Colours, Ink::Plain, Ink::Plain]);
+        assert_eq!(inks(Colouring::Always), [Ink::Colours; 3]);
+        assert_eq!(inks(Colouring::Never), [Ink::Plain; 3]);
     }
 
     #[test]

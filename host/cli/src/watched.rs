@@ -45,7 +45,7 @@ where
 }
 
 /// What the server said to a watch; `None` where the watch is merely to be started anew.
-fn refusal(subject: CallSubject<'_>, error: watcher::Error) -> Option<CallError> {
+pub(crate) fn refusal(subject: CallSubject<'_>, error: watcher::Error) -> Option<CallError> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)

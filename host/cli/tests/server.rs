@@ -6,6 +6,7 @@ use std::{
     fs,
     io::{self, Write},
     net::{Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex},
@@ -30,7 +31,13 @@ use orangery_api::{
     marks::{Marks as _, Operation},
     stored_state::{STORED_CONTENT, pack},
 };
-use orangery_cli::{Cli, Command, Exit, Terminal, apply::apply, connection::Connection, folder, terminal::Appearance};
+use orangery_cli::{
+    Cli, Command, Exit, Terminal,
+    apply::apply,
+    connection::Connection,
+    folder,
+    terminal::{Appearance, Size},
+};
 use orangery_core::digest::sha256;
 use orangery_embedded::{Options, Server, Storage};
 use serde_json::{Value, json};
@@ -51,11 +58,16 @@ impl Write for Shown {
 
 /// Carries a command line out as the binary does: the exit code, and all that was written.
 fn command(line: &[String]) -> (ExitCode, String) {
+    command_on(line, Appearance::PLAIN)
+}
+
+/// The same on a terminal, or what is none.
+fn command_on(line: &[String], appearance: Appearance) -> (ExitCode, String) {
     let text = Shown::default();
-    let mut terminal = Terminal::new(Box::new(text.clone()), Box::new(text.clone()), Appearance::PLAIN);
+    let mut terminal = Terminal::new(Box::new(text.clone()), Box::new(text.clone()), appearance);
     let cli = Cli::try_parse_from(line).unwrap();
     let Command::Tool(tool) = cli.command else { panic!("runtime carries this out: {line:?}") };
-    let code = tool.execute(Cli::description(), &mut terminal);
+    let code = tool.execute(&mut terminal);
     (code, String::from_utf8(text.0.lock().unwrap().clone()).unwrap())
 }
 
@@ -107,10 +119,14 @@ impl Fixture {
 
     /// Runs a command in a thread of its own: it has an event loop of its own.
     async fn run(&self, line: &str) -> (ExitCode, String) {
+        self.run_on(line, Appearance::PLAIN).await
+    }
+
+    async fn run_on(&self, line: &str, appearance: Appearance) -> (ExitCode, String) {
         let kubeconfig: PathBuf = self.folder.path().join("kubeconfig");
         let words = ["orangery"].into_iter().chain(line.split(' ')).map(str::to_owned);
         let line: Vec<String> = words.chain(["--kubeconfig".to_owned(), path(&kubeconfig)]).collect();
-        tokio::task::spawn_blocking(move || command(&line)).await.unwrap()
+        tokio::task::spawn_blocking(move || command_on(&line, appearance)).await.unwrap()
     }
 
     fn installations(&self) -> Api<Installation> {
@@ -252,6 +268,23 @@ async fn a_wait_ends_with_the_job_that_was_asked_for() {
     let succeeded = fixture.play(json!({"jobIDFinished": "b", "phase": "Succeeded"}));
     let ((code, written), ()) = futures::join!(fixture.run("reconcile hello --wait --timeout 60s"), succeeded);
     assert_eq!((code, written.as_str()), (Exit::Ok.into(), "installation default/hello: Succeeded\n"));
+}
+
+#[tokio::test]
+async fn c_405_on_a_terminal_the_tree_moves_while_somebody_waits() {
+    let fixture = Fixture::start().await;
+    fixture.apply(&[("x.yaml", HELLO)]).await.unwrap();
+    let size = || Some(Size { columns: NonZeroUsize::new(80)?, rows: NonZeroUsize::new(24)? });
+    let terminal = Appearance { size, ..Appearance::PLAIN };
+    let succeeded = fixture.play(json!({"jobIDFinished": "b", "phase": "Succeeded"}));
+    let waited = fixture.run_on("reconcile hello --wait --timeout 60s", terminal);
+    let ((code, written), ()) = futures::join!(waited, succeeded);
+    assert_eq!(code, Exit::Ok.into());
+    // Whatever was drawn before is taken back; how long it took is told where its begin was seen.
+    let last = written.rsplit("\u{1b}[1A\u{1b}[J").next().unwrap();
+    let [drawn, end] = last.lines().collect::<Vec<_>>()[..] else { panic!("{written:?}") };
+    assert!(drawn.starts_with("hello  Installation  Succeeded"), "{written:?}");
+    assert_eq!(end, "installation default/hello: Succeeded");
 }
 
 #[tokio::test]

@@ -40,9 +40,9 @@ pub use crate::{
 
 /// Carries a command line out, and tells on stderr why something could not be done.
 pub fn execute(cli: Cli) -> ExitCode {
-    let mut terminal = Terminal::of_process(cli.no_color);
+    let mut terminal = Terminal::of_process(cli.colouring());
     let ended = match cli.command {
-        Command::Tool(tool) => return tool.execute(Cli::description(), &mut terminal),
+        Command::Tool(tool) => return tool.execute(&mut terminal),
         Command::Up(arguments) => on_event_loop(up::execute(arguments, &mut terminal)),
         Command::Run(arguments) if arguments.observe => on_event_loop(plan::observe(&arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),

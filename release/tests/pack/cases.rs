@@ -199,6 +199,9 @@ fn c_189_the_chart_names_the_image_by_digest_and_sums_and_provenance_name_all() 
         "orangery-0.1.0-linux-amd64",
         "orangery-0.1.0-linux-arm64",
         "orangery-0.1.0.tgz",
+        "kubectl-orangery-0.1.0-linux-amd64.tar.gz",
+        "kubectl-orangery-0.1.0-linux-arm64.tar.gz",
+        "orangery.krew.yaml",
         "orangery-0.1.0.cdx.json",
         "orangery-0.1.0.intoto.json",
     ];
@@ -208,7 +211,7 @@ fn c_189_the_chart_names_the_image_by_digest_and_sums_and_provenance_name_all() 
     let sums: String = names.iter().map(|name| format!("{}  {name}\n", sum(name))).collect();
     assert_eq!(fs::read_to_string(out.join("SHA256SUMS")).unwrap(), sums);
     let mut subjects: Vec<Value> =
-        names[..4].iter().map(|name| json!({"name": name, "digest": {"sha256": sum(name)}})).collect();
+        names[..7].iter().map(|name| json!({"name": name, "digest": {"sha256": sum(name)}})).collect();
     for (name, digest) in [("", image.as_str()), ("/charts/orangery", chart["digest"].as_str().unwrap())] {
         let hex = digest.strip_prefix("sha256:").unwrap();
         subjects.push(json!({"name": format!("registry.example/orangery{name}"), "digest": {"sha256": hex}}));
@@ -220,6 +223,39 @@ fn c_189_the_chart_names_the_image_by_digest_and_sums_and_provenance_name_all() 
     let expected = ["pkg:cargo/a@1.0.0", "pkg:generic/glibc@2.36", "pkg:golang/b@v1.2.3"];
     assert_eq!(parts, expected, "what only tests need is no part");
     assert_eq!(bom["components"][0]["licenses"], json!([{"expression": "MIT OR Apache-2.0"}]));
+}
+
+#[test]
+fn c_402_the_plugin_of_kubectl_is_named_by_the_digests_of_its_archives() {
+    let (_folder, contents) = packed(|contents| contents.downloads = Some("https://get.example/v0".to_owned()));
+    let file = |name: &str| fs::read(contents.out.join(name)).unwrap();
+    let archive = file("kubectl-orangery-0.1.0-linux-arm64.tar.gz");
+    let found: Vec<_> = entries(&archive).into_iter().map(|(path, mode, .., text)| (path, mode, text)).collect();
+    let expected = [("LICENSE", 0o644, "a licence"), ("orangery", 0o755, "a binary for arm64")];
+    assert_eq!(found, expected.map(|(path, mode, text)| (path.to_owned(), mode, text.to_owned())));
+    let manifest: Value = yaml_serde::from_slice(&file("orangery.krew.yaml")).unwrap();
+    let platform = |architecture: &str| {
+        let name = format!("kubectl-orangery-0.1.0-linux-{architecture}.tar.gz");
+        json!({
+            "selector": {"matchLabels": {"os": "linux", "arch": architecture}},
+            "uri": format!("https://get.example/v0/{name}"),
+            "sha256": sha256(&file(&name)),
+            "bin": "orangery",
+        })
+    };
+    assert_eq!(manifest["spec"]["platforms"], json!([platform("amd64"), platform("arm64")]));
+    assert_eq!(
+        (&manifest["metadata"]["name"], &manifest["spec"]["version"], &manifest["apiVersion"]),
+        (&json!("orangery"), &json!("v0.1.0"), &json!("krew.googlecontainertools.github.com/v1alpha2"))
+    );
+    let (_other, contents) = packed(|_| ());
+    let text = fs::read_to_string(contents.out.join("orangery.krew.yaml")).unwrap();
+    assert!(
+        text.contains(
+            "uri: https://git.example/orangery/releases/download/v0.1.0/kubectl-orangery-0.1.0-linux-amd64.tar.gz"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

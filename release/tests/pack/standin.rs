@@ -45,6 +45,8 @@ pub(crate) fn standin(folder: &Path) -> Contents {
         platforms: platforms.to_vec(),
         chart: repository.expect("the repository").join("charts/orangery"),
         certificates: write("ca-certificates.crt", "certificates"),
+        license: write("LICENSE", "a licence"),
+        downloads: None,
         metadata: write("metadata.json", metadata),
         go_modules: vec![write("go.mod", "module m\n\nrequire b v1.2.3\n")],
         parts: vec!["pkg:generic/glibc@2.36".to_owned()],

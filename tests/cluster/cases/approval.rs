@@ -385,7 +385,7 @@ async fn c_318_a_rule_that_does_not_hold_fails_an_item_before_it_writes_anything
 }
 
 #[tokio::test]
-async fn c_311_the_command_line_shows_what_waits_and_says_yes_or_no() {
+async fn c_311_c_405_the_command_line_shows_what_waits_and_says_yes_or_no() {
     let binary = crate::binary().await;
     let cluster = crate::cluster_of(&binary, &[]).await;
     fs::write(binary.folder().join("kubeconfig"), cluster.kubeconfig()).expect("the file can be written");
@@ -406,9 +406,9 @@ async fn c_311_the_command_line_shows_what_waits_and_says_yes_or_no() {
     assert_eq!(unsaid["status"], json!({"phase": "Ready"}), "nothing was said");
     let whole = run(&["approve", name, "--dry-run"]).await.stdout;
     assert!(whole.contains("      content: '1'\n") || whole.contains("content: \"1\"\n"), "{whole}");
-    let said = run(&["approve", "web", "--brief"]).await;
-    assert_eq!((said.code, said.stdout), (Some(0), format!("{title}plan default/{name}: approved\n")));
-    cluster.expect(&in_phase("Installation", "web", "Succeeded")).await;
+    let said = run(&["approve", "web", "--brief", "--wait"]).await;
+    let ended = format!("{title}plan default/{name}: approved\ninstallation default/web: Succeeded\n");
+    assert_eq!((said.code, said.stdout), (Some(0), ended));
     plan_in_phase(&cluster, &plan, "Applied").await;
     let again = run(&["approve", name]).await;
     let ended =

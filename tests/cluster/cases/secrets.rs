@@ -1,6 +1,7 @@
 //! Nothing secret is shown: a value of a Secret that goes through a tree stands in no error, condition, event, line of the log
 //! or answer of a command, in whatever encoding (C-41).
 
+mod bundle;
 mod clusters;
 mod encrypted;
 pub(crate) mod harness;

@@ -100,10 +100,23 @@ fn up_has_defaults_for_everything() {
 }
 
 #[test]
+fn c_404_the_line_says_when_there_are_colours_also_of_its_own_mistakes() {
+    let says = |line: &str| {
+        let choice = colours_of_usage(words(line).map(OsString::from));
+        (parsed(line).unwrap().colouring(), choice)
+    };
+    assert_eq!(says("inspect"), (Colouring::Auto, ColorChoice::Auto));
+    assert_eq!(says("inspect --color always"), (Colouring::Always, ColorChoice::Always));
+    assert_eq!(says("--color=never inspect"), (Colouring::Never, ColorChoice::Never));
+    assert_eq!(says("inspect --color=always --no-color"), (Colouring::Never, ColorChoice::Never));
+    assert_eq!(exit("inspect --color sometimes"), 2);
+}
+
+#[test]
 fn options_of_kubectl_mean_the_same_here() {
     let line = "inspect hello -n demo --context c --kubeconfig k -o wide --failed --no-color";
     let cli = parsed(line).unwrap();
-    assert!(cli.no_color);
+    assert_eq!(cli.colouring(), Colouring::Never);
     let Command::Tool(Tool::Inspect(inspect)) = cli.command else { panic!("not inspect") };
     assert_eq!((inspect.name.as_deref(), inspect.scope.namespace.as_deref()), (Some("hello"), Some("demo")));
     assert_eq!((inspect.output, inspect.failed), (Some(TreeForm::Wide), true));

@@ -1,5 +1,7 @@
 //! `orangery approve` and `orangery reject`: what somebody says of a Plan (C-311).
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
@@ -7,6 +9,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use orangery_api::{
+    job::Job as _,
     namespace_policy::POLICY_GROUP,
     plan::{Plan, PlanDecision, phase},
 };
@@ -19,8 +22,10 @@ use crate::{
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
+    job_wait::AwaitedJob,
     listed,
     terminal::{Paint, Terminal},
+    timeout::Timeout,
 };
 
 const HELP: &str = "\
@@ -29,6 +34,7 @@ Examples:
   orangery approve web-x7k2-1a2b3c4d-1   show what a Plan writes, and approve it
   orangery approve web                   the same for all Plans that wait below the Installation web
   orangery approve web --dry-run         show them, and say nothing
+  orangery approve web --wait            approve them, and wait for the end of the job
   orangery reject web-x7k2-1a2b3c4d-1 --reason 'after the freeze'
 
 Where spec.approval of an Installation, or of a NamespacePolicy, is Required, a deploy item makes a Plan of what it is about to write,
@@ -53,6 +59,12 @@ pub struct Approve {
     /// Show what is written, and approve nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Wait until the job of the Installation has ended, and show its tree on a terminal; what has to be approved next is waited for as well
+    #[arg(long, requires = "name", conflicts_with = "dry_run")]
+    pub wait: bool,
+    /// With --wait: how long, such as 90s or 1h30m, or none
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait")]
+    pub timeout: Timeout,
     /// Which ones.
     #[command(flatten)]
     pub shared: PlanFlags,
@@ -97,7 +109,15 @@ impl Approve {
         let Some(name) = &self.name else { return list(client, &namespace, terminal).await };
         let plans = found(client, &namespace, name).await?;
         let decision = (!self.dry_run).then_some(PlanDecision::Approve);
-        self.shared.decide((client, &namespace), plans, decision, terminal).await
+        let roots: BTreeSet<ObjectName> = plans.iter().map(|plan| plan.spec.installation.as_str().into()).collect();
+        let told = self.shared.decide((client, &namespace), plans, decision, terminal).await?;
+        match roots.into_iter().next().filter(|root| self.wait && !root.is_empty()) {
+            None => Ok(told),
+            Some(root) => {
+                let job = AwaitedJob { client, namespace: &namespace, name: &root, timeout: &self.timeout };
+                job.end(|installation| installation.job_finished(), terminal).await
+            }
+        }
     }
 }
 

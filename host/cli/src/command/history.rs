@@ -13,6 +13,7 @@ use crate::{
     exit::Exit,
     form::OutputFormat,
     records::{FoundRecord, all, of_name, phase_of},
+    table,
     terminal::Terminal,
 };
 
@@ -153,11 +154,5 @@ fn table(jobs: &[HistoryJob<'_>]) -> Vec<String> {
         }
         rows.push([job.job.to_string(), job.begun.to_owned(), trigger, job.items.to_string(), phase]);
     }
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..5).map(|column| width(column).unwrap_or_default()).collect();
-    let line = |row: &[String; 5]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    table::lines(&rows, [false; 5])
 }

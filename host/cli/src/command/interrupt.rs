@@ -6,7 +6,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use orangery_api::{GROUP, annotation, installation::Installation, job::Job as _, marks::Operation};
-use orangery_core::name::{Kind, ObjectName};
+use orangery_core::name::{JobId, Kind, Namespace, ObjectName};
 use serde_json::json;
 
 use crate::{
@@ -14,13 +14,17 @@ use crate::{
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
+    job_wait::{AwaitedJob, WaitFlags},
     terminal::Terminal,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   orangery interrupt hello          the deploy items at work fail, and the job ends
-  orangery interrupt hello-sub-x    only what belongs to a sub-installation";
+  orangery interrupt hello --wait   the same, and wait until it has ended
+  orangery interrupt hello-sub-x    only what belongs to a sub-installation
+
+With --wait the exit code is 0 once the job has ended, in whichever phase.";
 
 /// Ends the running job of an installation and of all that belongs to it. Deploy items at work fail; what they have
 /// deployed stays.
@@ -29,6 +33,9 @@ Examples:
 pub struct Interrupt {
     /// The installation, a root or a sub-installation
     pub name: ObjectName,
+    /// Whether it waits.
+    #[command(flatten)]
+    pub waits: WaitFlags,
     /// Which namespace.
     #[command(flatten)]
     pub scope: NamespaceScope,
@@ -62,6 +69,26 @@ impl Interrupt {
             "interrupt requested"
         };
         terminal.line(format_args!("installation {namespace}/{}: {message}", self.name))?;
+        if self.waits.wait && !before.job_finished() {
+            self.wait((client, &namespace), before.job_id(), terminal).await?;
+        }
         Ok(Exit::Ok)
+    }
+
+    async fn wait(
+        &self,
+        (client, namespace): (&Client, &Namespace),
+        job: &JobId,
+        terminal: &mut Terminal,
+    ) -> Result<(), CommandError> {
+        let awaited = AwaitedJob { client, namespace, name: &self.name, timeout: &self.waits.timeout };
+        // Another job may begin at once, as one that was asked for meanwhile does.
+        let is_ended = |installation: &Installation| installation.job_finished() || installation.job_id() != job;
+        let ended = match awaited.wait(is_ended, terminal).await? {
+            Some(_) => "the job has ended",
+            None => "deleted",
+        };
+        terminal.line(format_args!("installation {namespace}/{}: {ended}", self.name))?;
+        Ok(())
     }
 }

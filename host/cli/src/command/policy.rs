@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use self::{check::PolicyCheck, explain::PolicyExplain};
+use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 
 mod addresses;
 mod charts;
@@ -17,6 +18,16 @@ pub struct PolicyArguments {
     /// What to do.
     #[command(subcommand)]
     pub command: PolicyCommand,
+}
+
+impl PolicyArguments {
+    /// Carries it out.
+    pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        match self.command {
+            PolicyCommand::Explain(explain) => explain.execute(terminal).await,
+            PolicyCommand::Check(check) => check.execute(terminal).await,
+        }
+    }
 }
 
 /// What is done with policies.

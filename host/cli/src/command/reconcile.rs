@@ -21,14 +21,11 @@ use serde_json::json;
 
 use crate::{
     call::{CallError, CallSubject},
-    command::inspect,
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
+    job_wait::{AwaitedJob, WaitFlags},
     terminal::Terminal,
-    timeout::{Timeout, within},
-    tree::Tree,
-    watched,
 };
 use orangery_core::name::{JobId, Kind, Namespace, ObjectName};
 
@@ -47,12 +44,9 @@ A job that runs already is not disturbed: the new one follows it.";
 pub struct Reconcile {
     /// The root installation
     pub name: ObjectName,
-    /// Wait until the job has ended
-    #[arg(long)]
-    pub wait: bool,
-    /// With --wait: how long, such as 90s or 1h30m, or none
-    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait")]
-    pub timeout: Timeout,
+    /// Whether it waits.
+    #[command(flatten)]
+    pub waits: WaitFlags,
     /// Which namespace.
     #[command(flatten)]
     pub scope: NamespaceScope,
@@ -70,14 +64,6 @@ pub struct Request {
     pub token: String,
 }
 
-/// How the wait ended.
-enum WaitOutcome {
-    /// The job ended; the installation as it is then.
-    Finished(Box<Installation>),
-    /// The installation is gone.
-    Gone,
-}
-
 impl Reconcile {
     /// Asks for the job, and waits.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
@@ -88,38 +74,12 @@ impl Reconcile {
         let namespace = self.scope.namespace(client);
         let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let request = self.request(&api, &namespace).await?;
-        if !self.wait {
+        if !self.waits.wait {
             terminal.line(format_args!("installation {namespace}/{}: reconcile requested", self.name))?;
             return Ok(Exit::Ok);
         }
-        self.wait_for(client, &request, terminal).await
-    }
-
-    /// Waits for the end of the job that was asked for.
-    ///
-    /// # Errors
-    /// [`CommandError::TimedOut`], and those of the server.
-    pub async fn wait_for(
-        &self,
-        client: &Client,
-        request: &Request,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, CommandError> {
-        let namespace = self.scope.namespace(client);
-        let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
-        let mut phase = String::new();
-        let wait = self.until_finished(&api, &namespace, request, &mut phase);
-        let Some(end) = within(&self.timeout, wait).await else {
-            let (name, timeout) = (self.name.clone(), self.timeout.clone());
-            return Err(CommandError::TimedOut { namespace, name, timeout, phase });
-        };
-        match end? {
-            WaitOutcome::Finished(installation) => self.conclude(client, &installation, terminal).await,
-            WaitOutcome::Gone => {
-                terminal.line(format_args!("installation {namespace}/{}: deleted", self.name))?;
-                Ok(Exit::Ok)
-            }
-        }
+        let job = AwaitedJob { client, namespace: &namespace, name: &self.name, timeout: &self.waits.timeout };
+        request.wait_for(job, terminal).await
     }
 
     fn subject<'a>(&'a self, namespace: &'a Namespace) -> CallSubject<'a> {
@@ -156,48 +116,17 @@ impl Reconcile {
             }
         }
     }
-
-    /// Watches until the job asked for has ended.
-    async fn until_finished(
-        &self,
-        api: &Api<Installation>,
-        namespace: &Namespace,
-        request: &Request,
-        phase: &mut String,
-    ) -> Result<WaitOutcome, CallError> {
-        let seen = |seen: Option<Installation>| match seen {
-            None => Some(WaitOutcome::Gone),
-            Some(installation) if request.is_finished(&installation) => {
-                Some(WaitOutcome::Finished(Box::new(installation)))
-            }
-            Some(installation) => {
-                installation.phase().clone_into(phase);
-                None
-            }
-        };
-        watched::until(api, self.subject(namespace), seen).await
-    }
-
-    async fn conclude(
-        &self,
-        client: &Client,
-        installation: &Installation,
-        terminal: &mut Terminal,
-    ) -> Result<Exit, CommandError> {
-        let namespace = Namespace::from(installation.namespace().unwrap_or_default());
-        terminal.line(format_args!("installation {namespace}/{}: {}", self.name, installation.phase()))?;
-        if installation.phase() == "Succeeded" {
-            return Ok(Exit::Ok);
-        }
-        let tree = Tree::of(&inspect::read(client, &namespace).await?);
-        for cause in tree.of_installation(&namespace, &self.name).unwrap_or_default().causes() {
-            terminal.error(cause.text());
-        }
-        Ok(Exit::Failed)
-    }
 }
 
 impl Request {
+    /// Waits for the end of the job that was asked for.
+    ///
+    /// # Errors
+    /// [`CommandError::TimedOut`], and those of the server.
+    pub async fn wait_for(&self, job: AwaitedJob<'_>, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        job.end(|installation| self.is_finished(installation), terminal).await
+    }
+
     /// Whether the job asked for, and no other, has ended.
     fn is_finished(&self, installation: &Installation) -> bool {
         let handled = installation.status.as_ref().map_or("", |status| &status.last_handled_trigger);

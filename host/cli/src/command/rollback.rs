@@ -60,7 +60,7 @@ pub struct RollbackArguments {
     /// Write it, and ask for a job
     #[arg(long)]
     pub yes: bool,
-    /// With --yes: wait until the job has ended
+    /// With --yes: wait until the job has ended, and show its tree on a terminal
     #[arg(long, requires = "yes", conflicts_with = "output")]
     pub wait: bool,
     /// With --wait: how long, such as 90s or 1h30m, or none

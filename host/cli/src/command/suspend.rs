@@ -21,6 +21,7 @@ use crate::{
     command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
+    job_wait::{AwaitedJob, WaitFlags},
     terminal::Terminal,
 };
 
@@ -28,6 +29,7 @@ const SUSPENDS: &str = "\
 Examples:
   orangery suspend hello       no job of hello begins, whatever asks for one
   orangery resume hello        what was asked for meanwhile begins
+  orangery resume hello --wait wait for the end of the job that begins
 
 A job that runs goes on to its end; orangery interrupt ends it. A suspended installation is deleted as any other.
 What a deploy item corrects between jobs, as drift, is corrected all the same.";
@@ -48,6 +50,9 @@ pub struct Resume {
     /// Which one.
     #[command(flatten)]
     pub root: RootInstallation,
+    /// Whether it waits.
+    #[command(flatten)]
+    pub waits: WaitFlags,
 }
 
 /// A root, by its name.
@@ -95,13 +100,20 @@ impl Resume {
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let namespace = self.root.scope.namespace(client);
         let before = self.root.read(client, &namespace, "resume").await?;
-        let message = if before.annotation(annotation::SUSPEND).is_none() {
-            "it is not suspended"
-        } else {
-            let after = self.root.mark(client, &namespace, Value::Null).await?;
-            if is_requested(&after) { "resumed; a job was asked for meanwhile, and begins" } else { "resumed" }
-        };
-        self.root.tell(&namespace, message, terminal)
+        if before.annotation(annotation::SUSPEND).is_none() {
+            return self.root.tell(&namespace, "it is not suspended", terminal);
+        }
+        let after = self.root.mark(client, &namespace, Value::Null).await?;
+        if !is_requested(&after) {
+            return self.root.tell(&namespace, "resumed", terminal);
+        }
+        let told = self.root.tell(&namespace, "resumed; a job was asked for meanwhile, and begins", terminal)?;
+        if !self.waits.wait {
+            return Ok(told);
+        }
+        let job = AwaitedJob { client, namespace: &namespace, name: &self.root.name, timeout: &self.waits.timeout };
+        let is_ended = |now: &Installation| now.job_id() != before.job_id() && now.job_finished();
+        job.end(is_ended, terminal).await
     }
 }
 

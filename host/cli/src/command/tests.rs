@@ -17,10 +17,10 @@ use crate::{
 };
 
 /// Requests in the order sent: method, path with query, body; of one in the name of another user, that user.
-pub(super) type Sent = Arc<Mutex<Vec<String>>>;
+pub(crate) type Sent = Arc<Mutex<Vec<String>>>;
 
 /// A server that answers each request with a status and an object. One line a document in the body is a watch.
-pub(super) fn server(answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> (Client, Sent) {
+pub(crate) fn server(answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> (Client, Sent) {
     let sent = Sent::default();
     let seen = Arc::clone(&sent);
     let answer = Arc::new(answer);

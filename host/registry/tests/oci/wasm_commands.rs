@@ -98,7 +98,7 @@ fn command(words: &[String]) -> (Exit, String) {
     let Command::Tool(tool) = Cli::try_parse_from(words).expect("a command line").command else {
         return (Exit::Usage, "runtime carries this out".to_owned());
     };
-    let code = tool.execute(Cli::description(), &mut terminal);
+    let code = tool.execute(&mut terminal);
     let exits = [Exit::Ok, Exit::Failed, Exit::Usage, Exit::TimedOut];
     let exit = exits.into_iter().find(|exit| ExitCode::from(*exit) == code).expect("a code that is known");
     let text = text.0.lock().expect("a lock").clone();

@@ -25,14 +25,11 @@ use orangery_blueprint::{
 use orangery_cli::{
     Exit, RollbackArguments, Terminal,
     call::{CallError, CallSubject},
-    command::{
-        approve::caller,
-        reconcile::{Reconcile, Request},
-        rollback::RollbackPlan,
-    },
+    command::{approve::caller, reconcile::Request, rollback::RollbackPlan},
     command_error::CommandError,
     components,
     definitions::RecordedDefinition,
+    job_wait::AwaitedJob,
     offline::{LiveNamespace, NamespaceObjects},
     restoration::Restoration,
 };
@@ -247,14 +244,8 @@ impl RollbackRoot {
             return Ok(Exit::Ok);
         }
         let request = Request { before: self.installation.job_id().clone(), token };
-        let reconcile = Reconcile {
-            name,
-            wait: true,
-            timeout: arguments.timeout.clone(),
-            scope: arguments.records.scope.clone(),
-            connection: arguments.records.connection.clone(),
-        };
-        Ok(reconcile.wait_for(client, &request, terminal).await?)
+        let job = AwaitedJob { client, namespace: &namespace, name: &name, timeout: &arguments.timeout };
+        Ok(request.wait_for(job, terminal).await?)
     }
 }
 
