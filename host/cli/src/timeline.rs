@@ -26,6 +26,28 @@ pub(crate) enum EntrySource {
     Event,
 }
 
+/// How far an object is in a job. What belongs to an object ends before it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum JobStage {
+    Triggered,
+    Begun,
+    AtWork,
+    Waits,
+    ItemEnded,
+    ExecutionEnded,
+    InstallationEnded,
+}
+
+impl JobStage {
+    fn ended(kind: NodeKind) -> Self {
+        match kind {
+            NodeKind::DeployItem => JobStage::ItemEnded,
+            NodeKind::Execution => JobStage::ExecutionEnded,
+            NodeKind::Installation => JobStage::InstallationEnded,
+        }
+    }
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,6 +55,9 @@ pub(crate) struct TimelineEntry {
     /// When; of what happened several times, when it did last.
     #[serde(serialize_with = "as_text")]
     pub(crate) time: Timestamp,
+    /// Its place among what happened at the same time: a status has whole seconds.
+    #[serde(skip)]
+    pub(crate) stage: JobStage,
     pub(crate) source: EntrySource,
     pub(crate) kind: NodeKind,
     pub(crate) namespace: Namespace,
@@ -123,8 +148,9 @@ fn named(kind: NodeKind, object: &impl kube::ResourceExt) -> NodeKey {
 
 /// What the status says of the job.
 fn of_status(node: &TreeNode, path: &str, times: Option<&TransitionTimes>) -> Vec<TimelineEntry> {
-    let entry = |time: Timestamp, reason: &str, message: &str, is_warning| TimelineEntry {
+    let entry = |time: Timestamp, stage: JobStage, (reason, message, is_warning): (&str, &str, bool)| TimelineEntry {
         time,
+        stage,
         source: EntrySource::Status,
         kind: node.kind,
         namespace: node.namespace.clone(),
@@ -137,8 +163,10 @@ fn of_status(node: &TreeNode, path: &str, times: Option<&TransitionTimes>) -> Ve
     };
     let mut entries = Vec::new();
     if let Some(times) = times {
-        entries.extend(times.trigger_time.as_ref().map(|time| entry(time.0, "Triggered", "", false)));
-        entries.extend(times.init_time.as_ref().map(|time| entry(time.0, "Begun", "", false)));
+        entries.extend(
+            times.trigger_time.as_ref().map(|time| entry(time.0, JobStage::Triggered, ("Triggered", "", false))),
+        );
+        entries.extend(times.init_time.as_ref().map(|time| entry(time.0, JobStage::Begun, ("Begun", "", false))));
     }
     let since = node.since.as_deref().and_then(|since| since.parse::<Timestamp>().ok());
     match (node.standing, &node.error) {
@@ -146,15 +174,17 @@ fn of_status(node: &TreeNode, path: &str, times: Option<&TransitionTimes>) -> Ve
             let codes = if error.codes.is_empty() { String::new() } else { format!(" [{}]", error.codes.join(", ")) };
             let ended = times.and_then(|times| times.finished_time.as_ref()).map(|time| time.0).or(since);
             let message = format!("{}: {}{codes}", error.reason, error.message);
-            entries.extend(ended.map(|time| entry(time, &node.phase, &message, true)));
+            entries.extend(ended.map(|time| entry(time, JobStage::ended(node.kind), (&node.phase, &message, true))));
         }
         (NodeState::Running, _) => {
             let waits = node.waits_for.as_deref().unwrap_or_default();
-            entries.extend(since.filter(|_| !waits.is_empty()).map(|time| entry(time, "Waits", waits, false)));
+            entries.extend(
+                since.filter(|_| !waits.is_empty()).map(|time| entry(time, JobStage::Waits, ("Waits", waits, false))),
+            );
         }
         _ => {
             let ended = times.and_then(|times| times.finished_time.as_ref());
-            entries.extend(ended.map(|time| entry(time.0, &node.phase, "", false)));
+            entries.extend(ended.map(|time| entry(time.0, JobStage::ended(node.kind), (&node.phase, "", false))));
         }
     }
     entries
@@ -164,14 +194,15 @@ fn of_status(node: &TreeNode, path: &str, times: Option<&TransitionTimes>) -> Ve
 fn of_record(record: &ShownRecord, paths: &BTreeMap<NodeKey, &str>) -> Vec<TimelineEntry> {
     let name = ObjectName::from(record.item.name.as_str());
     let known = paths.iter().find(|((kind, _, of), _)| *kind == NodeKind::DeployItem && *of == name);
-    let entry = |time: Timestamp, reason: String, message: String, is_warning| TimelineEntry {
+    let entry = |time: Timestamp, stage: JobStage, (reason, message): (&str, String), is_warning| TimelineEntry {
         time,
+        stage,
         source: EntrySource::Record,
         kind: NodeKind::DeployItem,
         namespace: known.map(|((_, namespace, _), _)| namespace.clone()).unwrap_or_default(),
         name: name.clone(),
         path: known.map_or_else(|| record.item.name.clone(), |(_, path)| (*path).to_owned()),
-        reason,
+        reason: reason.to_owned(),
         message,
         is_warning,
         count: 1,
@@ -185,9 +216,9 @@ fn of_record(record: &ShownRecord, paths: &BTreeMap<NodeKey, &str>) -> Vec<Timel
     let errors = if content.errors.is_empty() { String::new() } else { format!(" [{}]", content.errors.join(", ")) };
     let written = format!("{}: {}{errors}", record.phase, record.summary);
     let time = |text: &str| text.parse::<Timestamp>().ok();
-    let begins = time(&record.begun).map(|time| entry(time, "Recorded".to_owned(), begun, false));
+    let begins = time(&record.begun).map(|time| entry(time, JobStage::Begun, ("Recorded", begun), false));
     let is_warning = !content.errors.is_empty();
-    let ends = time(&record.written).map(|time| entry(time, "Written".to_owned(), written, is_warning));
+    let ends = time(&record.written).map(|time| entry(time, JobStage::AtWork, ("Written", written), is_warning));
     begins.into_iter().chain(ends).collect()
 }
 
@@ -206,6 +237,7 @@ fn of_event(event: &Event, paths: &BTreeMap<NodeKey, &str>) -> Option<TimelineEn
     let (kind, namespace, name) = key;
     Some(TimelineEntry {
         time,
+        stage: JobStage::AtWork,
         source: EntrySource::Event,
         kind,
         namespace,
@@ -323,9 +355,9 @@ mod tests {
             "01 Status DeployItem web/front Begun  x1",
             "02 Event DeployItem web/front !Hook it says x1",
             "07 Event DeployItem web/front !Refused it says x4",
-            "09 Status Installation web Succeeded  x1",
-            "09 Status Execution web Succeeded  x1",
             "09 Status DeployItem web/front !Failed Refused: no [ERR_CONFIGURATION_PROBLEM] x1",
+            "09 Status Execution web Succeeded  x1",
+            "09 Status Installation web Succeeded  x1",
         ];
         assert_eq!(lines("j", "j", &[], &events), expected);
     }
