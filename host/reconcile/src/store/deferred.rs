@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::held::{uid, version};
 use crate::{Key, Watched};
 
-type StatusChange<K> = Arc<dyn Fn(&K) -> Option<K> + Send + Sync>;
+type VersionChange<K> = Arc<dyn Fn(&K) -> Option<K> + Send + Sync>;
 
 /// A status as the server has it, where an object is known with another one.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub(crate) struct ServerStatus(pub(crate) Option<Value>);
 
 struct DeferredChange<K> {
     uid: String,
-    change: StatusChange<K>,
+    change: VersionChange<K>,
     /// The newest version that was changed, and the status that the server has in it.
     carried: Option<(u64, ServerStatus)>,
 }
@@ -35,7 +35,7 @@ impl<K> Default for DeferredChanges<K> {
 
 impl<K: Watched> DeferredChanges<K> {
     /// Defers a change of an object, in the place of one that was deferred before.
-    pub(super) fn insert(&self, object: &K, change: StatusChange<K>) {
+    pub(super) fn insert(&self, object: &K, change: VersionChange<K>) {
         let change = DeferredChange { uid: uid(object.meta()).to_owned(), change, carried: None };
         self.lock().insert(Key::of(object), change);
     }
