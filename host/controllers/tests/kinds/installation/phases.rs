@@ -244,16 +244,30 @@ async fn ins_70_ins_74_ins_76_c_32_an_interrupt_ends_the_job_in_whatever_phase_a
     }
 }
 
+/// A root of an item that an external deployer works on, in its second job: what is below was in the middle of another job, so that it
+/// got this one by a write of its own (C-216), and the status does not tell of the phases that the job has passed.
+async fn comes_below_untold(name: &str, item: &str) -> World {
+    let world = World::new().await;
+    world.apply(&installation(name, &deploying(&[(item, &[])]))).await;
+    world.succeed(item).await;
+    world.ended("Installation", name, "Succeeded").await;
+    world.patch_status("Execution", name, &json!({"jobID": "stray"})).await;
+    world.item(item, |object| object["status"]["jobID"] == "stray").await;
+    let status = format!("/installations/{name}/status");
+    world.delay_write(&status);
+    world.request(name).await;
+    world.held().await;
+    world.delay_next_write(&status);
+    world.held().await;
+    let root = world.find("Installation", name).await.unwrap();
+    world.item(item, |object| object["status"]["jobID"] == root["status"]["jobID"]).await;
+    world
+}
+
 /// The phases that the job has passed are not written yet, and what is below has ended before they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_32_ins_74_an_interrupt_that_comes_before_the_status_tells_of_the_phases_ends_with_what_failed_below() {
-    let world = World::new().await;
-    world.delay_write("/executions");
-    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
-    world.held().await;
-    world.delay_next_write("/installations/a/status");
-    world.held().await;
-    world.triggered("a").await;
+    let world = comes_below_untold("a", "a").await;
     world.annotate("Installation", "a", "operation", "interrupt").await;
     // That the interrupt was handed down is written when all below has ended by it.
     world.delay_next_write("/installations/a");
@@ -286,12 +300,7 @@ async fn ins_56_ins_57_a_deletion_in_whatever_phase_lets_the_job_end_and_leaves_
 /// No phase of the job is written yet, and what is below has failed in it: that says nothing of a deletion.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_57_a_deletion_that_comes_before_the_status_tells_of_the_phases_has_a_job_of_its_own() {
-    let world = World::new().await;
-    world.delay_write("/executions");
-    world.apply(&installation("root", &deploying(&[("r", &[])]))).await;
-    world.held().await;
-    world.delay_next_write("/installations/root/status");
-    world.held().await;
+    let world = comes_below_untold("root", "r").await;
     world.fail("r", "broken").await;
     world.ended("Execution", "root", "Failed").await;
     world.delete("Installation", "root").await;
