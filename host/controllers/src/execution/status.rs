@@ -81,7 +81,7 @@ impl ExecutionReconciliation<'_> {
         let written = writer.update_status(&self.before, &self.draft).await;
         written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         if !rest.ended {
-            self.handed_down.deliver(&host.stores.deploy_items);
+            self.handed_down.deliver(&host.stores.deploy_items).await;
         }
         job::next(transition, None)
     }
