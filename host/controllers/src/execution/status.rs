@@ -39,7 +39,7 @@ pub(super) async fn finish(
         AppliedExecution::Again => Ok(NextCall::Again),
         AppliedExecution::Status(draft, operation) => {
             let writer = worker.host.writer(&worker.host.stores.executions);
-            writer.update_status(execution, &draft).await.map_err(|error| error.halt(operation))?;
+            writer.update_status_as_read(execution, &draft).await.map_err(|error| error.halt(operation))?;
             Ok(NextCall::Again)
         }
         AppliedExecution::Job(run, phase, transition) => run.finish(phase, transition).await,

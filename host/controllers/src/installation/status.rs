@@ -61,7 +61,7 @@ pub(super) async fn finish(
     };
     if let Some(draft) = draft {
         let writer = host.writer(&host.stores.installations);
-        writer.update_status(installation, &draft).await.map_err(|error| error.halt(operation))?;
+        writer.update_status_as_read(installation, &draft).await.map_err(|error| error.halt(operation))?;
     }
     Ok(next)
 }
