@@ -9,6 +9,9 @@ use crate::{helm::Helm, repository, yaml};
 /// The namespace that it is rendered for.
 pub const NAMESPACE: &str = "orangery-system";
 
+/// The set of values that is rendered as for an upgrade.
+pub const UPGRADE: &str = "upgrade";
+
 /// The folder of values, and of what is made of them.
 fn folder() -> PathBuf {
     repository().join("tests/rendered")
@@ -28,8 +31,11 @@ pub fn names() -> Vec<String> {
 pub async fn render(name: &str) -> String {
     let (chart, values) = (repository().join("charts/orangery"), folder().join(format!("{name}.values.yaml")));
     let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
-    let arguments =
-        ["template", "orangery", &chart, "--namespace", NAMESPACE, "--set", "validation=false", "--values", &values];
+    let mut arguments =
+        vec!["template", "orangery", &chart, "--namespace", NAMESPACE, "--set", "validation=false", "--values", &values];
+    if name == UPGRADE {
+        arguments.push("--is-upgrade");
+    }
     // It ends in an empty line, which no file of ours does.
     format!("{}\n", Helm::of("{}").does(&arguments).await.trim_end())
 }

@@ -60,7 +60,7 @@ pub enum CallError {
     },
     /// The answer is not what was asked for.
     #[error(
-        "the cluster's answer cannot be read: {0}; the kinds may be of another version: orangery crd | kubectl apply --server-side -f -"
+        "the cluster's answer cannot be read: {0}; the definitions may be of another version than this program; where they are older: orangery crd --apply"
     )]
     Answer(#[source] serde_json::Error),
 }

@@ -176,6 +176,9 @@ subobject!(Installation, InstallationPhase, |_status, _now| ());
 subobject!(Execution, ExecutionPhase, |_status, _now| ());
 subobject!(DeployItem, ItemPhase, |status, now| status.job_id_generation_time = Some(now.clone()));
 
+/// How many subobjects get their job before others have a turn.
+const AT_ONCE: usize = 32;
+
 /// Subobjects of one kind that a job has come to, and that get it with the status of their parent, for which that is to be written
 /// (C-216): they work from then on, and their own status has the job with its first write.
 pub(crate) struct HandedDown<K: Subobject>(BTreeMap<Key, JobTrigger<K::Phase>>);
@@ -187,12 +190,14 @@ impl<K: Subobject> Default for HandedDown<K> {
 }
 
 impl<K: Subobject> HandedDown<K> {
-    /// Hands a job down with the status. Answers whether that can be: to one that is in the middle of another job it goes by a write of
-    /// its own, as what is written for that job has to find it replaced (C-24).
-    pub(crate) fn take(&mut self, object: &K, trigger: &JobTrigger<K::Phase>) -> bool {
-        let can = object.job_finished() && !trigger.first.is_deletion();
+    /// Hands a job down with the status. Answers whether that can be. By a write of its own it goes to one that is in the middle of
+    /// another job, as what is written for that job has to find it replaced (C-24), and to a long one, which would be whole with all others
+    /// (C-289).
+    pub(crate) fn take(&mut self, store: &Store<K>, object: &K, trigger: &JobTrigger<K::Phase>) -> bool {
+        let key = Key::of(object);
+        let can = object.job_finished() && !trigger.first.is_deletion() && store.memory(&key) == 0;
         if can {
-            self.0.insert(Key::of(object), trigger.clone());
+            self.0.insert(key, trigger.clone());
         }
         can
     }
@@ -204,8 +209,12 @@ impl<K: Subobject> HandedDown<K> {
     }
 
     /// The status of the parent is written: the subobjects have the job.
-    pub(crate) fn deliver(self, store: &Store<K>) {
-        for (key, trigger) in self.0 {
+    pub(crate) async fn deliver(self, store: &Store<K>) {
+        for (number, (key, trigger)) in self.0.into_iter().enumerate() {
+            // What is not delivered yet when the call is cut off is found without its job.
+            if number % AT_ONCE == AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
             let Some(object) = store.get(&key).filter(|object| object.job_finished()) else { continue };
             let before = object.job_id().clone();
             store.defer(&key, move |object: &K| (*object.job_id() == before).then(|| object.triggered(&trigger)));
@@ -541,18 +550,18 @@ mod tests {
         JobTrigger { job: "b".into(), first, token: "asked".to_owned(), now: at(7) }
     }
 
-    #[test]
-    fn c_216_a_job_is_handed_down_with_the_status_of_the_parent_and_not_before() {
+    #[tokio::test]
+    async fn c_216_a_job_is_handed_down_with_the_status_of_the_parent_and_not_before() {
         let (store, object) = (Store::new(), item(json!({"jobID": "a", "jobIDFinished": "a", "phase": "Succeeded"})));
         let (key, mut handed) = (Key::of(&object), HandedDown::default());
         store.upsert(object.clone());
-        assert!(handed.take(&object, &trigger_of(ItemPhase::Init)));
+        assert!(handed.take(&store, &object, &trigger_of(ItemPhase::Init)));
         let ids = |handed: &HandedDown<DeployItem>, of: &str| {
             handed.ids(&Key { name: of.into(), ..key.clone() }, JobIds::new("a", "a"))
         };
         assert_eq!((ids(&handed, "i"), ids(&handed, "other")), (JobIds::new("b", "a"), JobIds::new("a", "a")));
         assert_eq!(store.get(&key).unwrap().job_id().as_str(), "a");
-        handed.deliver(&store);
+        handed.deliver(&store).await;
         let triggered = store.get(&key).unwrap().status.clone().unwrap();
         assert_eq!((triggered.job_id.as_str(), triggered.job_id_finished.as_str()), ("b", "a"));
         assert_eq!((triggered.job_generation, triggered.last_handled_trigger.as_str()), (Some(3), "asked"));
@@ -564,16 +573,16 @@ mod tests {
         assert_eq!(store.upsert(other).job_id().as_str(), "c");
     }
 
-    #[test]
-    fn c_216_what_works_and_what_is_to_go_gets_a_job_by_a_write_of_its_own() {
-        let mut handed = HandedDown::default();
+    #[tokio::test]
+    async fn c_216_what_works_and_what_is_to_go_gets_a_job_by_a_write_of_its_own() {
+        let (store, mut handed) = (Store::new(), HandedDown::default());
         let (works, rests) = (item(json!({"jobID": "a"})), item(json!({"jobID": "a", "jobIDFinished": "a"})));
-        assert!(!handed.take(&works, &trigger_of(ItemPhase::Init)));
-        assert!(!handed.take(&rests, &trigger_of(ItemPhase::InitDelete)));
-        let (store, mut late) = (Store::new(), HandedDown::default());
-        assert!(late.take(&rests, &trigger_of(ItemPhase::Init)));
+        assert!(!handed.take(&store, &works, &trigger_of(ItemPhase::Init)));
+        assert!(!handed.take(&store, &rests, &trigger_of(ItemPhase::InitDelete)));
+        let mut late = HandedDown::default();
+        assert!(late.take(&store, &rests, &trigger_of(ItemPhase::Init)));
         store.upsert(works);
-        late.deliver(&store);
+        late.deliver(&store).await;
         assert_eq!(store.get(&Key::of(&rests)).unwrap().job_id().as_str(), "a", "it has begun to work meanwhile");
     }
 

@@ -18,7 +18,7 @@ pub(crate) use self::deferred::ServerStatus;
 pub(crate) use self::held::{LongObject, StoredForm};
 use self::{
     deferred::DeferredChanges,
-    held::NewVersion,
+    held::{NewVersion, version},
     index::IndexEntry,
     known::{KnownVersions, UpsertOutcome},
 };
@@ -242,18 +242,17 @@ impl<K: Watched> Store<K> {
     /// dropped with the first one that it does not apply to (C-216). Nobody but this process knows of it: whoever defers a change has
     /// to find it missing, and defer it once more or write it, after a restart.
     pub fn defer(&self, key: &Key, change: impl Fn(&K) -> Option<K> + Send + Sync + 'static) {
-        let Some(object) = self.get(key) else { return };
+        let Some(object) = self.get(key).filter(|object| !self.has_deferred(object)) else { return };
         self.shared.deferred.insert(&object, Arc::new(change));
         self.carry(object);
     }
 
-    /// Takes the change that is deferred for an object into the version that is known; forgets it where it does not apply.
+    /// Takes the change that is deferred for an object into the version that is known, where that does not have it.
     fn carry(&self, mut object: Arc<K>) {
-        while self.shared.deferred.is_missing_in(&object) {
-            let Some(changed) = self.shared.deferred.changed(&object) else {
-                return self.shared.deferred.forget(&object);
-            };
-            let new = NewVersion::new(changed, &self.read().how_held());
+        while let Some(change) = self.shared.deferred.missing_in(&object) {
+            let Some(changed) = self.shared.deferred.carried(&object, &change) else { return };
+            let how = self.read().how_held();
+            let new = NewVersion::new(changed, &how);
             let replaced = self.write().replace(new);
             if let Some(outcome) = replaced {
                 return self.notify(&outcome);
@@ -264,9 +263,9 @@ impl<K: Watched> Store<K> {
         }
     }
 
-    /// Whether the server does not have the newest status of an object yet.
+    /// Whether a change of an object is deferred that the server does not have.
     pub fn has_deferred(&self, object: &K) -> bool {
-        self.written_status(object).is_some()
+        self.shared.deferred.has(object)
     }
 
     /// The status that the server has in this version of an object, where it is known with another one.
@@ -277,6 +276,9 @@ impl<K: Watched> Store<K> {
     /// Takes in what a read has answered that began after `before` was known. Where that is newer than the answer, the
     /// storage of the server was restored: the answer counts, and all is listed anew (C-91).
     pub fn upsert_read(&self, before: Option<&K>, read: K) {
+        if before.is_some_and(|before| version(before.meta()) > version(read.meta())) {
+            self.shared.deferred.forget_restored(&read);
+        }
         let read = self.new_version(read);
         let outcome = self.write().upsert_read(before.map(Resource::meta), read);
         if let UpsertOutcome::Restored { after, .. } = &outcome {
@@ -344,7 +346,9 @@ impl<K: Watched> Store<K> {
             }
         }
         let _turn = message.turn();
-        let new = self.new_version(message.decode()?);
+        let listed = message.decode()?;
+        self.shared.deferred.forget_restored(&listed);
+        let new = self.new_version(listed);
         let outcome = {
             let mut known = self.write();
             // A write may have answered since.
@@ -403,6 +407,9 @@ impl<K: Watched> Store<K> {
             UpsertOutcome::Unchanged { .. } => {}
             UpsertOutcome::Changed { before, after } | UpsertOutcome::Restored { before, after } => {
                 let before = before.as_ref().and_then(StoredForm::object);
+                if let Some(other) = before.as_ref().filter(|before| before.meta().uid != after.meta().uid) {
+                    self.shared.deferred.forget(other);
+                }
                 self.tell(&ObjectChange { before: before.as_ref(), after: Some(after) });
                 // It was decided meanwhile, or is written now.
                 self.carry(Arc::clone(after));

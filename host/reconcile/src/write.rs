@@ -105,6 +105,14 @@ impl<K: Watched> Writer<K> {
         written
     }
 
+    /// The same under the version that was read alone: what is written was decided by what stands beside the status, as that a job begins.
+    ///
+    /// # Errors
+    /// [`WriteError`]
+    pub async fn update_status_as_read(&self, before: &K, after: &K) -> Result<Arc<K>, WriteError> {
+        self.patch(before, after, WrittenPart::Status).await
+    }
+
     /// The object as the store knows it now, and the same with another status; `None` where it is another object by now, or its status is
     /// not the one that was read.
     fn with_same_status(&self, before: &K, after: &K) -> Result<Option<(Arc<K>, K)>, WriteError> {

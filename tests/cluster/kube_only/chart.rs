@@ -8,7 +8,7 @@ use orangery_tests::{
     helm::Helm,
     kube::Kube,
     objects::Objects,
-    rendered::{NAMESPACE, names, objects, of_kind, render},
+    rendered::{NAMESPACE, UPGRADE, names, objects, of_kind, render},
     repository,
     tree::{API, blueprint, installation},
 };
@@ -110,12 +110,12 @@ async fn c_38_what_the_chart_installs_works_with_the_rights_that_it_gives() {
 
 #[tokio::test]
 #[cfg_attr(without_helm, ignore = "needs the stock helm: tests/helm/build.sh")]
-async fn c_410_the_job_before_an_upgrade_may_apply_the_definitions_and_nothing_else() {
+async fn c_410_the_job_before_an_upgrade_may_apply_the_definitions_and_change_no_other_object() {
     let (binary, programs) = super::programs().await;
     let server = Kube::shared(&programs, &binary).await;
     let admin = Objects::of(server.kubeconfig()).await;
     admin.apply(&namespace(NAMESPACE)).await;
-    let rendered = objects(&render("usual").await);
+    let rendered = objects(&render(UPGRADE).await);
     for object in &rendered {
         admin.apply(object).await;
     }

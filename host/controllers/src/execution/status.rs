@@ -39,7 +39,7 @@ pub(super) async fn finish(
         AppliedExecution::Again => Ok(NextCall::Again),
         AppliedExecution::Status(draft, operation) => {
             let writer = worker.host.writer(&worker.host.stores.executions);
-            writer.update_status(execution, &draft).await.map_err(|error| error.halt(operation))?;
+            writer.update_status_as_read(execution, &draft).await.map_err(|error| error.halt(operation))?;
             Ok(NextCall::Again)
         }
         AppliedExecution::Job(run, phase, transition) => run.finish(phase, transition).await,
@@ -81,7 +81,7 @@ impl ExecutionReconciliation<'_> {
         let written = writer.update_status(&self.before, &self.draft).await;
         written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         if !rest.ended {
-            self.handed_down.deliver(&host.stores.deploy_items);
+            self.handed_down.deliver(&host.stores.deploy_items).await;
         }
         job::next(transition, None)
     }

@@ -61,7 +61,7 @@ pub(super) async fn finish(
     };
     if let Some(draft) = draft {
         let writer = host.writer(&host.stores.installations);
-        writer.update_status(installation, &draft).await.map_err(|error| error.halt(operation))?;
+        writer.update_status_as_read(installation, &draft).await.map_err(|error| error.halt(operation))?;
     }
     Ok(next)
 }
@@ -156,8 +156,8 @@ impl InstallationReconciliation<'_> {
         let written = writer.update_status(&self.before, &self.draft).await;
         let written = written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         if !rest.ended {
-            self.handed_to_subinstallations.deliver(&host.stores.installations);
-            self.handed_to_execution.deliver(&host.stores.executions);
+            self.handed_to_subinstallations.deliver(&host.stores.installations).await;
+            self.handed_to_execution.deliver(&host.stores.executions).await;
         }
         let next = job::next(transition, None)?;
         Ok(if rest.ended && (triggers || is_requested(&written)) { NextCall::Again } else { next })

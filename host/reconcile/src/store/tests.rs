@@ -452,3 +452,42 @@ fn c_216_a_deferred_change_is_of_one_object_and_goes_with_it() {
     store.defer(&key, |_| None);
     assert!(store.shared.deferred.is_empty(), "it does not apply");
 }
+
+#[test]
+fn c_216_a_version_that_comes_while_others_hear_of_the_one_before_keeps_the_deferred_change() {
+    let store = Store::new();
+    let key = Key::of(&version("a", "u", 5));
+    store.upsert(version("a", "u", 5));
+    store.defer(&key, add_value);
+    let (heard, inner) = (Arc::new(Mutex::new(false)), store.clone());
+    store.subscribe(move |_| {
+        if !std::mem::replace(&mut *heard.lock().unwrap(), true) {
+            inner.upsert(version("a", "u", 7));
+        }
+    });
+    store.upsert(version("a", "u", 6));
+    let known = store.get(&key).unwrap();
+    assert_eq!((line(&known), known.data.is_some()), ("a u 7".to_owned(), true));
+    assert_eq!(store.written_status(&known), Some(ServerStatus(None)));
+}
+
+#[test]
+fn c_216_c_91_a_deferred_change_is_lost_with_the_storage_of_the_server_and_so_seen_to_be() {
+    let known = |take: &dyn Fn(&Store<ConfigMap>, &ConfigMap)| {
+        let store = Store::new();
+        let key = Key::of(&version("a", "u", 7));
+        store.upsert(version("a", "u", 7));
+        store.defer(&key, add_value);
+        take(&store, &store.get(&key).unwrap());
+        let known = store.get(&key).unwrap();
+        (line(&known), known.data.is_some(), store.has_deferred(&known))
+    };
+    let lost = ("a u 3".to_owned(), false, false);
+    assert_eq!(known(&|store, before| store.upsert_read(Some(before), version("a", "u", 3))), lost);
+    let listed = known(&|store, _| {
+        store.begin_list(None);
+        store.hear_listed(None, &message_of(&version("a", "u", 3))).unwrap();
+        store.end_list(None);
+    });
+    assert_eq!(listed, lost);
+}

@@ -22,6 +22,12 @@ pub(super) async fn await_deployer(host: &ControllerContext, item: &DeployItem, 
     if item.job_finished() {
         return Ok(NextCall::Settled);
     }
+    let store = &host.stores.deploy_items;
+    if store.has_deferred(item) {
+        // Its component has gone since it got the job, which whoever works on it now has to see (C-216).
+        let written = host.writer(store).update_status(item, item).await;
+        return written.map(|_| NextCall::Again).map_err(|error| error.halt("TriggerDeployItem"));
+    }
     let time = |time: &Option<Time>| time.as_ref().map(|time| time.0);
     let status = item.status.as_ref();
     let triggered = status.and_then(|status| time(&status.job_id_generation_time));

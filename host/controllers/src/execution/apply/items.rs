@@ -228,7 +228,7 @@ impl ExecutionReconciliation<'_> {
         if self.passes_to_items {
             alone.retain(|key| {
                 let object = store.get(key).filter(|object| host.deployer_of(object).is_some());
-                !object.is_some_and(|object| self.handed_down.take(&object, trigger))
+                !object.is_some_and(|object| self.handed_down.take(store, &object, trigger))
             });
         }
         // What gets the job by a write of its own gets it from one that has it.

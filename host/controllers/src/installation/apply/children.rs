@@ -57,20 +57,21 @@ impl InstallationReconciliation<'_> {
     /// The job goes to all subobjects that are not made when they start, unless they have it: with the status of this Installation, which
     /// is written as it comes to wait for them (C-216). What cannot have it so, gets it by a write of its own.
     pub(in crate::installation) async fn hand_down(&mut self) -> Step<()> {
+        let stores = &self.host.stores;
         let (sub_trigger, execution_trigger) = (self.job_trigger(Phase::INIT), self.job_trigger(ExecutionPhase::INIT));
         for sub in self.subinstallations() {
             if self.is_late(&sub) {
                 continue;
             }
             let wants = ids_of(sub.as_ref()).wants(&self.workflow.job, Phase::parse(sub.phase()), Phase::INIT);
-            if wants && !self.handed_to_subinstallations.take(&sub, &sub_trigger) {
+            if wants && !self.handed_to_subinstallations.take(&stores.installations, &sub, &sub_trigger) {
                 self.trigger_subinstallation(&sub, Phase::INIT).await?;
             }
         }
         if let Some(execution) = self.execution() {
             let phase = ExecutionPhase::parse(execution.phase());
             let wants = ids_of(execution.as_ref()).wants(&self.workflow.job, phase, ExecutionPhase::INIT);
-            if wants && !self.handed_to_execution.take(&execution, &execution_trigger) {
+            if wants && !self.handed_to_execution.take(&stores.executions, &execution, &execution_trigger) {
                 self.trigger_execution(&execution, ExecutionPhase::INIT).await?;
             }
         }

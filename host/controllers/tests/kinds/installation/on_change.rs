@@ -74,6 +74,27 @@ async fn c_05_orc_33_a_target_with_another_content_starts_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orc_33_c_364_a_job_does_not_begin_with_a_spec_that_has_changed_before_it_could() {
+    let world = World::new().await;
+    world.apply(&data_object("v", &json!("one"))).await;
+    world.apply(&root("a", &json!({"dataRef": "v"}))).await;
+    let first = world.ended("Installation", "a", "Succeeded").await;
+    world.delay_write("/installations/a/status");
+    world.apply(&data_object("v", &json!("two"))).await;
+    world.held().await;
+    let mut manual = root("a", &json!({"dataRef": "v"}));
+    manual["spec"]["reconcilePolicy"] = json!("Manual");
+    world.apply(&manual).await;
+    world.let_pass();
+    // What comes later has come to rest, too.
+    world.apply(&data_object("w", &json!("one"))).await;
+    world.apply(&root("b", &json!({"dataRef": "w"}))).await;
+    world.ended("Installation", "b", "Succeeded").await;
+    world.says("Installation", "a", "AwaitingTrigger").await;
+    assert_eq!(world.find("Installation", "a").await.unwrap()["status"]["jobID"], first["status"]["jobID"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_196_under_the_restricted_profile_changes_start_jobs_a_minute_after_each_other() {
     let mut world = World::with(Setup { profile: Profile::Restricted, ..Setup::default() }).await;
     world.apply(&data_object("v", &json!("one"))).await;
