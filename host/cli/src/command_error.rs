@@ -218,6 +218,12 @@ pub enum CommandError {
         #[source]
         cause: io::Error,
     },
+    /// There is an archive already.
+    #[error("{} is there already; name another one with --into", path.display())]
+    ArchiveExists {
+        /// The file.
+        path: PathBuf,
+    },
     /// Nobody tells what happens to the files of a project.
     #[error("{} cannot be watched: {cause}; raise fs.inotify.max_user_watches and max_user_instances (sysctl), or call orangery plugin build", path.display())]
     Unwatched {
@@ -435,6 +441,7 @@ impl CommandError {
             | CommandError::PublicKey(_)
             | CommandError::NoCache
             | CommandError::NotAnAccount { .. }
+            | CommandError::ArchiveExists { .. }
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
             | CommandError::Crd(_)

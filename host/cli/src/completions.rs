@@ -28,6 +28,10 @@ mod live;
 /// By what the program is asked for completions: the shell.
 pub(crate) const VARIABLE: &str = "ORANGERY_COMPLETE";
 
+/// Says to the program that it has begun without the terminal.
+#[cfg(unix)]
+const WITHOUT_TERMINAL: &str = "ORANGERY_COMPLETE_WITHOUT_TERMINAL";
+
 /// How long a cluster may take to tell names: somebody waits at a prompt.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
@@ -58,11 +62,34 @@ pub(crate) fn answered(described: impl Fn() -> clap::Command) -> bool {
     if !is_asked || env::args_os().nth(1).is_none_or(|word| word != "--") {
         return false;
     }
+    without_terminal();
     let factory = || with_live_names(described());
     let answer = CompleteEnv::with_factory(factory).var(VARIABLE).shells(SHELLS);
     let _no_words_for_a_prompt = answer.try_complete(env::args_os(), env::current_dir().ok().as_deref());
     true
 }
+
+/// Begins the program anew, in the same process, without the terminal: programs that a kubeconfig names for credentials read and write
+/// that of a prompt otherwise. Where that cannot be, completions are answered all the same.
+#[cfg(unix)]
+fn without_terminal() {
+    use std::{
+        os::unix::process::CommandExt as _,
+        process::{Command, Stdio},
+    };
+
+    if env::var_os(WITHOUT_TERMINAL).is_some() {
+        return;
+    }
+    let mut args = env::args_os();
+    let (Some(name), Ok(program)) = (args.next(), env::current_exe()) else { return };
+    let mut program = Command::new(program);
+    program.arg0(name).args(args).env(WITHOUT_TERMINAL, "true").stdin(Stdio::null()).stderr(Stdio::null());
+    let _stays_as_it_is = program.exec();
+}
+
+#[cfg(not(unix))]
+const fn without_terminal() {}
 
 /// The command line, with names from the cluster.
 fn with_live_names(command: clap::Command) -> clap::Command {

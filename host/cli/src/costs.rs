@@ -181,12 +181,9 @@ pub(crate) fn plugins(items: &[ItemCost], samples: Option<&Samples>) -> Vec<SumO
     };
     let mut sums = sums(items, named);
     if let Some(samples) = samples {
-        for name in samples.values(ENDED_CALLS, "plugin").into_iter().map(ObjectName::from) {
-            sums.entry((Namespace::default(), name.clone()))
-                .or_insert_with(|| SumOfCosts { name, ..SumOfCosts::default() });
-        }
-        for sum in sums.values_mut() {
-            sum.calls = calls(samples, &sum.name);
+        for (name, calls) in calls(samples, &sums) {
+            let sum = sums.entry((Namespace::default(), name.clone()));
+            sum.or_insert_with(|| SumOfCosts { name, ..SumOfCosts::default() }).calls = Some(calls);
         }
     }
     let spent = |sum: &SumOfCosts| sum.calls.map_or(sum.seconds, |calls| calls.seconds);
@@ -195,18 +192,38 @@ pub(crate) fn plugins(items: &[ItemCost], samples: Option<&Samples>) -> Vec<SumO
 
 const ENDED_CALLS: &str = "orangery_plugin_ended_calls_total";
 
-fn calls(samples: &Samples, plugin: &str) -> Option<ComponentCalls> {
-    let of = |name: &str, labels: &[(&str, &str)]| {
-        let labels: Vec<(&str, &str)> = [("plugin", plugin)].iter().chain(labels).copied().collect();
-        samples.sum(name, &labels)
-    };
-    let ended = of(ENDED_CALLS, &[])?;
-    Some(ComponentCalls {
-        ended,
-        unanswered: ended - of(ENDED_CALLS, &[("result", "answered")]).unwrap_or_default(),
-        stopped_at_limits: of("orangery_plugin_limits_met_total", &[]).unwrap_or_default(),
-        seconds: of("orangery_plugin_call_duration_seconds_sum", &[]).unwrap_or_default(),
-    })
+/// The most components that are told apart beside those of deploy items: whoever answers chooses how many there are.
+const MOST_COMPONENTS: usize = 1000;
+
+/// What stands for the components beyond that. No component has such a name.
+const OTHER_COMPONENTS: ObjectName = ObjectName::from_static("(others)");
+
+/// The calls of each component whose calls have ended.
+fn calls(samples: &Samples, known: &BTreeMap<CostKey, SumOfCosts>) -> BTreeMap<ObjectName, ComponentCalls> {
+    let mut calls: BTreeMap<ObjectName, ComponentCalls> = BTreeMap::new();
+    let mut more = 0;
+    let ended = samples.each().filter(|(name, ..)| *name == ENDED_CALLS);
+    for (plugin, result, value) in ended.filter_map(|(_, labels, value)| Some((labels.get("plugin")?, labels.get("result"), value))) {
+        let name = ObjectName::from(plugin.as_str());
+        let is_told = calls.contains_key(&name) || known.contains_key(&(Namespace::default(), name.clone()));
+        more += usize::from(!is_told && more <= MOST_COMPONENTS);
+        let name = if is_told || more <= MOST_COMPONENTS { name } else { OTHER_COMPONENTS };
+        let of = calls.entry(name).or_default();
+        of.ended += value;
+        of.unanswered += if result.is_some_and(|result| result == "answered") { 0.0 } else { value };
+    }
+    for (name, labels, value) in samples.each() {
+        let Some(plugin) = labels.get("plugin") else { continue };
+        let name_of = ObjectName::from(plugin.as_str());
+        let name_of = if calls.contains_key(&name_of) { name_of } else { OTHER_COMPONENTS };
+        let Some(of) = calls.get_mut(&name_of) else { continue };
+        match name {
+            "orangery_plugin_limits_met_total" => of.stopped_at_limits += value,
+            "orangery_plugin_call_duration_seconds_sum" => of.seconds += value,
+            _ => {}
+        }
+    }
+    calls
 }
 
 /// The clusters that deploy items are deployed to.
@@ -363,5 +380,23 @@ mod tests {
         assert_eq!([rows[0].calls, rows[1].calls], [None, Some(helm)]);
         let clusters = PooledClusters { kept: 3.0, silent: 1.0, ..PooledClusters::default() };
         assert_eq!((cluster_figures(&samples), cluster_figures(&Samples::default())), (Some(clusters), None));
+    }
+
+    #[test]
+    fn c_398_so_many_components_are_told_apart_and_the_others_are_one() {
+        let (objects, targets) = world();
+        let items = items(&objects, &targets);
+        let line = |name: &str| {
+            format!(
+                "orangery_plugin_ended_calls_total{{plugin=\"{name}\",result=\"crash\"}} 2\n\
+                 orangery_plugin_call_duration_seconds_sum{{plugin=\"{name}\"}} 0.5\n"
+            )
+        };
+        let many: String = (0..MOST_COMPONENTS + 7).map(|number| line(&format!("p{number}"))).chain([line("helm")]).collect();
+        let rows = plugins(&items, Some(&Samples::of(&many)));
+        assert_eq!(rows.len(), MOST_COMPONENTS + 3);
+        let of = |name: &str| rows.iter().find(|row| row.name == *name).and_then(|row| row.calls);
+        let counted = |calls: f64| Some(ComponentCalls { ended: calls * 2.0, unanswered: calls * 2.0, stopped_at_limits: 0.0, seconds: calls / 2.0 });
+        assert_eq!(["(others)", "helm", "p999", "p1000", "mock"].map(of), [counted(7.0), counted(1.0), counted(1.0), None, None]);
     }
 }

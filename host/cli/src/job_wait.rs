@@ -9,7 +9,7 @@ use orangery_core::name::{Kind, Namespace, ObjectName};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    call::{CallError, CallSubject},
+    call::CallSubject,
     command::inspect,
     command_error::CommandError,
     exit::Exit,
@@ -35,6 +35,9 @@ pub struct WaitFlags {
     #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait")]
     pub timeout: Timeout,
 }
+
+/// How long the tree may take to be read when the job has ended: how it ended is known, and is told without it.
+const LONGEST_READ: Duration = Duration::from_secs(2);
 
 /// The installation whose job is waited for.
 #[derive(Clone, Copy)]
@@ -68,11 +71,16 @@ impl AwaitedJob<'_> {
         if installation.phase() == "Succeeded" {
             return Ok(Exit::Ok);
         }
-        let tree = Tree::of(&inspect::read(self.client, namespace).await?);
-        for cause in tree.of_installation(namespace, name).unwrap_or_default().causes() {
+        for cause in self.last_tree().await.unwrap_or_default().causes() {
             terminal.error(cause.text());
         }
         Ok(Exit::Failed)
+    }
+
+    /// The tree at the end; `None` where it cannot be read, or not soon.
+    async fn last_tree(&self) -> Option<Tree> {
+        let objects = tokio::time::timeout(LONGEST_READ, inspect::read(self.client, self.namespace)).await;
+        Some(Tree::of(&objects.ok()?.ok()?).of_installation(self.namespace, self.name).unwrap_or_default())
     }
 
     /// Waits until `is_ended` holds of the installation: as it is then, or `None` where it is gone. Meanwhile its tree is drawn on a
@@ -106,7 +114,7 @@ impl AwaitedJob<'_> {
                     ended = ended => ended,
                     written = drawing.draw(terminal) => return Err(written.into()),
                 };
-                drawing.finish(terminal).await?;
+                drawing.finish(terminal).await;
                 waited
             }
         };
@@ -145,16 +153,45 @@ impl<'a> JobDrawing<'a> {
         future::pending().await
     }
 
-    /// Draws it as it is at the end.
-    async fn finish(mut self, terminal: &mut Terminal) -> Result<(), CommandError> {
-        let objects = match inspect::read(self.of.client, self.of.namespace).await {
-            Ok(objects) => objects,
-            // It was not drawn either.
-            Err(CallError::Forbidden { .. }) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let tree = Tree::of(&objects).of_installation(self.of.namespace, self.of.name).unwrap_or_default();
-        self.live.finish(terminal, tree, self.began.elapsed())?;
-        Ok(())
+    /// Draws it as it is at the end, where that can be read. The verdict is known, and waits for no drawing.
+    async fn finish(mut self, terminal: &mut Terminal) {
+        if let Some(tree) = self.of.last_tree().await {
+            let _not_drawn = self.live.finish(terminal, tree, self.began.elapsed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        command::tests::server,
+        terminal::{Appearance, Size, tests::display},
+    };
+
+    #[tokio::test]
+    async fn c_405_a_verdict_is_told_whether_the_tree_can_be_read_or_not() {
+        let (client, sent) = server(|line| {
+            let installation = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
+                "metadata": {"name": "hello", "namespace": "default", "resourceVersion": "7"}, "spec": {"blueprint": {}},
+                "status": {"phase": "Failed", "jobID": "j", "jobIDFinished": "j"}});
+            match line.contains("fieldSelector") {
+                true => (200, json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "InstallationList",
+                    "metadata": {"resourceVersion": "7"}, "items": [installation]})),
+                false => (500, json!({"kind": "Status", "status": "Failure", "code": 500, "message": "down", "reason": "x"})),
+            }
+        });
+        let (namespace, name) = ("default".into(), "hello".into());
+        let timeout = "10s".parse().unwrap();
+        let job = AwaitedJob { client: &client, namespace: &namespace, name: &name, timeout: &timeout };
+        for size in [|| None, || Some(Size { columns: std::num::NonZeroUsize::MIN, rows: std::num::NonZeroUsize::MIN })] {
+            let (mut terminal, out, _) = display(Appearance { size, ..Appearance::PLAIN });
+            let end = job.end(|_| true, &mut terminal).await;
+            assert_eq!((end.unwrap(), out.text().as_str()), (Exit::Failed, "installation default/hello: Failed\n"));
+        }
+        let is_tree = |line: &String| !line.contains("fieldSelector") && line.contains("/installations");
+        assert!(sent.lock().unwrap().iter().any(is_tree), "the tree was never asked for");
     }
 }

@@ -42,8 +42,16 @@ where
     let path = K::url_path(&(), namespace.map(Namespace::as_str));
     let request = Request::new(path).list(params).map_err(kube::Error::BuildRequest)?;
     let page: ObjectList<ListedObject<K>> = client.request(request).await?;
-    let next = page.metadata.continue_.filter(|token| !token.is_empty());
+    let next = next(&page, params);
     Ok(ListedPage { objects: page.items.into_iter().map(|ListedObject(object)| object).collect(), next })
+}
+
+/// By what the page behind this one is asked for. A server that has nothing more to tell, or sends back what it was asked by, would be
+/// asked for ever.
+fn next<K: Clone>(page: &ObjectList<ListedObject<K>>, asked: &ListParams) -> Option<String> {
+    let token = page.metadata.continue_.clone().filter(|token| !token.is_empty())?;
+    let goes_on = !page.items.is_empty() && asked.continue_token.as_ref() != Some(&token);
+    goes_on.then_some(token)
 }
 
 /// Hands on all objects of a kind in a namespace, or in all where there is none: so many are asked for at once.
@@ -89,10 +97,11 @@ pub(crate) async fn each_value(
     loop {
         let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
         let page: ObjectList<ListedObject<Value>> = client.request(request).await?;
+        let next = next(&page, &params);
         if page.items.into_iter().try_for_each(|ListedObject(object)| take(object)).is_break() {
             return Ok(());
         }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+        match next {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(()),
         }
@@ -118,6 +127,7 @@ mod tests {
     use http::{Request as HttpRequest, Response};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{ResourceExt as _, client::Body};
+    use serde_json::json;
 
     use super::*;
 
@@ -150,5 +160,25 @@ mod tests {
             (["flat", "deep", "deepest"].map(str::to_owned).to_vec(), Some("more"))
         );
         assert!(page.objects.iter().all(|object| object.data.as_ref().is_some_and(|data| data["k"] == "v")));
+    }
+
+    #[tokio::test]
+    async fn c_153_a_list_ends_where_a_server_tells_nothing_new() {
+        let read = async |items: &'static str| {
+            let (client, sent) = crate::command::tests::server(move |line| {
+                let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"continue": "same"}, "items": []});
+                let items = if line.contains("continue=") { items } else { "[{\"metadata\": {\"name\": \"a\"}}]" };
+                let items: Value = serde_json::from_str(items).unwrap();
+                (200, Value::Object(list.as_object().unwrap().clone().into_iter().chain([("items".to_owned(), items)]).collect()))
+            });
+            let mut found = 0;
+            each(&client, None, ("", 1), |_: ConfigMap| found += 1).await.unwrap();
+            let path = "/api/v1/configmaps";
+            each_value(&client, path, 1, |_| ControlFlow::Continue(found += 1)).await.unwrap();
+            let requests = sent.lock().unwrap().len();
+            (found, requests)
+        };
+        assert_eq!(read("[{\"metadata\": {\"name\": \"b\"}}]").await, (4, 4));
+        assert_eq!(read("[]").await, (2, 4));
     }
 }

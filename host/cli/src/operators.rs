@@ -62,7 +62,8 @@ pub(crate) async fn leases(client: &Client) -> Result<Vec<OperatorLease>, CallEr
     Ok(future::join_all(looked_at).await)
 }
 
-fn holder(lease: &Lease) -> Option<&str> {
+/// The process that holds a Lease.
+pub(crate) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
@@ -71,7 +72,7 @@ fn renewed(lease: &Lease) -> Option<String> {
 }
 
 /// Whether a Lease is renewed, or taken by another process, before it ends.
-async fn is_renewed(client: &Client, lease: &Lease) -> bool {
+pub(crate) async fn is_renewed(client: &Client, lease: &Lease) -> bool {
     let (namespace, name) = (lease.namespace().unwrap_or_default(), lease.name_any());
     let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
     let lasts = Duration::from_secs(seconds.try_into().unwrap_or_default());

@@ -31,13 +31,9 @@ impl Samples {
         Some(found.sum())
     }
 
-    /// The values of a label of a name, sorted.
-    pub(crate) fn values(&self, name: &str, label: &str) -> Vec<String> {
-        let of = self.0.iter().filter(|sample| sample.name == name);
-        let mut values: Vec<String> = of.filter_map(|sample| sample.labels.get(label).cloned()).collect();
-        values.sort();
-        values.dedup();
-        values
+    /// All figures: name, labels and value.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, String>, f64)> {
+        self.0.iter().map(|sample| (sample.name.as_str(), &sample.labels, sample.value))
     }
 }
 
@@ -108,7 +104,9 @@ broken seven
         assert_eq!(samples.sum(ended, &[]), Some(19.0));
         assert_eq!(samples.sum("orangery_lease_held", &[]), Some(1.0));
         assert_eq!(samples.sum("orangery_lease_held", &[("plugin", "helm")]), None);
-        assert_eq!(samples.values(ended, "plugin"), ["a\"b\\c\nd}", "helm"]);
+        let of = samples.each().filter(|(name, ..)| *name == ended);
+        let plugins: Vec<_> = of.filter_map(|(_, labels, value)| Some((labels.get("plugin")?.as_str(), value))).collect();
+        assert_eq!(plugins, [("helm", 7.0), ("helm", 2.0), ("a\"b\\c\nd}", 10.0)]);
         assert_eq!((samples.sum("broken", &[]), samples.0.len()), (None, 4));
     }
 }

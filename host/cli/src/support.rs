@@ -22,6 +22,9 @@ pub(crate) const FOLDER: &str = "orangery-bundle";
 /// Bytes that are kept for the file that tells what is in the archive.
 const KEPT_FOR_README: usize = 64 << 10;
 
+/// Bytes of what ends a list that was cut.
+const LONGEST_END: usize = 100;
+
 /// Fields that hold what others have written or computed, wherever they stand in an object of ours.
 const HIDDEN_FIELDS: [&str; 18] = [
     "config",
@@ -68,17 +71,11 @@ const KEPT_METADATA: [&str; 11] = [
 
 /// An object of a kind of ours as it goes into an archive.
 pub(crate) fn redacted(kind: &Kind, mut object: Value, masker: &Masker) -> Value {
+    if let Some(values) = values_of(kind).and_then(|place| object.pointer_mut(place)) {
+        *values = json!(HIDDEN);
+    }
     if let Some(members) = object.as_object_mut() {
         let metadata = members.get("metadata").map(metadata);
-        let values = match kind.as_str() {
-            "DataObject" => members.get_mut("data"),
-            // What gate expressions read of imports.
-            "Execution" => members.get_mut("spec").and_then(|spec| spec.get_mut("imports")),
-            _ => None,
-        };
-        if let Some(values) = values {
-            *values = json!(HIDDEN);
-        }
         if let Some(provider) = members.get_mut("status").and_then(|status| status.get_mut("providerStatus")) {
             *provider = inventory(provider);
         }
@@ -89,6 +86,17 @@ pub(crate) fn redacted(kind: &Kind, mut object: Value, masker: &Masker) -> Value
     }
     masker.mask_value(&mut object);
     object
+}
+
+/// Where an object has values under a name that names of values have elsewhere.
+fn values_of(kind: &Kind) -> Option<&'static str> {
+    match kind.as_str() {
+        "DataObject" => Some("/data"),
+        // What gate expressions read of imports.
+        "Execution" => Some("/spec/imports"),
+        "Installation" => Some("/status/workflow/imports"),
+        _ => None,
+    }
 }
 
 fn metadata(metadata: &Value) -> Value {
@@ -146,9 +154,11 @@ pub(crate) fn secret_values(kind: &Kind, object: &Value, texts: &mut Vec<String>
         "Secret" => {
             let data = object.get("data").and_then(Value::as_object);
             for encoded in data.into_iter().flatten().filter_map(|(_, value)| value.as_str()) {
-                texts.push(encoded.to_owned());
-                if let Ok(bytes) = data_encoding::BASE64.decode(encoded.as_bytes()) {
-                    texts.extend(secret_texts(&String::from_utf8_lossy(&bytes)));
+                let bytes = data_encoding::BASE64.decode(encoded.as_bytes()).ok();
+                match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                    Some(text) => texts.extend(secret_texts(&text)),
+                    // What is no text is quoted as it is encoded; texts are found in that form as well.
+                    None => texts.push(encoded.to_owned()),
                 }
             }
         }
@@ -233,6 +243,11 @@ impl SupportFiles {
         self.notes.push(note);
     }
 
+    /// Masks what was noted: errors of servers are words of others.
+    pub(crate) fn mask_notes(&mut self, masker: &Masker) {
+        self.notes.iter_mut().for_each(|note| *note = masker.mask(note).into_owned());
+    }
+
     /// What is not in it, and why.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
@@ -256,20 +271,27 @@ impl SupportFiles {
         let mut text = format!(
             "What an operator of Orangery works on, for those who help to find out what is wrong (orangery bundle).\n\n\
              Values of Secrets, DataObjects, Targets and configurations are hidden ({HIDDEN}), and masked in messages. Names of objects, of\n\
-             namespaces and of clusters are not. Look through it before you give it to somebody.\n\nFiles:\n"
+             namespaces and of clusters are not. Look through it before you give it to somebody.\n\nNot in it:\n"
         );
-        for (name, bytes) in &self.files {
-            text.push_str(&format!("  {name} ({} bytes)\n", bytes.len()));
-        }
-        text.push_str("\nNot in it:\n");
         if self.notes.is_empty() {
             text.push_str("  nothing is missing\n");
         }
-        for note in &self.notes {
-            text.push_str(&format!("  {note}\n"));
-        }
-        text.truncate(text.floor_char_boundary(KEPT_FOR_README));
+        list(&mut text, self.notes.iter().cloned(), KEPT_FOR_README / 4 * 3);
+        text.push_str("\nFiles:\n");
+        list(&mut text, self.files.iter().map(|(name, bytes)| format!("{name} ({} bytes)", bytes.len())), KEPT_FOR_README);
         text
+    }
+}
+
+/// The lines of a list, as long as the text has no more than so many bytes, and how many there are beside them.
+fn list(text: &mut String, lines: impl ExactSizeIterator<Item = String>, most_bytes: usize) {
+    let (all, room) = (lines.len(), most_bytes.saturating_sub(LONGEST_END));
+    for (listed, line) in lines.enumerate() {
+        if text.len() + line.len() > room {
+            text.push_str(&format!("  and {} more, for which is no room here\n", all - listed));
+            return;
+        }
+        text.push_str(&format!("  {line}\n"));
     }
 }
 
@@ -328,7 +350,9 @@ mod tests {
             texts
         };
         let encoded = data_encoding::BASE64.encode(SECRET.as_bytes());
-        assert_eq!(of("Secret", json!({"data": {"a": encoded.clone()}})), [encoded.as_str(), SECRET]);
+        assert_eq!(of("Secret", json!({"data": {"a": encoded.clone(), "b": "/+7dzLu6"}})), [SECRET, "/+7dzLu6"]);
+        // The last letter stands for a part of a byte.
+        assert_eq!(Masker::of([SECRET]).mask(&format!("is {encoded}!")), "is [masked]4=!");
         let kubeconfig =
             format!("clusters: [{{name: production}}]\nusers: [{{name: admin-user, user: {{token: {SECRET}}}}}]\n");
         let target = json!({"spec": {"config": {"kubeconfig": kubeconfig.clone()}}});
@@ -361,7 +385,8 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["orangery-bundle/README.txt", "orangery-bundle/a.txt", "orangery-bundle/b.txt"]);
         assert_eq!((found[1].1.as_str(), found[2].1.as_str()), ("123\n567\n", "1\n"));
-        let missing: Vec<&str> = found[0].1.split("Not in it:\n").nth(1).unwrap().lines().collect();
+        let missing = found[0].1.split("Not in it:\n").nth(1).unwrap().split("\n\nFiles:\n").next().unwrap();
+        let missing: Vec<&str> = missing.lines().collect();
         assert_eq!(
             missing,
             [
@@ -370,5 +395,70 @@ mod tests {
                 "  logs: nobody may read them",
             ]
         );
+    }
+
+    #[test]
+    fn c_401_what_is_missing_is_told_before_the_files_and_what_is_cut_of_either_list_is_counted() {
+        let mut files = SupportFiles::new(KEPT_FOR_README + (1 << 20));
+        (0..10_000).for_each(|number| files.add(&format!("namespaces/{number}/target.jsonl"), "{}\n"));
+        files.note(format!("logs: {SECRET}"));
+        files.mask_notes(&Masker::of([SECRET]));
+        let readme = files.readme();
+        assert!(readme.len() <= KEPT_FOR_README && readme.contains("Not in it:\n  logs: [masked]\n\nFiles:\n"), "{readme}");
+        let listed = readme.lines().filter(|line| line.ends_with(" (3 bytes)")).count();
+        let end = format!("  and {} more, for which is no room here\n", 10_000 - listed);
+        assert!(listed > 1000 && readme.ends_with(&end), "{listed}");
+        (0..10_000).for_each(|number| files.note(format!("targets of namespace {number}: forbidden")));
+        let readme = files.readme();
+        let noted = readme.lines().filter(|line| line.contains(": ")).count();
+        let end = format!("  and {} more, for which is no room here\n\nFiles:\n", 10_001 - noted);
+        assert!(readme.len() <= KEPT_FOR_README && noted > 500 && readme.contains(&end), "{noted}");
+        assert!(readme.contains("(3 bytes)"), "no file has room beside what is missing");
+    }
+
+    /// Free-form fields that are kept: where components lie is what a supporter asks first, and credentials for it are in Secrets.
+    const KEPT_FREE_FORM: [&str; 4] = [
+        "ComponentVersionOverwrites.overwrites.source.repositoryContext",
+        "ComponentVersionOverwrites.overwrites.substitution.repositoryContext",
+        "Context.repositoryContext",
+        "Installation.spec.componentDescriptor.ref.repositoryContext",
+    ];
+
+    /// An object of a schema, whose free-form fields say where they are.
+    fn planted(schema: &Value, place: &str, places: &mut Vec<String>) -> Value {
+        if schema.get("x-kubernetes-preserve-unknown-fields").is_some() {
+            places.push(place.to_owned());
+            return json!({"planted": format!("<{place}>")});
+        }
+        let mut of = |schema: &Value, name: &str| {
+            planted(schema, &if name.is_empty() { place.to_owned() } else { format!("{place}.{name}") }, places)
+        };
+        if let Some(items) = schema.get("items") {
+            return json!([of(items, "")]);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = properties.into_iter().flatten().filter(|(name, _)| *name != "metadata");
+        let mut members: Map<String, Value> = properties.map(|(name, schema)| (name.clone(), of(schema, name))).collect();
+        members.extend(schema.get("additionalProperties").map(|schema| ("key".to_owned(), of(schema, ""))));
+        Value::Object(members)
+    }
+
+    #[test]
+    fn c_400_every_field_without_a_form_is_hidden_but_where_it_says_where_components_lie() {
+        let (mut places, mut kept) = (Vec::new(), Vec::new());
+        for definition in orangery_api::crds() {
+            let kind = definition.spec.names.kind.as_str();
+            for version in &definition.spec.versions {
+                let schema = json!(version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref()));
+                let mut of_version = Vec::new();
+                let object = planted(&schema, kind, &mut of_version);
+                let text = redacted(&kind.into(), object, &Masker::default()).to_string();
+                kept.extend(of_version.iter().filter(|place| text.contains(&format!("<{place}>"))).cloned());
+                places.extend(of_version);
+            }
+        }
+        kept.sort();
+        assert_eq!(kept, KEPT_FREE_FORM);
+        assert!(places.len() > 20, "{places:?}");
     }
 }

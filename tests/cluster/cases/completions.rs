@@ -48,6 +48,16 @@ async fn c_402_c_403_kubectl_is_answered_with_names_of_the_cluster_that_the_line
     let nowhere = ["--", "kubectl-orangery", "reconcile", "--kubeconfig", "/no/such/file", "w"];
     assert_eq!(answer(&program, "kubectl", &nowhere).await, ":4\n");
     assert_eq!(answer(&program, "no-such-shell", &nowhere).await, "");
+    // Nor does a program that a kubeconfig names for credentials.
+    let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "interactiveMode": "IfAvailable",
+        "args": ["-c", "echo noise >&2"]});
+    let noisy = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"exec": exec}}]});
+    fs::write(path("noisy"), noisy.to_string()).unwrap();
+    let noisy = path("noisy").to_string_lossy().into_owned();
+    let line = ["--", "kubectl-orangery", "reconcile", "--kubeconfig", &noisy, "w"];
+    assert_eq!(answer(&program, "kubectl", &line).await, ":4\n");
     // Not asked for completions, it is the program.
     let help = answer(&program, "kubectl", &["reconcile", "--help"]).await;
     assert!(help.contains("Usage: kubectl orangery reconcile [OPTIONS] <NAME>"), "{help}");

@@ -3,8 +3,9 @@
 mod operator;
 
 use std::{
-    fs::OpenOptions,
-    io::Write as _,
+    collections::BTreeSet,
+    fs::{self, File, OpenOptions},
+    io::{ErrorKind, Write as _},
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
@@ -15,7 +16,7 @@ use kube::Client;
 use orangery_api::{GROUP, namespace_policy::POLICY_GROUP};
 use orangery_core::{
     error::cleaned,
-    masking::{MOST_MASKED_BYTES, Masker},
+    masking::{MOST_MASKED_BYTES, Masker, SHORTEST_MASKED},
     name::{Kind, Namespace, ObjectName},
 };
 use serde_json::Value;
@@ -57,6 +58,9 @@ const PAGE: u32 = 100;
 /// The most namespaces whose objects are in an archive.
 const MOST_NAMESPACES: usize = 500;
 
+/// The most namespaces that a note names.
+const MOST_NAMED: usize = 10;
+
 /// The most bytes of values that are kept, of which the short ones are looked for.
 const MOST_VALUES: usize = 4 << 20;
 
@@ -67,7 +71,7 @@ pub struct SupportBundle {
     /// The file that is written, which must not be there yet
     #[arg(long, value_name = "FILE", default_value = "orangery-bundle.tar.gz")]
     pub into: PathBuf,
-    /// Of all namespaces with objects of the operator
+    /// Of all namespaces with Installations or DeployItems
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
     /// How much may be in it before it is compressed, in mebibytes
@@ -91,9 +95,10 @@ impl SupportBundle {
     }
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let archive = ArchiveFile::create(&self.into)?;
         let mut files = SupportFiles::new(usize::from(self.size) << 20);
         let namespaces = self.namespaces(client, &mut files).await?;
-        let mut values = Vec::new();
+        let mut values = ValuesOfAll::default();
         operator::versions(client, &mut files).await;
         for definition in orangery_api::crds().iter().filter(|definition| definition.spec.scope == "Cluster") {
             let path = path(definition, None);
@@ -106,14 +111,16 @@ impl SupportBundle {
             .await;
         }
         for namespace in &namespaces {
-            let of_namespace = self.gather_within(client, namespace, &mut files).await;
-            if values.iter().map(String::len).sum::<usize>() < MOST_VALUES {
-                values.extend(of_namespace);
-            }
+            values.add(namespace, self.gather_within(client, namespace, &mut files).await);
         }
-        let masker = Masker::of_as_many_as_can_be(values.iter().map(String::as_str));
+        let (looked_for, left) = values.looked_for();
+        let masker = Masker::of_as_many_as_can_be(looked_for);
+        for note in unmasked(&left, (!self.all_namespaces).then_some(&namespaces)) {
+            files.note(note);
+        }
         operator::operators(client, (&self.figures, &masker), &mut files).await;
-        write(&self.into, &files.archive()?)?;
+        files.mask_notes(&masker);
+        archive.write(&files.archive()?)?;
         for note in files.notes() {
             terminal.note(format_args!("not in it: {note}"))?;
         }
@@ -133,6 +140,7 @@ impl SupportBundle {
         let mut namespaces: Vec<Namespace> = of_installations.chain(of_items).map(Namespace::from).collect();
         namespaces.sort();
         namespaces.dedup();
+        files.note("namespaces that have neither an Installation nor a DeployItem: name one with --namespace".to_owned());
         if namespaces.len() > MOST_NAMESPACES {
             files.note(format!("{} more namespaces: name one with --namespace", namespaces.len() - MOST_NAMESPACES));
             namespaces.truncate(MOST_NAMESPACES);
@@ -252,6 +260,71 @@ impl SecretTexts {
     }
 }
 
+/// The values of all namespaces.
+#[derive(Default)]
+struct ValuesOfAll {
+    of: Vec<(Namespace, Vec<String>)>,
+    bytes: usize,
+    /// Namespaces whose values are not kept.
+    left: BTreeSet<Namespace>,
+}
+
+impl ValuesOfAll {
+    fn add(&mut self, namespace: &Namespace, values: Vec<String>) {
+        self.bytes += values.iter().map(String::len).sum::<usize>();
+        if self.bytes <= MOST_VALUES * 2 {
+            self.of.push((namespace.clone(), values));
+        } else {
+            self.left.insert(namespace.clone());
+        }
+    }
+
+    /// As many as can be looked for together, short ones first, and the namespaces that have others.
+    fn looked_for(&self) -> (Vec<&str>, BTreeSet<Namespace>) {
+        let of = self.of.iter().flat_map(|(namespace, values)| values.iter().map(move |value| (value.trim(), namespace)));
+        let mut all: Vec<(&str, &Namespace)> = of.filter(|(value, _)| value.len() >= SHORTEST_MASKED).collect();
+        all.sort_unstable_by_key(|(value, namespace)| (value.len(), *value, *namespace));
+        let (mut found, mut left, mut bytes) = (Vec::new(), self.left.clone(), 0);
+        for (value, namespace) in all {
+            if found.last() == Some(&value) {
+                continue;
+            }
+            bytes += value.len();
+            if bytes > MOST_MASKED_BYTES {
+                left.insert(namespace.clone());
+            } else {
+                found.push(value);
+            }
+        }
+        (found, left)
+    }
+}
+
+/// What is to be known of masks in what the operator itself says: which values are not looked for, those of `left` for want of room, and
+/// where one namespace alone is gathered those of all others.
+fn unmasked(left: &BTreeSet<Namespace>, alone: Option<&Vec<Namespace>>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let named: Vec<&str> = left.iter().take(MOST_NAMED).map(Namespace::as_str).collect();
+    let more = left.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if !named.is_empty() {
+        notes.push(format!(
+            "masks in operator/ of long values of these namespaces: {}{more}; together there are more than {MOST_MASKED_BYTES} bytes of values, \
+             of which the short ones are looked for",
+            named.join(", ")
+        ));
+    }
+    if let Some(alone) = alone {
+        let names: Vec<&str> = alone.iter().map(Namespace::as_str).collect();
+        notes.push(format!(
+            "masks in operator/ of values of other namespaces than {}: there its logs are as the operator has masked them; have all looked for \
+             with -A",
+            names.join(", ")
+        ));
+    }
+    notes
+}
+
 /// Whether an event is about an object of a kind of ours.
 fn is_about_ours(event: &Value) -> bool {
     let group = event.pointer("/regarding/apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -287,12 +360,73 @@ fn cause_of(kind: &Kind, error: &kube::Error) -> String {
     cleaned(&why, 300)
 }
 
-/// Writes a file that nobody else can read, and that was not there.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(path).and_then(|mut file| file.write_all(bytes));
-    written.map_err(|cause| CommandError::Write { path: path.to_owned(), cause })
+/// A file that nobody else can read, and that was not there. It goes where it is not written to its end.
+struct ArchiveFile<'p> {
+    path: &'p Path,
+    file: File,
+    is_written: bool,
+}
+
+impl<'p> ArchiveFile<'p> {
+    fn create(path: &'p Path) -> Result<Self, CommandError> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(path) {
+            Ok(file) => Ok(Self { path, file, is_written: false }),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
+                Err(CommandError::ArchiveExists { path: path.to_owned() })
+            }
+            Err(cause) => Err(CommandError::Write { path: path.to_owned(), cause }),
+        }
+    }
+
+    fn write(mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        let written = self.file.write_all(bytes);
+        self.is_written = written.is_ok();
+        written.map_err(|cause| CommandError::Write { path: self.path.to_owned(), cause })
+    }
+}
+
+impl Drop for ArchiveFile<'_> {
+    fn drop(&mut self) {
+        if !self.is_written {
+            let _stays_empty = fs::remove_file(self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_401_what_is_not_looked_for_is_told_with_the_namespaces_that_it_is_of() {
+        let mut values = ValuesOfAll::default();
+        let long = "x".repeat(MOST_MASKED_BYTES - 8);
+        values.add(&"a".into(), vec!["short-one".to_owned(), "tiny".to_owned()]);
+        values.add(&"b".into(), vec![long.clone(), "short-one".to_owned()]);
+        assert_eq!(values.looked_for(), (vec!["short-one"], BTreeSet::from(["b".into()])));
+        values.add(&"c".into(), vec!["y".repeat(MOST_VALUES * 2)]);
+        assert_eq!(values.looked_for(), (vec!["short-one"], BTreeSet::from(["b".into(), "c".into()])));
+        let left: BTreeSet<Namespace> = (0..12).map(|number| Namespace::from(format!("n{number:02}"))).collect();
+        let notes = unmasked(&left, Some(&vec!["one".into()]));
+        assert!(notes.iter().any(|note| note.contains(": n00, n01,") && note.contains(", n09 and 2 more; ")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("other namespaces than one: ")), "{notes:?}");
+        assert_eq!(unmasked(&BTreeSet::new(), None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn c_401_a_file_that_is_there_stays_and_one_that_is_not_written_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar.gz");
+        drop(ArchiveFile::create(&path).unwrap());
+        assert!(!path.exists());
+        ArchiveFile::create(&path).unwrap().write(b"one").unwrap();
+        let Err(refused) = ArchiveFile::create(&path) else { panic!("it is written over") };
+        let says = format!("{} is there already; name another one with --into", path.display());
+        assert_eq!((refused.to_string(), refused.exit()), (says, Exit::Usage));
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+    }
 }

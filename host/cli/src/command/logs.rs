@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future,
     time::Duration,
 };
 
 use clap::Args;
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -35,7 +36,7 @@ use crate::{
     listed,
     records::{self, FoundRecord, JobRecordError, ShownRecord},
     terminal::{Ink, Paint, Terminal},
-    timeline::{TimelineEntry, TimelineSources, entries},
+    timeline::{EntrySource, TimelineEntry, TimelineSources, entries},
     tree::{Objects, Tree, TreeNode},
     tree_watch::TreeWatch,
 };
@@ -195,14 +196,17 @@ impl Logs {
         terminal: &mut Terminal,
     ) -> Result<Exit, CommandError> {
         let mut trees = TreeWatch::of(client, namespace);
-        let api: Api<Event> = Api::namespaced(client.clone(), namespace);
-        let mut changes = watcher(api, watcher::Config::default()).default_backoff().boxed();
-        let mut events: BTreeMap<String, Event> = BTreeMap::new();
+        let mut events = EventWatch::of(client, namespace);
         trees.changed().await?;
         loop {
             let objects = trees.objects();
             let tree = self.tree(&objects, namespace);
-            let of_now: Vec<Event> = events.values().cloned().collect();
+            let is_over = tree.roots.first().is_none_or(|node| node.standing.is_final() || node.job != *job);
+            let mut of_now = events.about(&tree);
+            if is_over {
+                // What was told last may not have come by the watch yet. Whoever may not list events has the other sources.
+                of_now = listed_events(client, namespace, &tree).await.unwrap_or(of_now);
+            }
             let sources = TimelineSources { tree: &tree, objects: &objects, events: &of_now, records: &[], job };
             let ink = terminal.ink();
             for entry in entries(sources) {
@@ -211,28 +215,65 @@ impl Logs {
                     told.insert(entry);
                 }
             }
-            let is_over = tree.roots.first().is_none_or(|node| node.standing.is_final() || node.job != *job);
             if is_over {
                 return Ok(Exit::Ok);
             }
             tokio::select! {
                 changed = trees.changed() => changed?,
-                Some(change) = changes.next() => {
-                    match change {
-                        Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event)) => {
-                            events.insert(event.name_any(), event);
-                        }
-                        Ok(watcher::Event::Delete(event)) => {
-                            events.remove(&event.name_any());
-                        }
-                        // Whoever may not watch events has the other sources.
-                        Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
-                    }
-                }
+                () = events.changed() => {}
             }
             sleep(PACE).await;
         }
     }
+}
+
+/// Events of a namespace as they are told.
+struct EventWatch {
+    changes: BoxStream<'static, watcher::Result<watcher::Event<Event>>>,
+    events: BTreeMap<String, Event>,
+}
+
+impl EventWatch {
+    /// Nothing is known yet.
+    fn of(client: &Client, namespace: &Namespace) -> Self {
+        let api: Api<Event> = Api::namespaced(client.clone(), namespace);
+        let changes = watcher(api, watcher::Config::default()).default_backoff().boxed();
+        Self { changes, events: BTreeMap::new() }
+    }
+
+    /// Waits until something is told, and takes in all that is told already.
+    async fn changed(&mut self) {
+        let Some(mut change) = self.changes.next().await else { return future::pending().await };
+        loop {
+            match change {
+                Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event)) => {
+                    self.events.insert(event.name_any(), event);
+                }
+                Ok(watcher::Event::Delete(event)) => {
+                    self.events.remove(&event.name_any());
+                }
+                // Whoever may not watch events has the other sources.
+                Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
+            }
+            match self.changes.next().now_or_never().flatten() {
+                Some(next) => change = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Those about objects of a tree; the others are not kept.
+    fn about(&mut self, tree: &Tree) -> Vec<Event> {
+        let mut about = BTreeSet::new();
+        tree.roots.iter().for_each(|root| names(root, &mut about));
+        self.events.retain(|_, event| is_about(event, &about));
+        self.events.values().cloned().collect()
+    }
+}
+
+fn is_about(event: &Event, names: &BTreeSet<String>) -> bool {
+    let name = event.regarding.as_ref().and_then(|regarding| regarding.name.as_ref());
+    name.is_some_and(|name| names.contains(name))
 }
 
 /// Events about objects of a tree.
@@ -242,22 +283,22 @@ async fn events_of(
     tree: &Tree,
     terminal: &mut Terminal,
 ) -> Result<Vec<Event>, CommandError> {
-    let (mut events, mut about) = (Vec::new(), BTreeSet::new());
-    tree.roots.iter().for_each(|root| names(root, &mut about));
-    let take = |event: Event| {
-        let name = event.regarding.as_ref().and_then(|regarding| regarding.name.as_ref());
-        if name.is_some_and(|name| about.contains(name)) {
-            events.push(event);
-        }
-    };
-    match listed::each(client, Some(namespace), ("events.k8s.io", PAGE), take).await {
-        Ok(()) => Ok(events),
+    match listed_events(client, namespace, tree).await {
+        Ok(events) => Ok(events),
         Err(refused @ CallError::Forbidden { .. }) => {
             terminal.note(format_args!("without events: {refused}"))?;
             Ok(Vec::new())
         }
         Err(error) => Err(error.into()),
     }
+}
+
+async fn listed_events(client: &Client, namespace: &Namespace, tree: &Tree) -> Result<Vec<Event>, CallError> {
+    let (mut events, mut about) = (Vec::new(), BTreeSet::new());
+    tree.roots.iter().for_each(|root| names(root, &mut about));
+    let take = |event: Event| events.extend(Some(event).filter(|event| is_about(event, &about)));
+    listed::each(client, Some(namespace), ("events.k8s.io", PAGE), take).await?;
+    Ok(events)
 }
 
 /// The records of what is asked about, with what is below it.
@@ -279,23 +320,83 @@ fn find<'t>(node: &'t TreeNode, is_it: &impl Fn(&TreeNode) -> bool) -> Option<&'
     if is_it(node) { Some(node) } else { node.children.iter().find_map(|child| find(child, is_it)) }
 }
 
-/// An entry for people: time, kind and place, what happened.
+/// An entry for people: time, kind and place, what happened. Whoever may write events says what they like in one, so that it is marked, and
+/// never painted as a status.
 fn line(entry: &TimelineEntry, ink: Ink) -> String {
-    let TimelineEntry { time, kind, path, reason, message, is_warning, count, .. } = entry;
-    let paint = match (is_warning, reason.as_str()) {
-        (true, _) => Paint::Bad,
-        (false, "Succeeded") => Paint::Good,
-        (false, "Waits") => Paint::Busy,
-        (false, _) => Paint::Plain,
+    let TimelineEntry { time, source, kind, path, reason, message, is_warning, count, .. } = entry;
+    let paint = match (source, is_warning, reason.as_str()) {
+        (EntrySource::Event | EntrySource::Record, ..) => Paint::Plain,
+        (EntrySource::Status, true, _) => Paint::Bad,
+        (EntrySource::Status, false, "Succeeded") => Paint::Good,
+        (EntrySource::Status, false, "Waits") => Paint::Busy,
+        (EntrySource::Status, false, _) => Paint::Plain,
     };
+    let mark = if *source == EntrySource::Event { "event: " } else { "" };
     let message = cleaned(message, usize::MAX);
     let times = if *count > 1 { format!(" (x{count})") } else { String::new() };
     let gap = if message.is_empty() { "" } else { "  " };
     format!(
-        "{}  {:<12}  {}  {}{gap}{message}{times}",
+        "{}  {:<12}  {}  {mark}{}{gap}{message}{times}",
         ink.paint(Paint::Dim, &time.to_string()),
         kind.as_str(),
         cleaned(path, usize::MAX),
         ink.paint(paint, reason)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{timeline::JobStage, tree::NodeKind};
+
+    #[tokio::test]
+    async fn c_399_all_events_that_are_told_are_taken_at_once_and_those_about_others_are_not_kept() {
+        let installation = json!({"metadata": {"name": "web", "namespace": "n"}, "spec": {"blueprint": {}}});
+        let installations = vec![std::sync::Arc::new(serde_json::from_value(installation).unwrap())];
+        let tree = Tree::of(&Objects { installations, ..Objects::default() });
+        let event = |name: &str, about: &str| -> Event {
+            let regarding = json!({"kind": "Installation", "namespace": "n", "name": about});
+            serde_json::from_value(json!({"metadata": {"name": name}, "eventTime": null, "regarding": regarding})).unwrap()
+        };
+        let changes = [
+            watcher::Event::Init,
+            watcher::Event::InitApply(event("a", "web")),
+            watcher::Event::InitApply(event("b", "other")),
+            watcher::Event::InitDone,
+            watcher::Event::Apply(event("c", "web")),
+            watcher::Event::Apply(event("d", "web")),
+            watcher::Event::Delete(event("a", "web")),
+        ];
+        let changes = stream::iter(changes.map(Ok)).chain(stream::pending()).boxed();
+        let mut watch = EventWatch { changes, events: BTreeMap::new() };
+        watch.changed().await;
+        assert_eq!(watch.events.len(), 3);
+        let names: Vec<String> = watch.about(&tree).iter().map(Event::name_any).collect();
+        assert_eq!((names, watch.events.len()), (vec!["c".to_owned(), "d".to_owned()], 2));
+    }
+
+    #[test]
+    fn c_399_an_event_is_marked_and_painted_as_no_status() {
+        let entry = |source: EntrySource| TimelineEntry {
+            time: jiff::Timestamp::UNIX_EPOCH,
+            stage: JobStage::AtWork,
+            source,
+            kind: NodeKind::Installation,
+            namespace: "n".into(),
+            name: "web".into(),
+            path: "web".to_owned(),
+            reason: "Succeeded".to_owned(),
+            message: String::new(),
+            is_warning: false,
+            count: 1,
+        };
+        let told = |source: EntrySource| line(&entry(source), Ink::Colours);
+        let end = |line: String| line.split("  web  ").nth(1).map(str::to_owned);
+        assert_eq!(end(told(EntrySource::Status)), Some(Ink::Colours.paint(Paint::Good, "Succeeded")));
+        assert_eq!(end(told(EntrySource::Event)), Some("event: Succeeded".to_owned()));
+        assert_eq!(end(told(EntrySource::Record)), Some("Succeeded".to_owned()));
+    }
 }

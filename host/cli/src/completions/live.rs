@@ -32,7 +32,10 @@ impl ConnectionWords {
                     return words.get(place + 1).map(String::as_str);
                 }
                 let joined = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
-                joined.or_else(|| short.and_then(|short| word.strip_prefix(short)).filter(|_| !word.starts_with("--")))
+                joined.or_else(|| {
+                    let rest = short.and_then(|short| word.strip_prefix(short)).filter(|_| !word.starts_with("--"))?;
+                    Some(rest.strip_prefix('=').unwrap_or(rest))
+                })
             });
             found.rfind(|value| !value.is_empty()).map(str::to_owned)
         };
@@ -156,6 +159,7 @@ mod tests {
         check("inspect -n demo --context c --kubeconfig=/k x", [Some("/k"), Some("c"), Some("demo")]);
         check("inspect -ndemo -n", [None, None, Some("demo")]);
         check("inspect --namespace=a --namespace b --context", [None, None, Some("b")]);
+        check("inspect -n=demo", [None, None, Some("demo")]);
         check("inspect -n Not_One", [None; 3]);
     }
 
