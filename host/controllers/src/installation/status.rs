@@ -1,6 +1,6 @@
 //! Where an Installation rests: the one place that writes its status.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -9,13 +9,14 @@ use orangery_api::{
     condition::{self, Condition},
     convert::{is_requested, is_suspended},
     installation::Installation,
+    job::Job as _,
     reference::LocalReference,
 };
 use orangery_core::{
     condition::{SUSPENDED, SUSPENDS},
     error::{Code, Failure},
     phase::installation::Installation as Phase,
-    plan::idle::IdlePlan,
+    plan::{idle::IdlePlan, request::is_about_to_read},
     step::{Halt, Step},
     walk::{StatusUpdate, Transition},
 };
@@ -190,7 +191,9 @@ impl InstallationReconciliation<'_> {
         if !self.draft.is_root() || rest.phase != Phase::Succeeded || promised {
             return Vec::new();
         }
-        let successors = siblings::successors(&self.host.stores, &self.draft);
+        // One that waits for this job reads its imports when that has ended: it may have begun to by the time it is triggered.
+        let reads = |sibling: &Arc<Installation>| is_about_to_read(!sibling.job_finished(), Phase::parse(sibling.phase()));
+        let successors = siblings::successors(&self.host.stores, &self.draft).filter(|sibling| !reads(sibling));
         successors.map(|sibling| LocalReference { name: sibling.name_any() }).collect()
     }
 }
