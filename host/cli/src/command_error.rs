@@ -414,6 +414,7 @@ impl CommandError {
         match self {
             CommandError::Build(error) => error.exit(),
             CommandError::Components(error) => error.exit(),
+            CommandError::Project(error) => error.exit(),
             CommandError::TimedOut { .. } | CommandError::Untested { .. } => Exit::TimedOut,
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
@@ -435,7 +436,6 @@ impl CommandError {
             | CommandError::LargeBlueprint
             | CommandError::NoSamples { .. }
             | CommandError::Sample { .. }
-            | CommandError::Project(ProjectError::Exists { .. })
             | CommandError::Reference(_)
             | CommandError::Key { .. }
             | CommandError::PublicKey(_)
@@ -462,7 +462,6 @@ impl CommandError {
             | CommandError::Offline(_)
             | CommandError::Write { .. }
             | CommandError::Unwatched { .. }
-            | CommandError::Project(ProjectError::Unwritten { .. })
             | CommandError::Component { .. }
             | CommandError::Sandbox(_)
             | CommandError::Program(_)

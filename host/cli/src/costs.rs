@@ -203,7 +203,9 @@ fn calls(samples: &Samples, known: &BTreeMap<CostKey, SumOfCosts>) -> BTreeMap<O
     let mut calls: BTreeMap<ObjectName, ComponentCalls> = BTreeMap::new();
     let mut more = 0;
     let ended = samples.each().filter(|(name, ..)| *name == ENDED_CALLS);
-    for (plugin, result, value) in ended.filter_map(|(_, labels, value)| Some((labels.get("plugin")?, labels.get("result"), value))) {
+    for (plugin, result, value) in
+        ended.filter_map(|(_, labels, value)| Some((labels.get("plugin")?, labels.get("result"), value)))
+    {
         let name = ObjectName::from(plugin.as_str());
         let is_told = calls.contains_key(&name) || known.contains_key(&(Namespace::default(), name.clone()));
         more += usize::from(!is_told && more <= MOST_COMPONENTS);
@@ -392,11 +394,22 @@ mod tests {
                  orangery_plugin_call_duration_seconds_sum{{plugin=\"{name}\"}} 0.5\n"
             )
         };
-        let many: String = (0..MOST_COMPONENTS + 7).map(|number| line(&format!("p{number}"))).chain([line("helm")]).collect();
+        let many: String =
+            (0..MOST_COMPONENTS + 7).map(|number| line(&format!("p{number}"))).chain([line("helm")]).collect();
         let rows = plugins(&items, Some(&Samples::of(&many)));
         assert_eq!(rows.len(), MOST_COMPONENTS + 3);
         let of = |name: &str| rows.iter().find(|row| row.name == *name).and_then(|row| row.calls);
-        let counted = |calls: f64| Some(ComponentCalls { ended: calls * 2.0, unanswered: calls * 2.0, stopped_at_limits: 0.0, seconds: calls / 2.0 });
-        assert_eq!(["(others)", "helm", "p999", "p1000", "mock"].map(of), [counted(7.0), counted(1.0), counted(1.0), None, None]);
+        let counted = |calls: f64| {
+            Some(ComponentCalls {
+                ended: calls * 2.0,
+                unanswered: calls * 2.0,
+                stopped_at_limits: 0.0,
+                seconds: calls / 2.0,
+            })
+        };
+        assert_eq!(
+            ["(others)", "helm", "p999", "p1000", "mock"].map(of),
+            [counted(7.0), counted(1.0), counted(1.0), None, None]
+        );
     }
 }

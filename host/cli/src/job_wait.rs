@@ -178,15 +178,21 @@ mod tests {
                 "metadata": {"name": "hello", "namespace": "default", "resourceVersion": "7"}, "spec": {"blueprint": {}},
                 "status": {"phase": "Failed", "jobID": "j", "jobIDFinished": "j"}});
             match line.contains("fieldSelector") {
-                true => (200, json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "InstallationList",
-                    "metadata": {"resourceVersion": "7"}, "items": [installation]})),
-                false => (500, json!({"kind": "Status", "status": "Failure", "code": 500, "message": "down", "reason": "x"})),
+                true => (
+                    200,
+                    json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "InstallationList",
+                    "metadata": {"resourceVersion": "7"}, "items": [installation]}),
+                ),
+                false => {
+                    (500, json!({"kind": "Status", "status": "Failure", "code": 500, "message": "down", "reason": "x"}))
+                }
             }
         });
         let (namespace, name) = ("default".into(), "hello".into());
         let timeout = "10s".parse().unwrap();
         let job = AwaitedJob { client: &client, namespace: &namespace, name: &name, timeout: &timeout };
-        for size in [|| None, || Some(Size { columns: std::num::NonZeroUsize::MIN, rows: std::num::NonZeroUsize::MIN })] {
+        for size in [|| None, || Some(Size { columns: std::num::NonZeroUsize::MIN, rows: std::num::NonZeroUsize::MIN })]
+        {
             let (mut terminal, out, _) = display(Appearance { size, ..Appearance::PLAIN });
             let end = job.end(|_| true, &mut terminal).await;
             assert_eq!((end.unwrap(), out.text().as_str()), (Exit::Failed, "installation default/hello: Failed\n"));

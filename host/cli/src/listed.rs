@@ -166,15 +166,25 @@ mod tests {
     async fn c_153_a_list_ends_where_a_server_tells_nothing_new() {
         let read = async |items: &'static str| {
             let (client, sent) = crate::command::tests::server(move |line| {
-                let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"continue": "same"}, "items": []});
+                let list =
+                    json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"continue": "same"}, "items": []});
                 let items = if line.contains("continue=") { items } else { "[{\"metadata\": {\"name\": \"a\"}}]" };
                 let items: Value = serde_json::from_str(items).unwrap();
-                (200, Value::Object(list.as_object().unwrap().clone().into_iter().chain([("items".to_owned(), items)]).collect()))
+                (
+                    200,
+                    Value::Object(
+                        list.as_object().unwrap().clone().into_iter().chain([("items".to_owned(), items)]).collect(),
+                    ),
+                )
             });
             let mut found = 0;
             each(&client, None, ("", 1), |_: ConfigMap| found += 1).await.unwrap();
             let path = "/api/v1/configmaps";
-            each_value(&client, path, 1, |_| ControlFlow::Continue(found += 1)).await.unwrap();
+            let count = |_| {
+                found += 1;
+                ControlFlow::Continue(())
+            };
+            each_value(&client, path, 1, count).await.unwrap();
             let requests = sent.lock().unwrap().len();
             (found, requests)
         };

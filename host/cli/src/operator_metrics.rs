@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, pin::pin, time::Duration};
 
 use clap::Args;
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, future, stream};
 use http::{
     Request, StatusCode, Uri,
     header::AUTHORIZATION,
@@ -108,7 +108,8 @@ impl MetricsFlags {
     async fn at(&self, address: &Uri) -> Result<MetricsText, String> {
         let mut parts = address.clone().into_parts();
         // Users and passwords are nobody's to read, and a server is told of none but by a token.
-        let without_user = parts.authority.as_ref().and_then(|of| of.as_str().rsplit('@').next()?.parse::<Authority>().ok());
+        let without_user =
+            parts.authority.as_ref().and_then(|of| of.as_str().rsplit('@').next()?.parse::<Authority>().ok());
         parts.authority = without_user.or(parts.authority);
         let asked = parts.path_and_query.replace(PathAndQuery::from_static("/"));
         let path = asked.filter(|asked| asked.as_str() != "/").unwrap_or(PathAndQuery::from_static("/metrics"));
@@ -152,16 +153,14 @@ async fn through_server(client: &Client) -> Result<MetricsText, String> {
     let leases =
         leases.map_err(|error| format!("no metrics: Leases cannot be listed: {}; {ELSEWHERE}", cause_of(&error)))?;
     let held = leases.items.iter().filter_map(|lease| Some((lease, OperatorPod::of(lease)?))).take(MOST_LEASES);
-    let asked = held.map(|(lease, pod)| async move {
-        if is_renewed(client, lease).await { Some(of_pod(client, &pod).await) } else { None }
-    });
-    let mut answers = pin!(stream::iter(asked).buffer_unordered(ASKED_AT_ONCE));
+    let looked_at = held.map(async |(lease, pod)| is_renewed(client, lease).await.then_some(pod));
+    let active = stream::iter(looked_at).buffer_unordered(MOST_LEASES).filter_map(future::ready);
+    let mut answers = pin!(active.map(async |pod| of_pod(client, &pod).await).buffer_unordered(ASKED_AT_ONCE));
     let mut why = format!("no metrics: no pod of an operator holds a Lease and renews it; {ELSEWHERE}");
     while let Some(answer) = answers.next().await {
         match answer {
-            Some(Ok(text)) => return Ok(text),
-            Some(Err(cause)) => why = cause,
-            None => {}
+            Ok(text) => return Ok(text),
+            Err(cause) => why = cause,
         }
     }
     Err(why)
@@ -214,7 +213,10 @@ fn metrics_port(pod: &Pod) -> Option<i32> {
 async fn answer(client: &Client, request: Request<Body>) -> Result<(StatusCode, String), String> {
     let answered = timeout(LONGEST_ANSWER, whole_answer(client, request)).await;
     answered.unwrap_or_else(|_| {
-        Err(format!("no metrics: the answer did not end within {} seconds; see what listens there", LONGEST_ANSWER.as_secs()))
+        Err(format!(
+            "no metrics: the answer did not end within {} seconds; see what listens there",
+            LONGEST_ANSWER.as_secs()
+        ))
     })
 }
 
@@ -342,7 +344,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn c_398_an_answer_that_does_not_end_is_not_waited_for() {
-        let service = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>());
+        let service = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
+        });
         let client = Client::new(service, "default");
         let request = Request::get("/").body(Body::empty()).unwrap();
         let why = answer(&client, request).await.unwrap_err();

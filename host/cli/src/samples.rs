@@ -105,7 +105,8 @@ broken seven
         assert_eq!(samples.sum("orangery_lease_held", &[]), Some(1.0));
         assert_eq!(samples.sum("orangery_lease_held", &[("plugin", "helm")]), None);
         let of = samples.each().filter(|(name, ..)| *name == ended);
-        let plugins: Vec<_> = of.filter_map(|(_, labels, value)| Some((labels.get("plugin")?.as_str(), value))).collect();
+        let plugins: Vec<_> =
+            of.filter_map(|(_, labels, value)| Some((labels.get("plugin")?.as_str(), value))).collect();
         assert_eq!(plugins, [("helm", 7.0), ("helm", 2.0), ("a\"b\\c\nd}", 10.0)]);
         assert_eq!((samples.sum("broken", &[]), samples.0.len()), (None, 4));
     }

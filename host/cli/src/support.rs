@@ -278,7 +278,11 @@ impl SupportFiles {
         }
         list(&mut text, self.notes.iter().cloned(), KEPT_FOR_README / 4 * 3);
         text.push_str("\nFiles:\n");
-        list(&mut text, self.files.iter().map(|(name, bytes)| format!("{name} ({} bytes)", bytes.len())), KEPT_FOR_README);
+        list(
+            &mut text,
+            self.files.iter().map(|(name, bytes)| format!("{name} ({} bytes)", bytes.len())),
+            KEPT_FOR_README,
+        );
         text
     }
 }
@@ -404,7 +408,10 @@ mod tests {
         files.note(format!("logs: {SECRET}"));
         files.mask_notes(&Masker::of([SECRET]));
         let readme = files.readme();
-        assert!(readme.len() <= KEPT_FOR_README && readme.contains("Not in it:\n  logs: [masked]\n\nFiles:\n"), "{readme}");
+        assert!(
+            readme.len() <= KEPT_FOR_README && readme.contains("Not in it:\n  logs: [masked]\n\nFiles:\n"),
+            "{readme}"
+        );
         let listed = readme.lines().filter(|line| line.ends_with(" (3 bytes)")).count();
         let end = format!("  and {} more, for which is no room here\n", 10_000 - listed);
         assert!(listed > 1000 && readme.ends_with(&end), "{listed}");
@@ -438,7 +445,8 @@ mod tests {
         }
         let properties = schema.get("properties").and_then(Value::as_object);
         let properties = properties.into_iter().flatten().filter(|(name, _)| *name != "metadata");
-        let mut members: Map<String, Value> = properties.map(|(name, schema)| (name.clone(), of(schema, name))).collect();
+        let mut members: Map<String, Value> =
+            properties.map(|(name, schema)| (name.clone(), of(schema, name))).collect();
         members.extend(schema.get("additionalProperties").map(|schema| ("key".to_owned(), of(schema, ""))));
         Value::Object(members)
     }

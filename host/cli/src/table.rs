@@ -40,9 +40,6 @@ mod tests {
     fn a_cell_is_cut_where_it_is_longer_than_anybody_reads() {
         let rows = [["ä".repeat(LONGEST_CELL), "1".to_owned()], ["x".repeat(70_000), "2".to_owned()]];
         let cut = "x".repeat(LONGEST_CELL - 1);
-        assert_eq!(
-            lines(&rows, [false, true]),
-            [format!("{}  1", "ä".repeat(LONGEST_CELL)), format!("{cut}…  2")]
-        );
+        assert_eq!(lines(&rows, [false, true]), [format!("{}  1", "ä".repeat(LONGEST_CELL)), format!("{cut}…  2")]);
     }
 }

@@ -12,6 +12,8 @@ use clap::ValueEnum;
 use orangery_core::name::can_be_name;
 use orangery_plugin::World;
 
+use crate::exit::Exit;
+
 pub(crate) use self::contents::wit_world;
 
 /// The most characters of a project's name: it names a crate, files, and a type.
@@ -119,6 +121,16 @@ pub enum ProjectError {
         #[source]
         cause: io::Error,
     },
+}
+
+impl ProjectError {
+    /// The exit code that tells of it.
+    pub fn exit(&self) -> Exit {
+        match self {
+            ProjectError::Exists { .. } => Exit::Usage,
+            ProjectError::Unwritten { .. } => Exit::Failed,
+        }
+    }
 }
 
 impl Project {

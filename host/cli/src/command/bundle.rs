@@ -140,7 +140,9 @@ impl SupportBundle {
         let mut namespaces: Vec<Namespace> = of_installations.chain(of_items).map(Namespace::from).collect();
         namespaces.sort();
         namespaces.dedup();
-        files.note("namespaces that have neither an Installation nor a DeployItem: name one with --namespace".to_owned());
+        files.note(
+            "namespaces that have neither an Installation nor a DeployItem: name one with --namespace".to_owned(),
+        );
         if namespaces.len() > MOST_NAMESPACES {
             files.note(format!("{} more namespaces: name one with --namespace", namespaces.len() - MOST_NAMESPACES));
             namespaces.truncate(MOST_NAMESPACES);
@@ -281,7 +283,8 @@ impl ValuesOfAll {
 
     /// As many as can be looked for together, short ones first, and the namespaces that have others.
     fn looked_for(&self) -> (Vec<&str>, BTreeSet<Namespace>) {
-        let of = self.of.iter().flat_map(|(namespace, values)| values.iter().map(move |value| (value.trim(), namespace)));
+        let of =
+            self.of.iter().flat_map(|(namespace, values)| values.iter().map(move |value| (value.trim(), namespace)));
         let mut all: Vec<(&str, &Namespace)> = of.filter(|(value, _)| value.len() >= SHORTEST_MASKED).collect();
         all.sort_unstable_by_key(|(value, namespace)| (value.len(), *value, *namespace));
         let (mut found, mut left, mut bytes) = (Vec::new(), self.left.clone(), 0);
@@ -412,7 +415,10 @@ mod tests {
         assert_eq!(values.looked_for(), (vec!["short-one"], BTreeSet::from(["b".into(), "c".into()])));
         let left: BTreeSet<Namespace> = (0..12).map(|number| Namespace::from(format!("n{number:02}"))).collect();
         let notes = unmasked(&left, Some(&vec!["one".into()]));
-        assert!(notes.iter().any(|note| note.contains(": n00, n01,") && note.contains(", n09 and 2 more; ")), "{notes:?}");
+        assert!(
+            notes.iter().any(|note| note.contains(": n00, n01,") && note.contains(", n09 and 2 more; ")),
+            "{notes:?}"
+        );
         assert!(notes.iter().any(|note| note.contains("other namespaces than one: ")), "{notes:?}");
         assert_eq!(unmasked(&BTreeSet::new(), None), Vec::<String>::new());
     }

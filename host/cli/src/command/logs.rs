@@ -359,7 +359,8 @@ mod tests {
         let tree = Tree::of(&Objects { installations, ..Objects::default() });
         let event = |name: &str, about: &str| -> Event {
             let regarding = json!({"kind": "Installation", "namespace": "n", "name": about});
-            serde_json::from_value(json!({"metadata": {"name": name}, "eventTime": null, "regarding": regarding})).unwrap()
+            serde_json::from_value(json!({"metadata": {"name": name}, "eventTime": null, "regarding": regarding}))
+                .unwrap()
         };
         let changes = [
             watcher::Event::Init,

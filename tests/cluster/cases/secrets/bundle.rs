@@ -103,7 +103,11 @@ async fn c_400_a_value_of_a_secret_is_in_no_byte_of_an_archive() {
     assert!(text("README.txt").contains("operator/metrics.txt: no metrics: "), "{}", text("README.txt"));
     // What is there is not written over.
     let second = world.run(&["bundle", "-n", NAMESPACE, "--into", &into.to_string_lossy()]).await;
-    assert!(second.starts_with("error: ") && second.ends_with("case.tar.gz is there already; name another one with --into\n"), "{second}");
+    assert!(
+        second.starts_with("error: ")
+            && second.ends_with("case.tar.gz is there already; name another one with --into\n"),
+        "{second}"
+    );
     assert_eq!(std::fs::read(&into).unwrap(), packed);
     // What was planted is nobody's mistake, which every case is searched for at its end.
     for object in &all {

@@ -93,7 +93,9 @@ pub(super) async fn operators(client: &Client, (figures, masker): (&MetricsFlags
     }
     let more = namespaces.len().saturating_sub(MOST_OPERATORS);
     if more > 0 {
-        files.note(format!("pods and logs of {more} more namespaces with Leases of operators, those last that nobody renews"));
+        files.note(format!(
+            "pods and logs of {more} more namespaces with Leases of operators, those last that nobody renews"
+        ));
     }
     for (namespace, holders) in namespaces.into_iter().take(MOST_OPERATORS) {
         let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
@@ -183,9 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn c_401_the_operator_that_is_active_comes_first_and_what_is_cut_is_told() {
-        let list = |kind: &str, items: Vec<Value>| {
-            json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
-        };
+        let list = |kind: &str, items: Vec<Value>| json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items});
         let (client, sent) = server(move |line| {
             let old = "2026-01-01T00:00:00.000000Z";
             let pods = (0..12).map(|number| json!({"metadata": {"name": format!("p{number:02}")}})).collect();
@@ -206,7 +206,8 @@ mod tests {
         let mut files = SupportFiles::new(1 << 20);
         operators(&client, (&MetricsFlags::default(), &Masker::default()), &mut files).await;
         let sent = sent.lock().unwrap();
-        let asked: Vec<&String> = sent.iter().filter(|line| line.contains("/pods?") || line.contains("/log?")).collect();
+        let asked: Vec<&String> =
+            sent.iter().filter(|line| line.contains("/pods?") || line.contains("/log?")).collect();
         assert!(asked.first().is_some_and(|line| line.contains("namespaces/z/pods?")), "{asked:?}");
         assert!(asked.get(1).is_some_and(|line| line.contains("/pods/p11/log?")), "{asked:?}");
         for note in [
