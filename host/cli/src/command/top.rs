@@ -33,7 +33,7 @@ Items and clusters are told from the status of deploy items: how long their last
 Targets of a namespace that lead to one cluster by the same credentials are one, by the name of the Target that was not copied.
 
 Calls of components and the sums of all clusters are figures of the operator since it began. They are read from the port metrics of its pod
-through the API server, which needs the rights to list leases, get pods and get pods/proxy, and an operator whose metrics ask for no token. Where
+through the API server, which needs the rights to list and watch leases, get pods and get pods/proxy, and an operator whose metrics ask for no token. Where
 they ask for one, forward the port, and write a token of a service account that may get /metrics:
   kubectl -n orangery-system port-forward deployment/orangery 8080
   orangery top plugins --metrics http://127.0.0.1:8080/metrics --metrics-token token.txt
