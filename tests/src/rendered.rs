@@ -31,8 +31,17 @@ pub fn names() -> Vec<String> {
 pub async fn render(name: &str) -> String {
     let (chart, values) = (repository().join("charts/orangery"), folder().join(format!("{name}.values.yaml")));
     let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
-    let mut arguments =
-        vec!["template", "orangery", &chart, "--namespace", NAMESPACE, "--set", "validation=false", "--values", &values];
+    let mut arguments = vec![
+        "template",
+        "orangery",
+        &chart,
+        "--namespace",
+        NAMESPACE,
+        "--set",
+        "validation=false",
+        "--values",
+        &values,
+    ];
     if name == UPGRADE {
         arguments.push("--is-upgrade");
     }

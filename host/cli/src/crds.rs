@@ -119,7 +119,8 @@ mod tests {
             condition("NonStructuralSchema", "True", "no"),
         ];
         let status = json!({"conditions": conditions, "acceptedNames": {"kind": "Plan", "plural": "plans"}});
-        let mut crd = CustomResourceDefinition { status: serde_json::from_value(status).unwrap(), ..Default::default() };
+        let mut crd =
+            CustomResourceDefinition { status: serde_json::from_value(status).unwrap(), ..Default::default() };
         let error = CrdError::NotServed { name: "plans.orangery.dev".to_owned(), why: unserved(&crd) };
         let expected = "the definition plans.orangery.dev was applied, and the cluster does not serve it after 60s; \"pl\" is already \
                         in use; not all names are accepted";

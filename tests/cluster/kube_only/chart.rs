@@ -230,7 +230,11 @@ async fn c_231_a_second_release_is_refused_with_a_sentence_where_it_is_in_the_wa
         assert!(message.contains(sentence), "{message}");
     };
     let notes = does(arguments("install", "first", "one", "validation=false")).await;
-    for told in ["a job before it upgrades the definitions", "helm uninstall first --namespace one", "orangery uninstall --check"] {
+    for told in [
+        "a job before it upgrades the definitions",
+        "helm uninstall first --namespace one",
+        "orangery uninstall --check",
+    ] {
         assert!(notes.contains(told), "{notes}");
     }
     refuses(
@@ -239,7 +243,8 @@ async fn c_231_a_second_release_is_refused_with_a_sentence_where_it_is_in_the_wa
          it a list of `namespaces` first, without those of this release",
     )
     .await;
-    does(arguments("upgrade", "first", "one", "validation=false,definitions.upgrade=false,namespaces={team-a,team-b}")).await;
+    does(arguments("upgrade", "first", "one", "validation=false,definitions.upgrade=false,namespaces={team-a,team-b}"))
+        .await;
     refuses(
         arguments("install", "second", "two", "validation=false"),
         "release first in namespace one works on team-a, team-b, and two operators may not work on the same; give this release a \

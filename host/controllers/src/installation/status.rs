@@ -192,7 +192,8 @@ impl InstallationReconciliation<'_> {
             return Vec::new();
         }
         // One that waits for this job reads its imports when that has ended: it may have begun to by the time it is triggered.
-        let reads = |sibling: &Arc<Installation>| is_about_to_read(!sibling.job_finished(), Phase::parse(sibling.phase()));
+        let reads =
+            |sibling: &Arc<Installation>| is_about_to_read(!sibling.job_finished(), Phase::parse(sibling.phase()));
         let successors = siblings::successors(&self.host.stores, &self.draft).filter(|sibling| !reads(sibling));
         successors.map(|sibling| LocalReference { name: sibling.name_any() }).collect()
     }
