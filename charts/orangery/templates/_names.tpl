@@ -57,28 +57,3 @@ helm.sh/hook: pre-upgrade
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
-
-{{/* Where pods of the operator's image may go. */}}
-{{- define "orangery.egress" -}}
-# Names.
-- ports:
-  - {port: 53, protocol: UDP}
-  - {port: 53, protocol: TCP}
-# The API server, registries, and the clusters of Targets; no metadata service of a cloud.
-- to:
-  - ipBlock:
-      cidr: 0.0.0.0/0
-      except: [169.254.0.0/16, 100.100.100.200/32, 168.63.129.16/32, 192.0.0.192/32]
-  - ipBlock:
-      cidr: ::/0
-      except: [fe80::/10, fd00:ec2::/32, fd20:ce::254/128, fd00:c1::a9fe:a9fe/128, fd00:42::42/128, 64:ff9b::a9fe:0/112, 64:ff9b:1::a9fe:0/112]
-  {{- with .Values.networkPolicy.egressPorts }}
-  ports:
-  {{- range . }}
-  - {port: {{ . }}, protocol: TCP}
-  {{- end }}
-  {{- end }}
-{{- with .Values.networkPolicy.extraEgress }}
-{{- toYaml . | nindent 0 }}
-{{- end }}
-{{- end }}
