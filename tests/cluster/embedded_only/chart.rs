@@ -24,6 +24,7 @@ async fn the_chart_renders_what_is_kept_for_each_set_of_values() {
         "released",
         "replicas",
         "service-monitor",
+        "upgrade",
         "usual",
     ];
     assert_eq!(names(), sets);
