@@ -79,6 +79,9 @@ pub const ROTATE_TOKEN: &str = "landscaper.gardener.cloud/rotate-token";
 /// On a Target that a TargetSync has made for a shoot: when its kubeconfig was issued, RFC 3339.
 pub const LAST_TARGET_SYNC: &str = "landscaper.gardener.cloud/lasttargetsync";
 
+/// On a custom resource definition: the version of Orangery that it is of (C-410).
+pub const VERSION: &str = "orangery.dev/version";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +127,3 @@ mod tests {
         }
     }
 }
-/// On a custom resource definition: the version of Orangery that it is of (C-410).
-pub const VERSION: &str = "orangery.dev/version";

@@ -154,27 +154,28 @@ pub(crate) trait Subobject: Watched + Job {
     fn triggered(&self, trigger: &JobTrigger<Self::Phase>) -> Self;
 }
 
-/// Implements [`Subobject`] for a kind; the last argument is what else its status says of a trigger.
+/// Implements [`Subobject`] for a kind; the last argument says what else its status has of a trigger.
 macro_rules! subobject {
-    ($kind:ty, $phase:ty, |$status:ident, $now:ident| $more:expr) => {
+    ($kind:ty, $phase:ty, $more:expr) => {
         impl Subobject for $kind {
             type Phase = $phase;
 
             fn triggered(&self, trigger: &JobTrigger<Self::Phase>) -> Self {
                 let (mut after, generation) = (self.clone(), generation_of(self));
-                let ($status, $now) = (after.status.get_or_insert_default(), &trigger.now);
-                $status.trigger(&trigger.job, trigger.first, generation, $now);
-                $status.last_handled_trigger.clone_from(&trigger.token);
-                $more;
+                let (status, more) = (after.status.get_or_insert_default(), $more);
+                status.trigger(&trigger.job, trigger.first, generation, &trigger.now);
+                status.last_handled_trigger.clone_from(&trigger.token);
+                more(status, &trigger.now);
                 after
             }
         }
     };
 }
 
-subobject!(Installation, InstallationPhase, |_status, _now| ());
-subobject!(Execution, ExecutionPhase, |_status, _now| ());
-subobject!(DeployItem, ItemPhase, |status, now| status.job_id_generation_time = Some(now.clone()));
+subobject!(Installation, InstallationPhase, |_: &mut InstallationStatus, _: &Time| {});
+subobject!(Execution, ExecutionPhase, |_: &mut ExecutionStatus, _: &Time| {});
+subobject!(DeployItem, ItemPhase, |status: &mut DeployItemStatus, now: &Time| status.job_id_generation_time =
+    Some(now.clone()));
 
 /// How many subobjects get their job before others have a turn.
 const AT_ONCE: usize = 32;
