@@ -56,12 +56,7 @@ impl Write for Shown {
     }
 }
 
-/// Carries a command line out as the binary does: the exit code, and all that was written.
-fn command(line: &[String]) -> (ExitCode, String) {
-    command_on(line, Appearance::PLAIN)
-}
-
-/// The same on a terminal, or what is none.
+/// Carries a command line out as the binary does, on a terminal or what is none: the exit code, and all that was written.
 fn command_on(line: &[String], appearance: Appearance) -> (ExitCode, String) {
     let text = Shown::default();
     let mut terminal = Terminal::new(Box::new(text.clone()), Box::new(text.clone()), appearance);
@@ -97,7 +92,7 @@ impl Fixture {
     /// A server with the definitions that `orangery crd` prints.
     async fn start() -> Self {
         let fixture = Self::bare().await;
-        let (code, definitions) = command(&["orangery".to_owned(), "crd".to_owned()]);
+        let (code, definitions) = fixture.run("crd").await;
         assert_eq!(code, Exit::Ok.into());
         let applied = fixture.apply(&[("crds.yaml", &definitions)]).await.unwrap();
         assert_eq!(applied.len(), orangery_api::crds().len() + 2 * orangery_api::admission().len());
