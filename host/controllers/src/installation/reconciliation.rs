@@ -63,8 +63,6 @@ pub(super) struct InstallationReconciliation<'a> {
     pub(super) workflow: WorkflowState<()>,
     /// While it keeps large imports in memory.
     pub(super) imports_turn: ImportsTurn,
-    /// Whether those that work for the job read something of the status that is not written.
-    pub(super) has_more_to_show: bool,
     /// The sub-installations that get the job with the next write of the status.
     pub(super) handed_to_subinstallations: HandedDown<Installation>,
     /// The Execution, where it does.
@@ -129,7 +127,6 @@ impl<'a> InstallationReconciliation<'a> {
                 job,
             },
             imports_turn: ImportsTurn::default(),
-            has_more_to_show: false,
             handed_to_subinstallations: HandedDown::default(),
             handed_to_execution: HandedDown::default(),
             key,

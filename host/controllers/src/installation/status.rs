@@ -180,7 +180,6 @@ impl InstallationReconciliation<'_> {
         let written = written.map_err(|error| error.halt("UpdateStatus"))?;
         self.draft = Installation::clone(&written);
         self.before = written;
-        self.has_more_to_show = false;
         Ok(())
     }
 

@@ -98,7 +98,9 @@ impl InstallationReconciliation<'_> {
 
     /// What gets the job by a write of its own gets it from one that has it, and that says all that is read of it there.
     async fn show_job(&mut self) -> Step<()> {
-        let is_missing = self.has_more_to_show || self.host.stores.installations.has_deferred(&self.before);
+        let definition = |of: &Installation| of.status.as_ref().and_then(|status| status.job_definition.clone());
+        let is_missing = definition(&self.draft) != definition(&self.before)
+            || self.host.stores.installations.has_deferred(&self.before);
         if is_missing { self.show().await } else { Ok(()) }
     }
 

@@ -80,7 +80,6 @@ impl InstallationReconciliation<'_> {
     async fn keep_definition(&mut self, imported: &BTreeMap<String, Imported>) {
         let place = job_definitions::keep(self.host, &self.draft, imported).await;
         let status = self.draft.status.get_or_insert_default();
-        self.has_more_to_show |= status.job_definition != place;
         status.job_definition = place;
     }
 
